@@ -1,0 +1,40 @@
+SCALE ?= 1
+ARGS ?=
+VENV := .venv
+STAMP := $(VENV)/.setup-done
+PACKAGES := matcher cachemgr scheduler migrations
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench
+
+help:
+	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
+	@echo "make demo    the 13 SSB queries without and with a cache (SCALE=$(SCALE), ARGS='…')"
+	@echo "make test    the tests (ARGS='…' goes to pytest)"
+	@echo "make lint    ruff, mypy, import-linter, and the check for one migration head"
+	@echo "make bench   measure against the budgets, written to bench/results.json"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@python="$$(.ci/prerequisites)" && \
+		{ [ -x $(VENV)/bin/python ] || "$$python" -m venv $(VENV); }
+	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/python -m pip install \
+		--quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(VENV)/bin/cachemgr demo --scale $(SCALE) $(ARGS)
+
+test: $(STAMP)
+	$(VENV)/bin/python -m pytest $(ARGS)
+
+lint: $(STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy --strict $(PACKAGES)
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python -m cachemgr.metastore.migrate
+
+bench: $(STAMP)
+	$(VENV)/bin/python -m bench $(ARGS)

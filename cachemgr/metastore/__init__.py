@@ -1,0 +1,1 @@
+"""The metastore: what caches exist, what they hold, and who is refreshing them."""
