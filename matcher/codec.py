@@ -1,0 +1,124 @@
+"""Expressions, blocks and cache plans as plain JSON data, for the metastore. `PLAN_VERSION` names the format and its meaning.
+
+A stored plan of another version is not read: the definition is normalised again at the next refresh.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from matcher.expr import Agg, Call, Col, Expr, Lit, Scalar
+from matcher.ir import CachePlan, GroupingSet, Measure, RecordPreservingJoin, Relation, StoredColumn
+
+PLAN_VERSION = "1"
+
+
+def encode_expr(expr: Expr) -> list[Any]:
+    """A nested list that `json.dumps` takes; the first item is the node kind."""
+    if isinstance(expr, Col):
+        return ["c", expr.rel, expr.name, expr.type, int(expr.nullable)]
+    if isinstance(expr, Lit):
+        return ["l", _encode_value(expr.value), expr.type]
+    if isinstance(expr, Call):
+        args = [encode_expr(a) for a in expr.args]
+        return ["f", expr.op, args, expr.type, int(expr.nullable), list(expr.params)]
+    if isinstance(expr, Agg):
+        args = [encode_expr(a) for a in expr.args]
+        flt = None if expr.filter is None else encode_expr(expr.filter)
+        return ["a", expr.func, args, expr.type, int(expr.nullable), int(expr.distinct), flt, list(expr.params)]
+    raise TypeError(f"cannot encode {type(expr).__name__}")
+
+
+def decode_expr(data: list[Any]) -> Expr:
+    """The inverse of `encode_expr`. Raises ValueError for an unknown node kind."""
+    kind = data[0]
+    if kind == "c":
+        return Col(data[1], data[2], data[3], bool(data[4]))
+    if kind == "l":
+        return Lit(_decode_value(data[1]), data[2])
+    if kind == "f":
+        return Call(data[1], tuple(map(decode_expr, data[2])), data[3], bool(data[4]), tuple(data[5]))
+    if kind == "a":
+        flt = None if data[6] is None else decode_expr(data[6])
+        args = tuple(map(decode_expr, data[2]))
+        return Agg(data[1], args, data[3], bool(data[4]), bool(data[5]), flt, tuple(data[7]))
+    raise ValueError(f"unknown expression kind {kind!r}")
+
+
+def _encode_value(value: Scalar) -> Any:
+    if isinstance(value, Decimal):
+        return {"d": str(value)}
+    if isinstance(value, bytes):
+        return {"b": value.hex()}
+    if isinstance(value, float):
+        return {"f": repr(value)}
+    return value
+
+
+def _decode_value(value: Any) -> Scalar:
+    if isinstance(value, dict):
+        if "d" in value:
+            return Decimal(value["d"])
+        if "b" in value:
+            return bytes.fromhex(value["b"])
+        return float(value["f"])
+    return value  # type: ignore[no-any-return]
+
+
+def encode_plan(plan: CachePlan) -> dict[str, Any]:
+    """A cache plan as JSON data; sizes, facts and joins included."""
+    return {
+        "version": PLAN_VERSION,
+        "name": plan.name,
+        "relations": [[r.key, r.name] for r in plan.relations],
+        "predicates": [encode_expr(p) for p in plan.predicates],
+        "keys": None if plan.keys is None else [_encode_column(c) for c in plan.keys],
+        "measures": [[m.name, encode_expr(m.agg), int(m.hidden)] for m in plan.measures],
+        "columns": [_encode_column(c) for c in plan.columns],
+        "sets": [[s.grouping_id, list(s.keys), s.rows, s.bytes] for s in plan.grouping_sets],
+        "rows": plan.rows,
+        "bytes": plan.bytes,
+        "visible": list(plan.visible),
+        "exact_sums": sorted(plan.exact_sums),
+        "non_null": sorted(plan.non_null),
+        "joins": [[j.name, j.left, j.right, [list(k) for k in j.keys], int(j.validated)] for j in plan.joins],
+    }
+
+
+def decode_plan(data: dict[str, Any]) -> CachePlan:
+    """The inverse of `encode_plan`. Raises ValueError when the data is of another version."""
+    if data.get("version") != PLAN_VERSION:
+        raise ValueError(f"stored plan has version {data.get('version')!r}, this code reads {PLAN_VERSION!r}")
+    return CachePlan(
+        name=data["name"],
+        relations=tuple(Relation(key, name) for key, name in data["relations"]),
+        predicates=tuple(map(decode_expr, data["predicates"])),
+        keys=None if data["keys"] is None else tuple(map(_decode_column, data["keys"])),
+        measures=tuple(Measure(n, _as_agg(decode_expr(e)), bool(h)) for n, e, h in data["measures"]),
+        columns=tuple(map(_decode_column, data["columns"])),
+        grouping_sets=tuple(GroupingSet(i, tuple(k), r, b) for i, k, r, b in data["sets"]),
+        rows=data["rows"],
+        bytes=data["bytes"],
+        visible=tuple(data["visible"]),
+        exact_sums=frozenset(data["exact_sums"]),
+        non_null=frozenset(data["non_null"]),
+        joins=tuple(
+            RecordPreservingJoin(n, left, right, tuple((a, b) for a, b in keys), bool(v))
+            for n, left, right, keys, v in data["joins"]
+        ),
+    )
+
+
+def _encode_column(column: StoredColumn) -> list[Any]:
+    return [column.name, encode_expr(column.expr), int(column.hidden)]
+
+
+def _decode_column(data: list[Any]) -> StoredColumn:
+    return StoredColumn(data[0], decode_expr(data[1]), bool(data[2]))
+
+
+def _as_agg(expr: Expr) -> Agg:
+    if not isinstance(expr, Agg):
+        raise ValueError("a stored measure is not an aggregate")
+    return expr

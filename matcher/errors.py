@@ -1,0 +1,25 @@
+"""Errors of the matcher: bad input to the text door, and definitions that a cache cannot have."""
+
+from __future__ import annotations
+
+
+class MatcherError(Exception):
+    """Root of the matcher's errors; `code` is stable, the message names the object and what to do."""
+
+    def __init__(self, code: str, message: str, line: int | None = None, col: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.line = line
+        self.col = col
+
+
+class DefinitionNotSupported(MatcherError):
+    """A cache definition holds a construct that cannot be materialised or matched soundly."""
+
+
+class SqlInputError(MatcherError):
+    """Text that does not parse, or names a table or column that the schema does not have."""
+
+
+class NotSupported(MatcherError):
+    """A construct of a query that the matcher does not take; becomes a miss reason, never an error for the user."""

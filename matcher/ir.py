@@ -1,0 +1,197 @@
+"""The frozen data that the matcher works on: relations, blocks, cache plans, rewrites and misses.
+
+A `Block` is one select-project-join-group unit of a query (DESIGN §2). A `CachePlan` is a block that was materialised, with
+the names of its stored columns; each grouping set of a cube is a view of its own over the same columns. A `Rewrite` is the
+compensation over one such view. Nothing here does I/O or knows Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from matcher.expr import Agg, Expr
+from matcher.reasons import Reason
+
+ROWS_COLUMN = "__rows"
+GROUPING_ID_COLUMN = "__grouping_id"
+HIDDEN_PREFIX = "__"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One occurrence of a base table. `key` is its identity (location or qualified name), `name` what is shown and rendered."""
+
+    key: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPreservingJoin:
+    """`left INNER JOIN right ON keys` keeps each row of `left` exactly once; `keys` are (left column, right column)."""
+
+    name: str
+    left: str
+    right: str
+    keys: tuple[tuple[str, str], ...]
+    validated: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output column: its name, and its expression over base columns (SPJ) or over group keys and aggregates."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One ORDER BY key over the same things as an `Output`."""
+
+    expr: Expr
+    ascending: bool = True
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A query block. `group_keys` is None without aggregation and () for a global aggregate.
+
+    `predicates` are the conjuncts of WHERE and of all inner join conditions together. `grouping_sets` holds, for GROUPING SETS,
+    CUBE and ROLLUP, the indices into `group_keys` of each set as written (repeated sets included). `having`, `order_by`,
+    `limit` and `offset` are filled by the text door only: in Catalyst they stay above the replaced subtree. SELECT DISTINCT
+    is a block grouped by its outputs.
+    """
+
+    relations: tuple[Relation, ...]
+    predicates: tuple[Expr, ...]
+    outputs: tuple[Output, ...]
+    group_keys: tuple[Expr, ...] | None = None
+    grouping_sets: tuple[tuple[int, ...], ...] | None = None
+    having: tuple[Expr, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+
+    @property
+    def is_aggregate(self) -> bool:
+        return self.group_keys is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of a cache's table and the expression of the definition that it holds. Hidden ones start with `__`."""
+
+    name: str
+    expr: Expr
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingSet:
+    """One stored grouping set: Spark's grouping_id, indices into `CachePlan.keys`, and its size if known."""
+
+    grouping_id: int
+    keys: tuple[int, ...]
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """An aggregate that a cache stores in column `name`."""
+
+    name: str
+    agg: Agg
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CachePlan:
+    """What the matcher knows of a cache.
+
+    `keys` and `measures` for an aggregated cache, `columns` for one without aggregation (then `keys` is None). `grouping_sets`
+    is empty for a plain one. `exact_sums` names the SUM measures whose sum of absolute values is proven to stay within 2^53, so that an
+    integer AVG may be computed from them; `non_null` the stored columns whose argument was counted never NULL at refresh.
+    `joins` are the record-preserving joins that held at the cache's snapshot.
+    """
+
+    name: str
+    relations: tuple[Relation, ...]
+    predicates: tuple[Expr, ...]
+    keys: tuple[StoredColumn, ...] | None
+    measures: tuple[Measure, ...] = ()
+    columns: tuple[StoredColumn, ...] = ()
+    grouping_sets: tuple[GroupingSet, ...] = ()
+    rows: int | None = None
+    bytes: int | None = None
+    visible: tuple[str, ...] = ()
+    exact_sums: frozenset[str] = frozenset()
+    non_null: frozenset[str] = frozenset()
+    joins: tuple[RecordPreservingJoin, ...] = ()
+
+    @property
+    def is_cube(self) -> bool:
+        return bool(self.grouping_sets)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchOptions:
+    """Session switches that change what counts as a valid rewrite (`spark.cachemgr.*`)."""
+
+    approximate_floats: bool = False
+    trust_unvalidated: bool = False
+    assume_exact_averages: bool = False
+    ansi: bool = True
+    decimal_precision_loss: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A valid plan over one cache view. Expressions refer to the cache's columns as `Col(0, stored name)`.
+
+    `group_keys` is None when the cache's rows are the query's groups already (filter and project only), else the keys to
+    aggregate again by. `steps` names the compensations for people, `joins_used` the record-preserving joins relied upon.
+    """
+
+    cache: str
+    grouping_set: GroupingSet | None
+    filters: tuple[Expr, ...]
+    group_keys: tuple[Expr, ...] | None
+    outputs: tuple[Output, ...]
+    having: tuple[Expr, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+    steps: tuple[str, ...] = ()
+    joins_used: tuple[str, ...] = ()
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why one candidate was refused."""
+
+    cache: str
+    grouping_set: GroupingSet | None
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One line of an explanation: a view of a cache and what became of it (`chosen`, `valid` or `refused`)."""
+
+    cache: str
+    grouping_set: tuple[str, ...] | None
+    outcome: str
+    reasons: tuple[Reason, ...] = ()
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome for one block: the winner if any, and every candidate considered."""
+
+    rewrite: Rewrite | None
+    candidates: tuple[Candidate, ...] = ()
+    reasons: tuple[Reason, ...] = field(default=())

@@ -1,0 +1,64 @@
+"""The closed enum of miss reasons. Every refusal anywhere is one of these codes with a detail and, where one exists, a mend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class ReasonCode(str, Enum):
+    """Why a query block, or one candidate for it, is not answered from a cache. Codes are stable; texts are free."""
+
+    # The query or block itself
+    NO_CACHE_FOR_TABLES = "NO_CACHE_FOR_TABLES"
+    UNSUPPORTED_OPERATOR = "UNSUPPORTED_OPERATOR"
+    UNSUPPORTED_EXPRESSION = "UNSUPPORTED_EXPRESSION"
+    UNSUPPORTED_RELATION = "UNSUPPORTED_RELATION"
+    NON_DETERMINISTIC = "NON_DETERMINISTIC"
+    OUTPUT_NAME_UNKNOWN = "OUTPUT_NAME_UNKNOWN"
+    HINT = "HINT"
+    # Relations and joins
+    TABLE_NOT_IN_CACHE = "TABLE_NOT_IN_CACHE"
+    EXTRA_TABLE_NOT_PRESERVING = "EXTRA_TABLE_NOT_PRESERVING"
+    EXTRA_TABLE_FILTERED = "EXTRA_TABLE_FILTERED"
+    JOIN_CONDITION_DIFFERS = "JOIN_CONDITION_DIFFERS"
+    TOO_MANY_MAPPINGS = "TOO_MANY_MAPPINGS"
+    # Predicates
+    PREDICATE_NOT_CONTAINED = "PREDICATE_NOT_CONTAINED"
+    PREDICATE_COLUMN_MISSING = "PREDICATE_COLUMN_MISSING"
+    # Outputs and groups
+    COLUMN_NOT_IN_CACHE = "COLUMN_NOT_IN_CACHE"
+    COLUMN_NOT_IN_GROUPING_SET = "COLUMN_NOT_IN_GROUPING_SET"
+    GROUPING_NOT_CONTAINED = "GROUPING_NOT_CONTAINED"
+    GROUPING_SETS_IN_QUERY = "GROUPING_SETS_IN_QUERY"
+    CACHE_IS_AGGREGATED = "CACHE_IS_AGGREGATED"
+    GLOBAL_AGGREGATE_ON_EMPTY = "GLOBAL_AGGREGATE_ON_EMPTY"
+    # Aggregates
+    AGG_NOT_DERIVABLE = "AGG_NOT_DERIVABLE"
+    DISTINCT_NOT_DERIVABLE = "DISTINCT_NOT_DERIVABLE"
+    AVG_NOT_EXACT = "AVG_NOT_EXACT"
+    FLOAT_NOT_EXACT = "FLOAT_NOT_EXACT"
+    MAY_BE_NULL = "MAY_BE_NULL"
+    MAY_OVERFLOW = "MAY_OVERFLOW"
+    # The session and the cache's state
+    CACHE_DISABLED = "CACHE_DISABLED"
+    CACHE_NOT_REFRESHED = "CACHE_NOT_REFRESHED"
+    SETTINGS_DIFFER = "SETTINGS_DIFFER"
+    STALE = "STALE"
+    TABLE_RECREATED = "TABLE_RECREATED"
+    FRESHNESS_UNKNOWN = "FRESHNESS_UNKNOWN"
+    MIXED_SNAPSHOTS = "MIXED_SNAPSHOTS"
+    NOT_STRICT_FOR_WRITE = "NOT_STRICT_FOR_WRITE"
+    NOT_GRANTED = "NOT_GRANTED"
+    REGISTRY_LOADING = "REGISTRY_LOADING"
+    SCHEMA_WOULD_DIFFER = "SCHEMA_WOULD_DIFFER"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A code, what exactly was at fault, and the smallest change that would help (empty where there is none)."""
+
+    code: ReasonCode
+    detail: str
+    suggestion: str = ""
