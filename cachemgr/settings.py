@@ -1,0 +1,331 @@
+"""The `spark.cachemgr.*` settings: one table, and the reading of values into types.
+
+Refuses values it does not understand, naming the key, the value and what is accepted. Keys that
+it does not know are not refused here (a user's session must start), see `unknown_keys`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+from cachemgr.errors import ConfigurationError
+
+PREFIX = "spark.cachemgr."
+
+_DURATION_UNITS = {
+    "s": 1,
+    "sec": 1,
+    "second": 1,
+    "seconds": 1,
+    "m": 60,
+    "min": 60,
+    "minute": 60,
+    "minutes": 60,
+    "h": 3600,
+    "hour": 3600,
+    "hours": 3600,
+    "d": 86400,
+    "day": 86400,
+    "days": 86400,
+}
+_SIZE_UNITS = {"b": 0, "k": 1, "kb": 1, "m": 2, "mb": 2, "g": 3, "gb": 3, "t": 4, "tb": 4}
+_AMOUNT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+class Mode(StrEnum):
+    """What the hook does with a query."""
+
+    REWRITE = "rewrite"
+    PLAN_ONLY = "planOnly"
+    FAIL_FAST = "failFast"
+    OFF = "off"
+
+
+def parse_duration(text: str) -> int:
+    """Read a duration such as `24h`, `30s`, `10 min`, `2d`; a bare number is seconds.
+
+    Args:
+        text: The text of the setting.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        ValueError: If the text is not a duration.
+    """
+    match = _AMOUNT.fullmatch(text)
+    unit = match.group(2).lower() if match else ""
+    if match is None or (unit and unit not in _DURATION_UNITS):
+        raise ValueError("a duration such as 30s, 10min, 24h or 2d")
+    return int(match.group(1)) * _DURATION_UNITS.get(unit, 1)
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size such as `256m`, `1g`, `512kb`; a bare number is bytes.
+
+    Args:
+        text: The text of the setting.
+
+    Returns:
+        Bytes, with powers of 1024 as in Spark.
+
+    Raises:
+        ValueError: If the text is not a size.
+    """
+    match = _AMOUNT.fullmatch(text)
+    unit = match.group(2).lower() if match else ""
+    if match is None or (unit and unit not in _SIZE_UNITS):
+        raise ValueError("a size such as 512k, 256m or 1g")
+    return int(match.group(1)) * int(1024 ** _SIZE_UNITS.get(unit, 0))
+
+
+def _parse_bool(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError("true or false")
+    return word == "true"
+
+
+def _parse_int(text: str) -> int:
+    if not re.fullmatch(r"\s*\d+\s*", text):
+        raise ValueError("a whole number of 0 or more")
+    return int(text)
+
+
+def _parse_text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text that is not empty")
+    return text.strip()
+
+
+def _parse_mode(text: str) -> Mode:
+    for mode in Mode:
+        if mode.value.lower() == text.strip().lower():
+            return mode
+    raise ValueError(" | ".join(mode.value for mode in Mode))
+
+
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    "boolean": _parse_bool,
+    "integer": _parse_int,
+    "text": _parse_text,
+    "mode": _parse_mode,
+    "duration": parse_duration,
+    "size": parse_bytes,
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its key, its field in `Settings`, and what it does."""
+
+    key: str
+    field: str
+    type: Literal["boolean", "integer", "text", "mode", "duration", "size"]
+    default: str
+    when: Literal["runtime", "startup"]
+    doc: str
+
+    def parse(self, text: str) -> Any:
+        """Read a value of this setting.
+
+        Args:
+            text: The value as it was set.
+
+        Returns:
+            The value in its Python type.
+
+        Raises:
+            ConfigurationError: Names the key, the value and what is accepted.
+        """
+        try:
+            return _PARSERS[self.type](text)
+        except ValueError as error:
+            raise ConfigurationError(
+                "BAD_SETTING",
+                f"{self.key} is {text!r}, which is not {error}: set it to {error}, "
+                f"or unset it for the default {self.default!r}",
+            ) from None
+
+
+def _setting(
+    name: str,
+    field: str,
+    kind: Literal["boolean", "integer", "text", "mode", "duration", "size"],
+    default: str,
+    when: Literal["runtime", "startup"],
+    doc: str,
+) -> Setting:
+    return Setting(PREFIX + name, field, kind, default, when, doc)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    _setting("enabled", "enabled", "boolean", "true", "runtime", "Rewrite queries at all."),
+    _setting(
+        "mode",
+        "mode",
+        "mode",
+        "rewrite",
+        "runtime",
+        "rewrite: answer from caches; planOnly: decide and log, run the original; "
+        "failFast: raise our own errors instead of falling back; off: do nothing.",
+    ),
+    _setting(
+        "metastore.url",
+        "metastore_url",
+        "text",
+        "sqlite:///cachemgr.db",
+        "startup",
+        "Where caches are recorded: sqlite:///file or postgresql://user@host/database.",
+    ),
+    _setting(
+        "location",
+        "location",
+        "text",
+        "relational-caches",
+        "startup",
+        "Root folder of the caches' Delta tables.",
+    ),
+    _setting(
+        "approximateFloats",
+        "approximate_floats",
+        "boolean",
+        "false",
+        "runtime",
+        "Allow FLOAT and DOUBLE sums, averages and moments to be re-aggregated; "
+        "the last digits may differ from the original's.",
+    ),
+    _setting(
+        "trustUnvalidated",
+        "trust_unvalidated",
+        "boolean",
+        "false",
+        "runtime",
+        "Let record-preserving joins declared NOT VALIDATED serve.",
+    ),
+    _setting(
+        "assumeExactAverages",
+        "assume_exact_averages",
+        "boolean",
+        "false",
+        "runtime",
+        "Offline: take |SUM| <= 2^53 for averages of integers as checked.",
+    ),
+    _setting(
+        "pin.enabled",
+        "pin_enabled",
+        "boolean",
+        "true",
+        "runtime",
+        "Keep hot small grouping sets in the session's memory.",
+    ),
+    _setting("pin.maxBytes", "pin_max_bytes", "size", "256m", "runtime", "Memory for pinned sets."),
+    _setting(
+        "pin.maxRowsPerSet",
+        "pin_max_rows_per_set",
+        "integer",
+        "500000",
+        "runtime",
+        "A grouping set with more rows is not pinned.",
+    ),
+    _setting(
+        "dropGrace",
+        "drop_grace_seconds",
+        "duration",
+        "24h",
+        "startup",
+        "How long the files of a dropped or replaced cache stay for queries already planned.",
+    ),
+    _setting(
+        "explain.fallback",
+        "explain_fallback",
+        "boolean",
+        "false",
+        "runtime",
+        "Log the full error when a query falls back to the original plan.",
+    ),
+    _setting(
+        "decisionLog.enabled",
+        "decision_log_enabled",
+        "boolean",
+        "true",
+        "runtime",
+        "Log hits and misses to the metastore.",
+    ),
+)
+_BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings in force, typed."""
+
+    enabled: bool = True
+    mode: Mode = Mode.REWRITE
+    metastore_url: str = "sqlite:///cachemgr.db"
+    location: str = "relational-caches"
+    approximate_floats: bool = False
+    trust_unvalidated: bool = False
+    assume_exact_averages: bool = False
+    pin_enabled: bool = True
+    pin_max_bytes: int = 256 * 1024 * 1024
+    pin_max_rows_per_set: int = 500_000
+    drop_grace_seconds: int = 24 * 3600
+    explain_fallback: bool = False
+    decision_log_enabled: bool = True
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, str]) -> Settings:
+        """Read the settings out of a session's configuration.
+
+        Args:
+            values: Key to value; keys without our prefix are ignored.
+
+        Returns:
+            The settings, with defaults where a key is absent.
+
+        Raises:
+            ConfigurationError: A value is not accepted; names key, value and what is accepted.
+        """
+        found = {
+            setting.field: setting.parse(values[setting.key])
+            for setting in SETTINGS
+            if setting.key in values
+        }
+        return cls(**found)
+
+
+def setting(key: str) -> Setting:
+    """Find one setting.
+
+    Args:
+        key: The full key, `spark.cachemgr.…`.
+
+    Returns:
+        The setting.
+
+    Raises:
+        ConfigurationError: There is no such setting; names the nearest one.
+    """
+    if key in _BY_KEY:
+        return _BY_KEY[key]
+    near = difflib.get_close_matches(key, _BY_KEY, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(_BY_KEY)}"
+    raise ConfigurationError("UNKNOWN_SETTING", f"there is no setting {key}: {hint}")
+
+
+def unknown_keys(keys: Iterable[str]) -> tuple[str, ...]:
+    """The keys that carry our prefix and mean nothing, most likely misspelt.
+
+    Args:
+        keys: Configuration keys.
+
+    Returns:
+        The unknown ones, sorted.
+    """
+    return tuple(sorted(k for k in keys if k.startswith(PREFIX) and k not in _BY_KEY))
