@@ -26,7 +26,16 @@ def encode_expr(expr: Expr) -> list[Any]:
     if isinstance(expr, Agg):
         args = [encode_expr(a) for a in expr.args]
         flt = None if expr.filter is None else encode_expr(expr.filter)
-        return ["a", expr.func, args, expr.type, int(expr.nullable), int(expr.distinct), flt, list(expr.params)]
+        return [
+            "a",
+            expr.func,
+            args,
+            expr.type,
+            int(expr.nullable),
+            int(expr.distinct),
+            flt,
+            list(expr.params),
+        ]
     raise TypeError(f"cannot encode {type(expr).__name__}")
 
 
@@ -38,7 +47,9 @@ def decode_expr(data: list[Any]) -> Expr:
     if kind == "l":
         return Lit(_decode_value(data[1]), data[2])
     if kind == "f":
-        return Call(data[1], tuple(map(decode_expr, data[2])), data[3], bool(data[4]), tuple(data[5]))
+        return Call(
+            data[1], tuple(map(decode_expr, data[2])), data[3], bool(data[4]), tuple(data[5])
+        )
     if kind == "a":
         flt = None if data[6] is None else decode_expr(data[6])
         args = tuple(map(decode_expr, data[2]))
@@ -82,20 +93,27 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
         "visible": list(plan.visible),
         "exact_sums": sorted(plan.exact_sums),
         "non_null": sorted(plan.non_null),
-        "joins": [[j.name, j.left, j.right, [list(k) for k in j.keys], int(j.validated)] for j in plan.joins],
+        "joins": [
+            [j.name, j.left, j.right, [list(k) for k in j.keys], int(j.validated)]
+            for j in plan.joins
+        ],
     }
 
 
 def decode_plan(data: dict[str, Any]) -> CachePlan:
     """The inverse of `encode_plan`. Raises ValueError when the data is of another version."""
     if data.get("version") != PLAN_VERSION:
-        raise ValueError(f"stored plan has version {data.get('version')!r}, this code reads {PLAN_VERSION!r}")
+        raise ValueError(
+            f"stored plan has version {data.get('version')!r}, this code reads {PLAN_VERSION!r}"
+        )
     return CachePlan(
         name=data["name"],
         relations=tuple(Relation(key, name) for key, name in data["relations"]),
         predicates=tuple(map(decode_expr, data["predicates"])),
         keys=None if data["keys"] is None else tuple(map(_decode_column, data["keys"])),
-        measures=tuple(Measure(n, _as_agg(decode_expr(e)), bool(h)) for n, e, h in data["measures"]),
+        measures=tuple(
+            Measure(n, _as_agg(decode_expr(e)), bool(h)) for n, e, h in data["measures"]
+        ),
         columns=tuple(map(_decode_column, data["columns"])),
         grouping_sets=tuple(GroupingSet(i, tuple(k), r, b) for i, k, r, b in data["sets"]),
         rows=data["rows"],

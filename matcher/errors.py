@@ -6,7 +6,9 @@ from __future__ import annotations
 class MatcherError(Exception):
     """Root of the matcher's errors; `code` is stable, the message names the object and what to do."""
 
-    def __init__(self, code: str, message: str, line: int | None = None, col: int | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, line: int | None = None, col: int | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.line = line

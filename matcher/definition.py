@@ -1,0 +1,217 @@
+"""From the block of a cache's definition to what is stored: keys, measures, hidden columns, distinct grouping sets.
+
+A cache stores more than its SELECT shows: a row count for each group, the count of non-null arguments of nullable sums, and
+SUM and COUNT of every AVG, because AVG never rolls up from AVG (DESIGN §5). Grouping sets that the DDL repeats are stored once;
+`__grouping_id` has Spark's own numbering, bit by bit in the order of the GROUP BY list, the first key highest.
+"""
+
+from __future__ import annotations
+
+from matcher.errors import DefinitionNotSupported
+from matcher.expr import Agg, Call, Expr, Lit, aggregates, is_opaque
+from matcher.ir import (
+    GROUPING_ID_COLUMN,
+    HIDDEN_PREFIX,
+    ROWS_COLUMN,
+    Block,
+    CachePlan,
+    GroupingSet,
+    Measure,
+    Output,
+    RecordPreservingJoin,
+    StoredColumn,
+)
+from matcher.types import sum_type
+
+_FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
+
+
+def plan_definition(
+    name: str, block: Block, joins: tuple[RecordPreservingJoin, ...] = ()
+) -> CachePlan:
+    """The plan of a cache that materialises `block`.
+
+    Args:
+        name: the cache's name, as shown and as read in rewritten SQL.
+        block: the normalised definition; ORDER BY, LIMIT and HAVING are refused.
+        joins: record-preserving joins known to hold at the cache's snapshot.
+
+    Raises:
+        DefinitionNotSupported: names the construct and what to write instead.
+    """
+    _refuse_tail_clauses(block)
+    for predicate in block.predicates:
+        _refuse_opaque(predicate, "the WHERE or ON clause")
+    if block.group_keys is None:
+        columns = tuple(StoredColumn(o.name, o.expr) for o in block.outputs)
+        _check_names([c.name for c in columns])
+        for output in block.outputs:
+            _refuse_opaque(output.expr, f"output column {output.name}")
+        return CachePlan(
+            name=name,
+            relations=block.relations,
+            predicates=block.predicates,
+            keys=None,
+            columns=columns,
+            visible=tuple(c.name for c in columns),
+            joins=joins,
+        )
+    return _plan_aggregate(name, block, block.group_keys, joins)
+
+
+def _plan_aggregate(
+    name: str, block: Block, group_keys: tuple[Expr, ...], joins: tuple[RecordPreservingJoin, ...]
+) -> CachePlan:
+    shown_keys: dict[Expr, str] = {}
+    measures: list[Measure] = []
+    visible: list[str] = []
+    for output in block.outputs:
+        if _is_grouping_id(output.expr):
+            continue
+        visible.append(output.name)
+        if output.expr in group_keys:
+            if output.expr in shown_keys:
+                raise DefinitionNotSupported(
+                    "DUPLICATE_KEY_COLUMN",
+                    f"group key {shown_keys[output.expr]} is selected again as {output.name}: select it once",
+                )
+            shown_keys[output.expr] = output.name
+        elif isinstance(output.expr, Agg):
+            measures.append(Measure(output.name, output.expr))
+        else:
+            raise _not_a_column(output)
+    _check_names(visible)
+    for expr in group_keys:
+        _refuse_opaque(expr, "a GROUP BY key")
+    for measure in measures:
+        _refuse_opaque(measure.agg, f"output column {measure.name}")
+    keys = tuple(
+        StoredColumn(
+            shown_keys.get(expr, f"{HIDDEN_PREFIX}key_{i}"), expr, hidden=expr not in shown_keys
+        )
+        for i, expr in enumerate(group_keys)
+    )
+    return CachePlan(
+        name=name,
+        relations=block.relations,
+        predicates=block.predicates,
+        keys=keys,
+        measures=(*measures, *_hidden_measures(measures)),
+        grouping_sets=_distinct_sets(block.grouping_sets, len(keys)),
+        visible=tuple(visible),
+        joins=joins,
+    )
+
+
+def grouping_id(keys: tuple[int, ...], key_count: int) -> int:
+    """Spark's grouping_id of a set: bit `key_count - 1 - i` is 1 where key i is *not* in the set.
+
+    >>> grouping_id((0, 2), 3)
+    2
+    """
+    present = set(keys)
+    return sum(1 << (key_count - 1 - i) for i in range(key_count) if i not in present)
+
+
+def _distinct_sets(
+    written: tuple[tuple[int, ...], ...] | None, key_count: int
+) -> tuple[GroupingSet, ...]:
+    if written is None:
+        return ()
+    found: dict[int, GroupingSet] = {}
+    for keys in written:
+        number = grouping_id(keys, key_count)
+        found.setdefault(number, GroupingSet(number, tuple(sorted(set(keys)))))
+    return tuple(found.values())
+
+
+def _hidden_measures(shown: list[Measure]) -> list[Measure]:
+    """COUNT(*), and what sums and averages need to be rolled up and maintained, where the DDL does not store it."""
+    known = {m.agg for m in shown}
+    hidden: list[Measure] = []
+
+    def want(column: str, agg: Agg) -> None:
+        if agg not in known:
+            known.add(agg)
+            hidden.append(Measure(column, agg, hidden=True))
+
+    want(ROWS_COLUMN, Agg("count", (), "bigint", nullable=False))
+    for i, measure in enumerate(shown):
+        agg = measure.agg
+        if agg.func not in ("sum", "avg") or agg.distinct or len(agg.args) != 1:
+            continue
+        if agg.func == "avg":
+            stored = sum_type(agg.args[0].type)
+            if stored is None:
+                continue
+            want(f"{HIDDEN_PREFIX}sum_{i}", Agg("sum", agg.args, stored, filter=agg.filter))
+        if agg.args[0].nullable or agg.filter is not None:
+            want(
+                f"{HIDDEN_PREFIX}count_{i}",
+                Agg("count", agg.args, "bigint", nullable=False, filter=agg.filter),
+            )
+    return hidden
+
+
+def _is_grouping_id(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.op == "grouping_id"
+
+
+def _not_a_column(output: Output) -> DefinitionNotSupported:
+    if aggregates(output.expr):
+        return DefinitionNotSupported(
+            "EXPRESSION_OVER_AGGREGATES",
+            f"output column {output.name} computes with aggregates: store the aggregates themselves "
+            "(SUM, COUNT, …); queries that compute with them are answered all the same",
+        )
+    what = (
+        "a constant" if isinstance(output.expr, Lit) else "neither a GROUP BY key nor an aggregate"
+    )
+    return DefinitionNotSupported(
+        "OUTPUT_NOT_STORED",
+        f"output column {output.name} is {what}: select group keys and aggregates only",
+    )
+
+
+def _refuse_tail_clauses(block: Block) -> None:
+    for clause, present in (
+        ("HAVING", bool(block.having)),
+        ("ORDER BY", bool(block.order_by)),
+        ("LIMIT", block.limit is not None),
+        ("OFFSET", block.offset is not None),
+    ):
+        if present:
+            raise DefinitionNotSupported(
+                "CLAUSE_NOT_SUPPORTED",
+                f"{clause} is not supported in a cache definition: leave it out; queries that have it are answered all the same",
+            )
+
+
+def _refuse_opaque(expr: Expr, where: str) -> None:
+    if is_opaque(expr):
+        raise DefinitionNotSupported(
+            "EXPRESSION_NOT_SUPPORTED",
+            f"{where} holds an expression that cannot be stored ({expr!r}): write it with built-in SQL functions",
+        )
+
+
+def _check_names(names: list[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise DefinitionNotSupported(
+                "DUPLICATE_COLUMN",
+                f"two output columns are named {name}: give each its own name with AS",
+            )
+        seen[name.lower()] = name
+        if name.startswith(HIDDEN_PREFIX):
+            raise DefinitionNotSupported(
+                "RESERVED_COLUMN",
+                f"output column {name} starts with {HIDDEN_PREFIX}, which is kept for hidden columns "
+                f"such as {GROUPING_ID_COLUMN}: choose another name",
+            )
+        if _FORBIDDEN_IN_NAMES & set(name):
+            raise DefinitionNotSupported(
+                "UNNAMED_COLUMN",
+                f"output column {name} has no name of its own: give it one with AS",
+            )

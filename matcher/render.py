@@ -1,0 +1,302 @@
+"""Rewrite → Spark SQL text, and a cache's definition → the SELECT that materialises it.
+
+The text does not depend on the session's parse settings: identifiers are in backticks, literals carry their type, no ordinals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from matcher.expr import Agg, Call, Col, Expr, Lit, date_text
+from matcher.functions import is_known
+from matcher.ir import GROUPING_ID_COLUMN, CachePlan, Output, Rewrite, SortKey
+from matcher.types import INTEGRAL, decimal_parts
+
+ColumnSql = Callable[[Col], str]
+
+_BINARY: Final = {
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "nseq": "<=>",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "idiv": "DIV", "mod": "%", "rlike": "RLIKE",
+}  # fmt: skip
+_TRY: Final = {"try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"}
+_SPELLED_AS_CALL: Final = frozenset({"coalesce", *_TRY})
+_INT_SUFFIX: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+_MIN_LONG: Final = -(1 << 63)
+
+
+class NotRenderable(Exception):
+    """The expression cannot be written as SQL; the message names the part at fault."""
+
+
+def quote(name: str) -> str:
+    """`name` as one quoted identifier.
+
+    >>> quote("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_path(dotted: str) -> str:
+    """A dotted table name with each part quoted."""
+    return ".".join(quote(part) for part in dotted.split("."))
+
+
+def render_expr(expr: Expr, column: ColumnSql) -> str:
+    """Spark SQL for `expr`, with `column` spelling the column references.
+
+    Raises:
+        NotRenderable: some part has no SQL spelling.
+    """
+    if isinstance(expr, Col):
+        return column(expr)
+    if isinstance(expr, Lit):
+        return render_literal(expr)
+    if isinstance(expr, Agg):
+        return _render_agg(expr, column)
+    if isinstance(expr, Call):
+        return _render_call(expr, column)
+    raise NotRenderable(repr(expr))
+
+
+def is_renderable(op: str, arity: int) -> bool:
+    """True if a `Call` of that name and number of arguments has a SQL spelling."""
+    return (
+        op in _BINARY
+        or op in _STRUCTURAL
+        or op in _SPELLED_AS_CALL
+        or op in ("and", "or", "grouping_id")
+        or is_known(op, arity)
+    )
+
+
+def _render_agg(agg: Agg, column: ColumnSql) -> str:
+    args = ", ".join(render_expr(a, column) for a in agg.args)
+    if agg.func == "count" and not agg.args:
+        args = "*"
+    text = f"{agg.func.upper()}({'DISTINCT ' if agg.distinct else ''}{args})"
+    if agg.params:
+        raise NotRenderable(f"aggregate {agg!r}")
+    if agg.filter is not None:
+        text += f" FILTER (WHERE {render_expr(agg.filter, column)})"
+    return text
+
+
+def _render_call(call: Call, column: ColumnSql) -> str:
+    args = [render_expr(a, column) for a in call.args]
+    if call.op in _BINARY:
+        return f"({args[0]} {_BINARY[call.op]} {args[1]})"
+    if call.op in ("and", "or"):
+        return "(" + f" {call.op.upper()} ".join(args) + ")"
+    if call.op in _STRUCTURAL:
+        return _STRUCTURAL[call.op](call, args)
+    if call.op == "grouping_id":
+        return "GROUPING_ID()"
+    if call.op in _SPELLED_AS_CALL or (is_known(call.op, len(args)) and not call.params):
+        return f"{call.op.upper()}({', '.join(args)})"
+    raise NotRenderable(f"{call.op} with {len(args)} argument(s)")
+
+
+def _render_in(call: Call, args: list[str]) -> str:
+    return f"({args[0]} IN ({', '.join(args[1:])}))"
+
+
+def _render_case(call: Call, args: list[str]) -> str:
+    pairs = len(args) // 2
+    whens = " ".join(f"WHEN {args[2 * i]} THEN {args[2 * i + 1]}" for i in range(pairs))
+    tail = f" ELSE {args[-1]}" if len(args) % 2 else ""
+    return f"CASE {whens}{tail} END"
+
+
+def _render_like(call: Call, args: list[str]) -> str:
+    escape = f" ESCAPE {render_literal(Lit(call.params[0], 'string'))}" if call.params else ""
+    return f"({args[0]} LIKE {args[1]}{escape})"
+
+
+_STRUCTURAL: Final[dict[str, Callable[[Call, list[str]], str]]] = {
+    "not": lambda call, args: f"(NOT {args[0]})",
+    "isnull": lambda call, args: f"({args[0]} IS NULL)",
+    "isnotnull": lambda call, args: f"({args[0]} IS NOT NULL)",
+    "neg": lambda call, args: f"(- {args[0]})",
+    "cast": lambda call, args: f"CAST({args[0]} AS {call.type.upper()})",
+    "try_cast": lambda call, args: f"TRY_CAST({args[0]} AS {call.type.upper()})",
+    "in": _render_in,
+    "case": _render_case,
+    "like": _render_like,
+}
+
+
+def render_literal(lit: Lit) -> str:
+    """A constant with its exact type.
+
+    >>> render_literal(Lit("it's", "string"))
+    "'it\\\\'s'"
+
+    Raises:
+        NotRenderable: a type or value without a literal spelling.
+    """
+    value, kind = lit.value, lit.type
+    if value is None:
+        return "NULL" if kind in ("void", "null") else f"CAST(NULL AS {kind.upper()})"
+    if kind == "boolean":
+        return "TRUE" if value else "FALSE"
+    if kind in INTEGRAL and isinstance(value, int):
+        return _integer(value, _INT_SUFFIX[kind])
+    if kind == "string" and isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    if kind == "binary" and isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
+    if kind in ("date", "timestamp", "timestamp_ntz") and isinstance(value, int):
+        return _temporal(value, kind)
+    if decimal_parts(kind) and isinstance(value, Decimal):
+        return f"CAST({value:f} AS {kind.upper()})"
+    if kind in ("double", "float") and isinstance(value, float):
+        return f"CAST('{value!r}' AS {kind.upper()})"
+    raise NotRenderable(f"literal of type {kind}")
+
+
+def _integer(value: int, suffix: str) -> str:
+    if value == _MIN_LONG:  # its digits alone do not fit a BIGINT literal
+        return "(-9223372036854775807L - 1L)"
+    return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
+
+
+def _temporal(value: int, kind: str) -> str:
+    if kind == "date":
+        text = date_text(value)
+        if text is None:
+            raise NotRenderable("a date outside of the years 1 to 9999")
+        return f"DATE'{text}'"
+    if kind == "timestamp":  # an instant: no session time zone may shift it
+        return f"TIMESTAMP_MICROS({_integer(value, 'L')})"
+    try:
+        stamp = datetime(1970, 1, 1) + timedelta(microseconds=value)
+    except OverflowError as error:
+        raise NotRenderable("a timestamp outside of the years 1 to 9999") from error
+    return f"TIMESTAMP_NTZ'{stamp.isoformat(sep=' ')}'"
+
+
+def render_rewrite(rewrite: Rewrite, table_sql: str, *, positional: bool = False) -> str:
+    """The SELECT to run over the cache.
+
+    Args:
+        rewrite: a valid rewrite.
+        table_sql: how the cache's table is spelled in FROM.
+        positional: name the outputs c0, c1, … (the Catalyst door puts the original names back itself).
+
+    Raises:
+        NotRenderable: some expression has no SQL spelling.
+    """
+    plain: ColumnSql = lambda col: quote(col.name)  # noqa: E731
+    names = [f"c{i}" if positional else o.name for i, o in enumerate(rewrite.outputs)]
+    lines = [
+        "SELECT " + ", ".join(_select_items(rewrite.outputs, names, plain)),
+        f"FROM {table_sql}",
+    ]
+    if rewrite.filters:
+        lines.append("WHERE " + " AND ".join(render_expr(f, plain) for f in rewrite.filters))
+    if rewrite.group_keys:
+        lines.append("GROUP BY " + ", ".join(_group_items(rewrite.group_keys, plain)))
+    # In HAVING and ORDER BY an output alias would win over a column of the same name, so columns are qualified there.
+    qualified = _qualifier(rewrite.outputs, names, table_sql)
+    if rewrite.having:
+        clause = (
+            "HAVING "
+            if rewrite.group_keys is not None
+            else "WHERE "
+            if not rewrite.filters
+            else "AND "
+        )
+        lines.append(clause + " AND ".join(render_expr(h, qualified) for h in rewrite.having))
+    if rewrite.order_by:
+        lines.append(
+            "ORDER BY "
+            + ", ".join(_sort_item(k, rewrite.outputs, names, qualified) for k in rewrite.order_by)
+        )
+    if rewrite.limit is not None:
+        lines.append(f"LIMIT {rewrite.limit}")
+    if rewrite.offset:
+        lines.append(f"OFFSET {rewrite.offset}")
+    return "\n".join(lines)
+
+
+def _select_items(outputs: Sequence[Output], names: Sequence[str], column: ColumnSql) -> list[str]:
+    items = []
+    for output, name in zip(outputs, names, strict=True):
+        text = render_expr(output.expr, column)
+        items.append(text if text == quote(name) else f"{text} AS {quote(name)}")
+    return items
+
+
+def _group_items(keys: Sequence[Expr], column: ColumnSql) -> list[str]:
+    """Constants do not group; a bare one would be read as an ordinal, so the last one left is cast."""
+    real = [k for k in keys if not isinstance(k, Lit)]
+    if real:
+        return list(dict.fromkeys(render_expr(k, column) for k in real))
+    return [render_expr(Call("cast", (keys[0],), keys[0].type), column)]
+
+
+def _qualifier(outputs: Sequence[Output], names: Sequence[str], table_sql: str) -> ColumnSql:
+    clashing = {
+        name.lower()
+        for output, name in zip(outputs, names, strict=True)
+        if not (isinstance(output.expr, Col) and output.expr.name == name)
+    }
+    last = table_sql.rsplit(".", 1)[-1].rsplit(" ", 1)[-1]
+    return lambda col: (
+        f"{last}.{quote(col.name)}" if col.name.lower() in clashing else quote(col.name)
+    )
+
+
+def _sort_item(
+    key: SortKey, outputs: Sequence[Output], names: Sequence[str], column: ColumnSql
+) -> str:
+    text = None
+    for output, name in zip(outputs, names, strict=True):
+        if output.expr == key.expr and [n.lower() for n in names].count(name.lower()) == 1:
+            text = quote(name)
+            break
+    text = text or render_expr(key.expr, column)
+    direction = "ASC" if key.ascending else "DESC"
+    return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
+    """The SELECT whose rows are the cache's table, hidden columns included.
+
+    Args:
+        plan: the cache.
+        table_sql: how relation i is spelled in FROM.
+
+    Raises:
+        NotRenderable: some expression has no SQL spelling.
+    """
+    column: ColumnSql = lambda col: f"t{col.rel}.{quote(col.name)}"  # noqa: E731
+    items = []
+    if plan.is_cube:
+        items.append(f"GROUPING_ID() AS {quote(GROUPING_ID_COLUMN)}")
+    stored = plan.columns if plan.keys is None else plan.keys
+    items += [f"{render_expr(c.expr, column)} AS {quote(c.name)}" for c in stored]
+    items += [f"{render_expr(m.agg, column)} AS {quote(m.name)}" for m in plan.measures]
+    lines = ["SELECT " + ",\n  ".join(items)]
+    lines.append("FROM " + ", ".join(f"{sql} AS t{i}" for i, sql in enumerate(table_sql)))
+    if plan.predicates:
+        lines.append("WHERE " + "\n  AND ".join(render_expr(p, column) for p in plan.predicates))
+    if plan.keys:
+        keys = [render_expr(k.expr, column) for k in plan.keys]
+        lines.append(
+            "GROUP BY "
+            + ", ".join(
+                _group_items([k.expr for k in plan.keys], column) if not plan.is_cube else keys
+            )
+        )
+        if plan.is_cube:
+            sets = ", ".join(
+                "(" + ", ".join(keys[i] for i in s.keys) + ")" for s in plan.grouping_sets
+            )
+            lines.append(f"GROUPING SETS ({sets})")
+    return "\n".join(lines)

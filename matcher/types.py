@@ -1,0 +1,56 @@
+"""Spark's SQL types in catalog spelling, and the result types that aggregates have (sources: Spark's `Sum`, `Average`,
+`DecimalType.bounded`)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_DECIMAL: Final = 38
+INTEGRAL: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+FLOATS: Final = frozenset({"float", "double"})
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)\Z")
+
+
+def decimal_parts(type: str) -> tuple[int, int] | None:
+    """(precision, scale) of a decimal type, else None.
+
+    >>> decimal_parts("decimal(12,2)")
+    (12, 2)
+    """
+    found = _DECIMAL.match(type)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def decimal_type(precision: int, scale: int) -> str:
+    """The type with both parts cut off at 38, as `DecimalType.bounded` does."""
+    return f"decimal({min(precision, MAX_DECIMAL)},{min(scale, MAX_DECIMAL)})"
+
+
+def sum_type(type: str) -> str | None:
+    """Result type of SUM over `type`, None where Spark has none that we handle."""
+    if type in INTEGRAL:
+        return "bigint"
+    if type in FLOATS:
+        return "double"
+    parts = decimal_parts(type)
+    return decimal_type(parts[0] + 10, parts[1]) if parts else None
+
+
+def avg_type(type: str) -> str | None:
+    """Result type of AVG over `type`, None where Spark has none that we handle."""
+    if type in INTEGRAL or type in FLOATS:
+        return "double"
+    parts = decimal_parts(type)
+    return decimal_type(parts[0] + 4, parts[1] + 4) if parts else None
+
+
+def has_exact_equality(type: str) -> bool:
+    """True if equal values of the type are identical, so that one may stand for the other.
+
+    Not so for floats (-0.0 = 0.0, all NaNs equal) and collated strings ('a' = 'A').
+    """
+    return type in INTEGRAL or type in _IDENTICAL or decimal_parts(type) is not None
+
+
+_IDENTICAL: Final = frozenset({"string", "boolean", "date", "timestamp", "timestamp_ntz", "binary"})
