@@ -1,0 +1,277 @@
+"""Rows to records and back; the only place that knows both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from cachemgr.metastore.models import (
+    CacheRow,
+    DecisionRow,
+    GroupingSetRow,
+    JoinRow,
+    LeaseRow,
+    RefreshRunRow,
+    SnapshotTableRow,
+)
+from cachemgr.metastore.records import (
+    CacheRecord,
+    ColumnRecord,
+    DecisionRecord,
+    Freshness,
+    GroupingSetRecord,
+    JoinRecord,
+    JoinSide,
+    JoinState,
+    LeaseRecord,
+    Outcome,
+    RefreshMode,
+    RefreshRunRecord,
+    RunState,
+    SnapshotTableRecord,
+    as_utc,
+    name_key,
+)
+
+_OWN_FIELDS = frozenset(
+    {
+        "created_at",
+        "updated_at",
+        "version",
+        "revision",
+        "dropped_at",
+        "published_refresh_id",
+        "narrowed",
+    }
+)
+CACHE_FIELDS: frozenset[str] = (
+    frozenset(field.name for field in fields(CacheRecord)) - _OWN_FIELDS - {"id"}
+)
+
+
+def cache_record(row: CacheRow) -> CacheRecord:
+    """Read a cache."""
+    return CacheRecord(
+        id=row.id,
+        namespace=row.namespace,
+        name=row.name,
+        comment=row.comment,
+        definition=row.definition,
+        definition_hash=row.definition_hash,
+        context=row.context,
+        settings=row.settings,
+        plan=row.plan,
+        plan_version=row.plan_version,
+        columns=tuple(ColumnRecord(*column) for column in row.columns),
+        partition_by=tuple(row.partition_by),
+        cluster_by=tuple(row.cluster_by),
+        location=row.location,
+        properties=row.properties,
+        refresh_trigger=row.refresh_trigger,
+        refresh_mode=RefreshMode(row.refresh_mode),
+        freshness=Freshness(row.freshness),
+        max_staleness_seconds=row.max_staleness_seconds,
+        rewrite_enabled=row.rewrite_enabled,
+        paused=row.paused,
+        narrowed=row.narrowed,
+        owner=row.owner,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        dropped_at=row.dropped_at,
+        version=row.version,
+        published_refresh_id=row.published_refresh_id,
+        revision=row.revision,
+    )
+
+
+def cache_row(record: CacheRecord, now: datetime, revision: int) -> CacheRow:
+    """Build the row of a new cache."""
+    values = cache_values({name: getattr(record, name) for name in CACHE_FIELDS})
+    return CacheRow(
+        id=record.id,
+        created_at=now,
+        updated_at=now,
+        version=1,
+        narrowed=False,
+        revision=revision,
+        **values,
+    )
+
+
+def cache_values(changed: dict[str, Any]) -> dict[str, Any]:
+    """Turn fields of a record into columns of its row.
+
+    Args:
+        changed: Field to value, as in `CacheRecord`.
+
+    Returns:
+        Column to value.
+
+    Raises:
+        TypeError: A field does not exist or may not be set from outside.
+    """
+    wrong = sorted(set(changed) - CACHE_FIELDS)
+    if wrong:
+        raise TypeError(f"a cache's {', '.join(wrong)} cannot be set; {sorted(CACHE_FIELDS)} can")
+    values = dict(changed)
+    for name in ("partition_by", "cluster_by"):
+        if name in values:
+            values[name] = list(values[name])
+    for name in ("context", "settings", "properties", "refresh_trigger"):
+        if name in values:
+            values[name] = dict(values[name])
+    if "columns" in values:
+        values["columns"] = [[c.name, c.type, c.nullable] for c in values["columns"]]
+    for name in ("name", "namespace"):
+        if name in values:
+            values[f"{name}_key"] = name_key(values[name])
+    return values
+
+
+def set_record(row: GroupingSetRow) -> GroupingSetRecord:
+    """Read a grouping set."""
+    return GroupingSetRecord(
+        row.grouping_id, row.ordinal, tuple(row.columns), rows=row.rows, bytes=row.bytes
+    )
+
+
+def set_rows(cache_id: str, records: Iterable[GroupingSetRecord]) -> list[GroupingSetRow]:
+    """Build the rows of a cache's grouping sets."""
+    return [
+        GroupingSetRow(
+            cache_id=cache_id,
+            grouping_id=record.grouping_id,
+            ordinal=record.ordinal,
+            columns=list(record.columns),
+            rows=record.rows,
+            bytes=record.bytes,
+        )
+        for record in records
+    ]
+
+
+def run_record(row: RefreshRunRow) -> RefreshRunRecord:
+    """Read a refresh run."""
+    return RefreshRunRecord(
+        id=row.id,
+        cache_id=row.cache_id,
+        state=RunState(row.state),
+        mode=row.mode,
+        reason=row.reason,
+        holder=row.holder,
+        fencing_token=row.fencing_token,
+        started_at=row.started_at,
+        commit_number=row.commit_number,
+        parent_version=row.parent_version,
+        cache_version=row.cache_version,
+        finished_at=row.finished_at,
+        rows=row.rows,
+        bytes=row.bytes,
+        error=row.error,
+        stages=tuple(row.stages),
+        facts=row.facts,
+        plan=row.plan,
+    )
+
+
+def table_record(row: SnapshotTableRow) -> SnapshotTableRecord:
+    """Read a base table of a snapshot."""
+    return SnapshotTableRecord(
+        row.name, row.location, row.table_id, row.version, row.commit_timestamp_ms
+    )
+
+
+def table_rows(refresh_id: str, records: Iterable[SnapshotTableRecord]) -> list[SnapshotTableRow]:
+    """Build the rows of a snapshot's base tables."""
+    return [
+        SnapshotTableRow(
+            refresh_id=refresh_id,
+            ordinal=ordinal,
+            name=record.name,
+            location=record.location,
+            table_id=record.table_id,
+            version=record.version,
+            commit_timestamp_ms=record.commit_timestamp_ms,
+        )
+        for ordinal, record in enumerate(records)
+    ]
+
+
+def join_record(row: JoinRow) -> JoinRecord:
+    """Read a record-preserving join."""
+    return JoinRecord(
+        id=row.id,
+        name=row.name,
+        definition=row.definition,
+        left=JoinSide(**row.left),
+        right=JoinSide(**row.right),
+        keys=tuple((left, right) for left, right in row.keys),
+        validated=row.validated,
+        state=JoinState(row.state),
+        message=row.message,
+        validated_versions={
+            place: (table_id, version)
+            for place, (table_id, version) in row.validated_versions.items()
+        },
+        validated_at=row.validated_at,
+        created_at=row.created_at,
+    )
+
+
+def join_row(record: JoinRecord, now: datetime) -> JoinRow:
+    """Build the row of a new record-preserving join."""
+    return JoinRow(
+        id=record.id,
+        name=record.name,
+        name_key=name_key(record.name),
+        definition=record.definition,
+        left=_side(record.left),
+        right=_side(record.right),
+        keys=[list(pair) for pair in record.keys],
+        validated=record.validated,
+        state=record.state.value,
+        message=record.message,
+        validated_versions={p: list(v) for p, v in record.validated_versions.items()},
+        validated_at=record.validated_at,
+        created_at=now,
+    )
+
+
+def _side(side: JoinSide) -> dict[str, Any]:
+    return {"name": side.name, "location": side.location, "table_id": side.table_id}
+
+
+def decision_record(row: DecisionRow) -> DecisionRecord:
+    """Read a decision."""
+    return DecisionRecord(
+        id=row.id,
+        at=row.at,
+        session_id=row.session_id,
+        query_hash=row.query_hash,
+        outcome=Outcome(row.outcome),
+        caches=tuple(row.caches),
+        grouping_set=row.grouping_set,
+        reasons=tuple(row.reasons),
+        millis=row.millis,
+    )
+
+
+def decision_row(record: DecisionRecord) -> DecisionRow:
+    """Build the row of a decision."""
+    return DecisionRow(
+        at=as_utc(record.at),
+        session_id=record.session_id,
+        query_hash=record.query_hash,
+        outcome=record.outcome.value,
+        caches=list(record.caches),
+        grouping_set=record.grouping_set,
+        reasons=[dict(reason) for reason in record.reasons],
+        millis=record.millis,
+    )
+
+
+def lease_record(row: LeaseRow) -> LeaseRecord:
+    """Read a lease."""
+    return LeaseRecord(row.cache_id, row.holder, row.token, row.expires_at)

@@ -1,0 +1,233 @@
+"""Opening databases: which URLs are accepted, how connections are set up, what errors mean."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from cachemgr.errors import MetastoreError
+
+DEFAULT_BUSY_SECONDS = 10.0
+_SQLITE_MAGIC = b"SQLite format 3\x00"
+_ACCEPTED = "sqlite:///path/to/file.db or postgresql://user:password@host:5432/database"
+_WRITES = "cachemgr_writes"
+
+
+def metastore_url(text: str) -> URL:
+    """Read a metastore URL and bring it to the driver that is used.
+
+    Args:
+        text: `sqlite:///file` or `postgresql://…`.
+
+    Returns:
+        The URL, with an absolute path for SQLite, so that a later chdir changes nothing.
+
+    Raises:
+        MetastoreError: The text is no URL, or of a database that is not supported.
+    """
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise MetastoreError(
+            "METASTORE_URL", f"{text!r} is not a metastore URL: give {_ACCEPTED}"
+        ) from None
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+        raise MetastoreError(
+            "METASTORE_URL",
+            f"a metastore cannot be kept in {url.drivername} ({hidden(url)}): give {_ACCEPTED}",
+        )
+    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+        raise MetastoreError(
+            "METASTORE_URL",
+            f"{hidden(url)} is not a plain SQLite file, and a metastore is shared by processes: "
+            "give sqlite:///path/to/file.db",
+        )
+    return url.set(drivername="sqlite", database=str(Path(url.database).absolute()))
+
+
+def hidden(url: URL) -> str:
+    """The URL for messages, without its password."""
+    return url.render_as_string(hide_password=True)
+
+
+def check_sqlite_file(url: URL, *, create: bool) -> None:
+    """Refuse a path that cannot be or become a SQLite file, before anything touches it.
+
+    Args:
+        url: The metastore's URL; other databases than SQLite pass.
+        create: Whether a missing file is fine.
+
+    Raises:
+        MetastoreError: Says what the path is and what to do.
+    """
+    if url.get_backend_name() != "sqlite":
+        return
+    path = Path(str(url.database))
+    if path.is_dir():
+        raise MetastoreError(
+            "METASTORE_UNREADABLE", f"{path} is a folder: name a file inside it in the URL"
+        )
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise MetastoreError(
+                "METASTORE_UNREADABLE",
+                f"the folder of the metastore {path} does not exist: "
+                f"create {path.parent}, or give another URL",
+            )
+        if not create:
+            raise MetastoreError(
+                "METASTORE_MISSING",
+                f"there is no metastore at {path}: check the URL, or create it with "
+                f"`cachemgr db upgrade --metastore {hidden(url)}`",
+            )
+        return
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_SQLITE_MAGIC))
+    except OSError as error:
+        raise MetastoreError(
+            "METASTORE_UNREADABLE",
+            f"the metastore {path} cannot be read ({error.strerror}): "
+            "check its permissions, or give another URL",
+        ) from None
+    if head and head != _SQLITE_MAGIC:
+        raise MetastoreError(
+            "NOT_A_METASTORE",
+            f"{path} is not a SQLite database, it was left as it is: "
+            "give the URL of another file, or move this one away",
+        )
+
+
+def make_engine(url: URL, busy_seconds: float = DEFAULT_BUSY_SECONDS) -> Engine:
+    """Build an engine; nothing is opened yet.
+
+    Args:
+        url: From `metastore_url`.
+        busy_seconds: How long to wait for another writer.
+
+    Returns:
+        The engine. Its transactions only read, unless taken from `writing(engine)`.
+    """
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, connect_args={"timeout": busy_seconds})
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(
+        url,
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": 10,
+            "options": f"-c lock_timeout={int(busy_seconds * 1000)} -c timezone=UTC",
+        },
+    )
+
+
+def writing(engine: Engine) -> Engine:
+    """The same engine and pool, with transactions that may write."""
+    return engine.execution_options(**{_WRITES: True})
+
+
+def reading(engine: Engine) -> Engine:
+    """The same engine and pool, with transactions that see one moment and cannot write."""
+    if engine.dialect.name == "sqlite":
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def use_wal(engine: Engine) -> None:
+    """Let readers and one writer work at once; only for a file that is known to be ours."""
+    if engine.dialect.name != "sqlite":
+        return
+    raw = engine.raw_connection()
+    try:
+        cursor = raw.cursor()
+        cursor.execute("PRAGMA journal_mode")
+        row = cursor.fetchone()
+        if row is not None and str(row[0]).lower() != "wal":
+            cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.close()
+    finally:
+        raw.close()
+
+
+def _configure_sqlite(connection: sqlite3.Connection, record: object) -> None:
+    # The driver's own transaction handling never sends BEGIN before a SELECT or DDL, so neither
+    # a reader's one moment nor a migration's rollback would hold: BEGIN is sent by us instead.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A plain BEGIN takes the write lock at the first write; if another process has written since
+    # this one's first read, that fails at once and the busy timeout is not waited for.
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def translated(url: URL) -> Iterator[None]:
+    """Turn the database's errors into ours.
+
+    Args:
+        url: The metastore's URL, for the message.
+
+    Raises:
+        MetastoreError: For every error of the database, with what to do.
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        raise _meaning(url, error.orig, str(error.orig)) from error
+    except SQLAlchemyError as error:
+        raise MetastoreError(
+            "METASTORE_FAILED", f"the metastore {hidden(url)} failed: {error}"
+        ) from error
+    except sqlite3.Error as error:
+        raise _meaning(url, error, str(error)) from error
+
+
+def _meaning(url: URL, cause: Any, text: str) -> MetastoreError:
+    where = hidden(url)
+    sqlstate = getattr(cause, "sqlstate", None)
+    lowered = text.lower()
+    reason = " ".join(text.split())
+    if "is locked" in lowered or sqlstate in ("55P03", "40P01", "40001"):
+        return MetastoreError(
+            "METASTORE_BUSY",
+            f"another process is writing to the metastore {where} and did not finish in time; "
+            "nothing was changed: repeat, or find the process that holds it",
+        )
+    if "not a database" in lowered or "malformed" in lowered:
+        return MetastoreError(
+            "NOT_A_METASTORE",
+            f"{where} is not a readable SQLite database ({reason}): restore it from a backup, "
+            "or give another URL",
+        )
+    if "readonly" in lowered or "read-only" in lowered or sqlstate == "42501":
+        return MetastoreError(
+            "METASTORE_READ_ONLY",
+            f"the metastore {where} may not be written ({reason}): check its permissions",
+        )
+    if "disk is full" in lowered or sqlstate == "53100":
+        return MetastoreError(
+            "METASTORE_FULL", f"no room is left for the metastore {where}: free some and repeat"
+        )
+    if "unable to open" in lowered or "connection" in lowered or sqlstate is None:
+        return MetastoreError(
+            "METASTORE_UNREADABLE",
+            f"the metastore {where} cannot be opened ({reason}): check the URL, "
+            "and that the database runs and admits this user",
+        )
+    return MetastoreError("METASTORE_FAILED", f"the metastore {where} failed ({reason})")

@@ -1,0 +1,288 @@
+"""What may be asked of the metastore. Each method sees one moment and changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from sqlalchemy import URL, Engine, select
+from sqlalchemy.orm import Session
+
+from cachemgr.metastore.convert import (
+    cache_record,
+    decision_record,
+    join_record,
+    lease_record,
+    run_record,
+    set_record,
+    table_record,
+)
+from cachemgr.metastore.engine import reading, translated
+from cachemgr.metastore.models import (
+    CacheRow,
+    DecisionRow,
+    GrantRow,
+    GroupingSetRow,
+    JoinRow,
+    LeaseRow,
+    RefreshRunRow,
+    RegistryRevisionRow,
+    SnapshotTableRow,
+)
+from cachemgr.metastore.records import (
+    CacheRecord,
+    DecisionRecord,
+    GroupingSetRecord,
+    JoinRecord,
+    LeaseRecord,
+    Outcome,
+    RefreshRunRecord,
+    RegistryEntry,
+    RegistryState,
+    SnapshotRecord,
+    as_utc,
+    name_key,
+)
+
+
+def matches_like(pattern: str, name: str) -> bool:
+    """Whether a name fits the pattern of SHOW … LIKE, by Spark's rules.
+
+    Args:
+        pattern: `*` stands for any characters and `|` separates choices; case does not count.
+        name: The name.
+
+    Returns:
+        True if one of the choices fits the whole name.
+    """
+    for choice in pattern.split("|"):
+        regex = ".*".join(re.escape(part) for part in choice.strip().split("*"))
+        if re.fullmatch(regex, name, re.IGNORECASE | re.DOTALL):
+            return True
+    return False
+
+
+class Reader:
+    """Questions to the metastore; made by `open_metastore`."""
+
+    def __init__(self, engine: Engine, url: URL) -> None:
+        self._engine = reading(engine)
+        self._url = url
+
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        with translated(self._url), Session(self._engine) as session, session.begin():
+            yield session
+
+    def revision(self) -> int:
+        """The counter that moves with every change to what sessions match."""
+        with self._session() as session:
+            return _revision(session)
+
+    def caches(self, include_dropped: bool = False) -> tuple[CacheRecord, ...]:
+        """All caches by namespace and name; dropped ones last, if asked for."""
+        query = select(CacheRow).order_by(
+            CacheRow.dropped_at.isnot(None), CacheRow.namespace_key, CacheRow.name_key, CacheRow.id
+        )
+        if not include_dropped:
+            query = query.where(CacheRow.dropped_at.is_(None))
+        with self._session() as session:
+            return tuple(cache_record(row) for row in session.scalars(query))
+
+    def list_caches(self, like: str | None = None) -> tuple[CacheRecord, ...]:
+        """The live caches whose name fits a pattern of SHOW … LIKE."""
+        found = self.caches()
+        return found if like is None else tuple(c for c in found if matches_like(like, c.name))
+
+    def cache(self, namespace: str, name: str) -> CacheRecord | None:
+        """The live cache of a name, whatever its case; None if there is none."""
+        query = select(CacheRow).where(
+            CacheRow.namespace_key == name_key(namespace),
+            CacheRow.name_key == name_key(name),
+            CacheRow.dropped_at.is_(None),
+        )
+        with self._session() as session:
+            row = session.scalar(query)
+            return cache_record(row) if row else None
+
+    def cache_by_id(self, cache_id: str) -> CacheRecord | None:
+        """The cache of an id, dropped or not; None if there is none."""
+        with self._session() as session:
+            row = session.get(CacheRow, cache_id)
+            return cache_record(row) if row else None
+
+    def grouping_sets(self, cache_id: str) -> tuple[GroupingSetRecord, ...]:
+        """The grouping sets of a cache, in the order of its definition."""
+        query = select(GroupingSetRow).where(GroupingSetRow.cache_id == cache_id)
+        with self._session() as session:
+            rows = session.scalars(query.order_by(GroupingSetRow.ordinal))
+            return tuple(set_record(row) for row in rows)
+
+    def refresh(self, refresh_id: str) -> RefreshRunRecord | None:
+        """One refresh run; None if there is none."""
+        with self._session() as session:
+            row = session.get(RefreshRunRow, refresh_id)
+            return run_record(row) if row else None
+
+    def refreshes(self, cache_id: str, limit: int = 100) -> tuple[RefreshRunRecord, ...]:
+        """The refresh runs of a cache, newest first."""
+        query = (
+            select(RefreshRunRow)
+            .where(RefreshRunRow.cache_id == cache_id)
+            .order_by(RefreshRunRow.started_at.desc(), RefreshRunRow.fencing_token.desc())
+            .limit(limit)
+        )
+        with self._session() as session:
+            return tuple(run_record(row) for row in session.scalars(query))
+
+    def snapshot(self, refresh_id: str) -> SnapshotRecord | None:
+        """A refresh run with the base versions that it read; None if there is none."""
+        with self._session() as session:
+            return _snapshots(session, {refresh_id}).get(refresh_id)
+
+    def published(self, cache_id: str) -> SnapshotRecord | None:
+        """The snapshot that a cache serves from; None before its first refresh."""
+        with self._session() as session:
+            row = session.get(CacheRow, cache_id)
+            if row is None or row.published_refresh_id is None:
+                return None
+            return _snapshots(session, {row.published_refresh_id}).get(row.published_refresh_id)
+
+    def lease(self, cache_id: str) -> LeaseRecord | None:
+        """Who refreshes a cache now; None if there is no such cache."""
+        with self._session() as session:
+            row = session.get(LeaseRow, cache_id)
+            return lease_record(row) if row else None
+
+    def joins(self) -> tuple[JoinRecord, ...]:
+        """All record-preserving joins by name."""
+        with self._session() as session:
+            return _joins(session)
+
+    def join(self, name: str) -> JoinRecord | None:
+        """The record-preserving join of a name, whatever its case; None if there is none."""
+        with self._session() as session:
+            row = session.scalar(select(JoinRow).where(JoinRow.name_key == name_key(name)))
+            return join_record(row) if row else None
+
+    def grants(self, cache_id: str) -> tuple[str, ...]:
+        """The principals granted on a cache, sorted; they count once it is `narrowed`."""
+        query = select(GrantRow.principal).where(GrantRow.cache_id == cache_id)
+        with self._session() as session:
+            return tuple(sorted(session.scalars(query)))
+
+    def decisions(
+        self,
+        limit: int = 100,
+        *,
+        outcome: Outcome | None = None,
+        session_id: str | None = None,
+        query_hash: str | None = None,
+        cache: str | None = None,
+        since: datetime | int | None = None,
+    ) -> tuple[DecisionRecord, ...]:
+        """The latest decisions, newest first.
+
+        Args:
+            limit: At most so many.
+            outcome: Only these.
+            session_id: Only this session's.
+            query_hash: Only about this query.
+            cache: Only those that name this cache.
+            since: Only those made at or after this moment.
+
+        Returns:
+            The decisions.
+        """
+        query = select(DecisionRow).order_by(DecisionRow.at.desc(), DecisionRow.id.desc())
+        if outcome is not None:
+            query = query.where(DecisionRow.outcome == outcome.value)
+        if session_id is not None:
+            query = query.where(DecisionRow.session_id == session_id)
+        if query_hash is not None:
+            query = query.where(DecisionRow.query_hash == query_hash)
+        if since is not None:
+            query = query.where(DecisionRow.at >= as_utc(since))
+        found: list[DecisionRecord] = []
+        with self._session() as session:
+            for row in session.scalars(query.execution_options(yield_per=500)):
+                if len(found) >= limit:
+                    break
+                if cache is None or cache in row.caches:
+                    found.append(decision_record(row))
+        return tuple(found)
+
+    def registry(self, since: int = 0) -> RegistryState:
+        """What a session needs to match, as of one moment and in a fixed number of queries.
+
+        Args:
+            since: The revision that the session stands at; 0 asks for everything.
+
+        Returns:
+            The live caches changed since, and all joins.
+        """
+        with self._session() as session:
+            revision = _revision(session)
+            live = CacheRow.dropped_at.is_(None)
+            live_ids = frozenset(session.scalars(select(CacheRow.id).where(live)))
+            rows = session.scalars(
+                select(CacheRow).where(live, CacheRow.revision > since).order_by(CacheRow.id)
+            ).all()
+            caches = [cache_record(row) for row in rows]
+            changed = select(CacheRow.id).where(live, CacheRow.revision > since)
+            sets: dict[str, list[GroupingSetRecord]] = defaultdict(list)
+            for set_row in session.scalars(
+                select(GroupingSetRow)
+                .where(GroupingSetRow.cache_id.in_(changed))
+                .order_by(GroupingSetRow.cache_id, GroupingSetRow.ordinal)
+            ):
+                sets[set_row.cache_id].append(set_record(set_row))
+            grants: dict[str, set[str]] = defaultdict(set)
+            for grant in session.scalars(select(GrantRow).where(GrantRow.cache_id.in_(changed))):
+                grants[grant.cache_id].add(grant.principal)
+            snapshots = _snapshots(
+                session, {c.published_refresh_id for c in caches if c.published_refresh_id}
+            )
+            entries = tuple(
+                RegistryEntry(
+                    cache,
+                    tuple(sets[cache.id]),
+                    snapshots.get(cache.published_refresh_id or ""),
+                    frozenset(grants[cache.id]),
+                )
+                for cache in caches
+            )
+            return RegistryState(revision, entries, live_ids, _joins(session))
+
+
+def _revision(session: Session) -> int:
+    return session.scalar(select(RegistryRevisionRow.revision)) or 0
+
+
+def _joins(session: Session) -> tuple[JoinRecord, ...]:
+    rows = session.scalars(select(JoinRow).order_by(JoinRow.name_key))
+    return tuple(join_record(row) for row in rows)
+
+
+def _snapshots(session: Session, refresh_ids: Collection[str]) -> dict[str, SnapshotRecord]:
+    ids = sorted(refresh_ids)
+    runs: dict[str, RefreshRunRecord] = {}
+    tables: dict[str, list[SnapshotTableRow]] = defaultdict(list)
+    # In portions: databases bound the number of parameters of one statement.
+    for start in range(0, len(ids), 500):
+        portion = ids[start : start + 500]
+        for run in session.scalars(select(RefreshRunRow).where(RefreshRunRow.id.in_(portion))):
+            runs[run.id] = run_record(run)
+        for table in session.scalars(
+            select(SnapshotTableRow)
+            .where(SnapshotTableRow.refresh_id.in_(portion))
+            .order_by(SnapshotTableRow.refresh_id, SnapshotTableRow.ordinal)
+        ):
+            tables[table.refresh_id].append(table)
+    return {
+        run_id: SnapshotRecord(run, tuple(table_record(row) for row in tables[run_id]))
+        for run_id, run in runs.items()
+    }

@@ -1,0 +1,275 @@
+"""What the metastore hands out and takes: frozen records, free of the database."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+class RefreshMode(StrEnum):
+    """How a cache's refresh is done unless the statement says otherwise."""
+
+    AUTO = "AUTO"
+    FULL = "FULL"
+    INCREMENTAL = "INCREMENTAL"
+    INCREMENTAL_ONLY = "INCREMENTAL_ONLY"
+
+
+class Freshness(StrEnum):
+    """What a hit may lag behind the base tables."""
+
+    STRICT = "STRICT"
+    MAX_STALENESS = "MAX_STALENESS"
+    UNLIMITED = "UNLIMITED"
+
+
+class RunState(StrEnum):
+    """Where a refresh run stands."""
+
+    RUNNING = "RUNNING"
+    PUBLISHED = "PUBLISHED"
+    FAILED = "FAILED"
+    UNCHANGED = "UNCHANGED"
+    SUPERSEDED = "SUPERSEDED"
+
+
+class JoinState(StrEnum):
+    """What is known about a record-preserving join."""
+
+    VALID = "VALID"
+    BROKEN = "BROKEN"
+    NOT_VALIDATED = "NOT_VALIDATED"
+
+
+class Outcome(StrEnum):
+    """What was decided about a query."""
+
+    HIT = "HIT"
+    MISS = "MISS"
+    PLAN_ONLY = "PLAN_ONLY"
+    ERROR = "ERROR"
+
+
+def new_id() -> str:
+    """A fresh identifier for a cache, a join or a run."""
+    return uuid.uuid4().hex
+
+
+def name_key(name: str) -> str:
+    """The form under which names are compared: Spark's names are case-insensitive."""
+    return name.lower()
+
+
+def as_utc(moment: datetime | int) -> datetime:
+    """Bring a moment to an aware datetime in UTC.
+
+    Args:
+        moment: An aware datetime, or milliseconds since 1970 in UTC.
+
+    Returns:
+        The datetime in UTC.
+
+    Raises:
+        ValueError: The datetime has no time zone.
+    """
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ValueError(f"a moment needs a time zone: {moment!r}")
+        return moment.astimezone(UTC)
+    return datetime.fromtimestamp(moment / 1000, UTC)
+
+
+@dataclass(frozen=True)
+class ColumnRecord:
+    """One column of a cache."""
+
+    name: str
+    type: str
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class CacheRecord:
+    """A relational cache.
+
+    `created_at`, `updated_at`, `version`, `revision`, `dropped_at`, `published_refresh_id` and
+    `narrowed` are the metastore's own: what a new record says there is not stored.
+    """
+
+    namespace: str
+    name: str
+    definition: str
+    definition_hash: str
+    location: str
+    columns: tuple[ColumnRecord, ...] = ()
+    id: str = field(default_factory=new_id)
+    comment: str | None = None
+    context: Json = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    plan: Json | None = None
+    plan_version: str | None = None
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    refresh_trigger: Json = field(default_factory=lambda: {"kind": "ON_DEMAND"})
+    refresh_mode: RefreshMode = RefreshMode.AUTO
+    freshness: Freshness = Freshness.STRICT
+    max_staleness_seconds: int | None = None
+    rewrite_enabled: bool = True
+    paused: bool = False
+    owner: str | None = None
+    narrowed: bool = False
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    dropped_at: datetime | None = None
+    version: int = 0
+    published_refresh_id: str | None = None
+    revision: int = 0
+
+    @property
+    def qualified_name(self) -> str:
+        """Namespace and name, for messages."""
+        return f"{self.namespace}.{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True)
+class GroupingSetRecord:
+    """One grouping set of a cache: its keys, and how much it holds."""
+
+    grouping_id: int
+    ordinal: int
+    columns: tuple[str, ...]
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class RefreshRunRecord:
+    """One refresh of a cache."""
+
+    id: str
+    cache_id: str
+    state: RunState
+    mode: str
+    reason: str
+    holder: str
+    fencing_token: int
+    started_at: datetime
+    commit_number: int | None = None
+    parent_version: int | None = None
+    cache_version: int | None = None
+    finished_at: datetime | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    error: str | None = None
+    stages: tuple[Any, ...] = ()
+    facts: Json = field(default_factory=dict)
+    plan: Json | None = None
+
+
+@dataclass(frozen=True)
+class SnapshotTableRecord:
+    """A base table at the version that a refresh read."""
+
+    name: str
+    location: str
+    table_id: str | None
+    version: int | None
+    commit_timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class SnapshotRecord:
+    """A refresh run and the base versions that it read."""
+
+    run: RefreshRunRecord
+    tables: tuple[SnapshotTableRecord, ...]
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """One table of a record-preserving join."""
+
+    name: str
+    location: str
+    table_id: str | None
+
+
+@dataclass(frozen=True)
+class JoinRecord:
+    """A record-preserving join: each row of `left` finds exactly one row of `right`.
+
+    `validated` says whether the declaration asked for validation (it is False after
+    NOT VALIDATED); `state` is what the last validation found.
+    """
+
+    name: str
+    definition: str
+    left: JoinSide
+    right: JoinSide
+    keys: tuple[tuple[str, str], ...]
+    id: str = field(default_factory=new_id)
+    validated: bool = True
+    state: JoinState = JoinState.NOT_VALIDATED
+    message: str | None = None
+    validated_versions: Mapping[str, tuple[str | None, int | None]] = field(default_factory=dict)
+    validated_at: datetime | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class DecisionRecord:
+    """One decision about a query."""
+
+    at: datetime
+    session_id: str
+    query_hash: str
+    outcome: Outcome
+    caches: tuple[str, ...] = ()
+    grouping_set: str | None = None
+    reasons: tuple[Json, ...] = ()
+    millis: float = 0.0
+    id: int | None = None
+
+
+@dataclass(frozen=True)
+class LeaseRecord:
+    """Who refreshes a cache now, if anyone."""
+
+    cache_id: str
+    holder: str | None
+    token: int
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True)
+class RegistryEntry:
+    """All that a session needs of one cache to match against it."""
+
+    cache: CacheRecord
+    grouping_sets: tuple[GroupingSetRecord, ...]
+    published: SnapshotRecord | None
+    grants: frozenset[str]
+
+
+@dataclass(frozen=True)
+class RegistryState:
+    """The caches that changed after a revision, and the whole of the joins, as of one moment.
+
+    Args:
+        revision: The revision this state stands at.
+        entries: Live caches changed since the revision asked for.
+        live_ids: Every live cache: what a session holds besides them is to be forgotten.
+        joins: All record-preserving joins.
+    """
+
+    revision: int
+    entries: tuple[RegistryEntry, ...]
+    live_ids: frozenset[str]
+    joins: tuple[JoinRecord, ...]
