@@ -34,7 +34,7 @@ lint: $(STAMP)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict $(PACKAGES)
 	$(VENV)/bin/lint-imports
-	$(VENV)/bin/python -m cachemgr.metastore.migrate
+	$(VENV)/bin/python -c 'import sys; from cachemgr.metastore.migrate import main; sys.exit(main())'
 
 bench: $(STAMP)
 	$(VENV)/bin/python -m bench $(ARGS)

@@ -1,6 +1,6 @@
 """The metastore's schema version: what it is, going up and down, and whether it fits.
 
-`python -m cachemgr.metastore.migrate` checks, for the lint step, that there is exactly one head.
+`main` checks, for the lint step, that there is exactly one head.
 """
 
 from __future__ import annotations
@@ -254,7 +254,3 @@ def main() -> int:
         return 0
     print(f"{len(found)} migration heads, one is needed: {', '.join(found)}", file=sys.stderr)
     return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

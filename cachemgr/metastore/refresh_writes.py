@@ -1,0 +1,385 @@
+"""Refresh runs, their leases and fencing tokens, commit numbers, and publishing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, or_, update
+from sqlalchemy.orm import Session
+
+from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
+from cachemgr.metastore.convert import lease_record, run_record, set_rows, table_rows
+from cachemgr.metastore.models import (
+    CacheRow,
+    CommitNumberRow,
+    GroupingSetRow,
+    LeaseRow,
+    RefreshRunRow,
+)
+from cachemgr.metastore.records import (
+    GroupingSetRecord,
+    LeaseRecord,
+    RefreshRunRecord,
+    RunState,
+    SnapshotTableRecord,
+    as_utc,
+    new_id,
+)
+from cachemgr.metastore.writes import Writes, bump_revision, live_cache
+
+_RUN_FIELDS = frozenset({"mode", "reason", "commit_number", "parent_version", "stages", "plan"})
+
+
+class RefreshWrites(Writes):
+    """Start, follow and end refreshes; one at a time for each cache."""
+
+    def start_refresh(
+        self,
+        cache_id: str,
+        holder: str,
+        *,
+        now: datetime | int,
+        lease_seconds: float,
+        mode: str,
+        reason: str,
+    ) -> RefreshRunRecord:
+        """Take the lease of a cache and open a run.
+
+        An expired lease is taken over; the run that held it becomes SUPERSEDED.
+
+        Args:
+            cache_id: The cache's id.
+            holder: Who refreshes, for messages.
+            now: This moment.
+            lease_seconds: How long the lease lasts unless renewed.
+            mode: The way it is refreshed.
+            reason: Why this way.
+
+        Returns:
+            The run, RUNNING, with its fencing token.
+
+        Raises:
+            NotFoundError: There is no such cache.
+            ConflictError: `REFRESH_RUNNING`, another refresh holds the lease.
+        """
+        moment = as_utc(now)
+        with self._transaction() as session:
+            cache = live_cache(session, cache_id)
+            token = session.scalar(
+                update(LeaseRow)
+                .where(
+                    LeaseRow.cache_id == cache_id,
+                    or_(LeaseRow.holder.is_(None), LeaseRow.expires_at <= moment),
+                )
+                .values(
+                    holder=holder,
+                    token=LeaseRow.token + 1,
+                    expires_at=moment + timedelta(seconds=lease_seconds),
+                )
+                .returning(LeaseRow.token)
+                .execution_options(synchronize_session=False)
+            )
+            if token is None:
+                held = session.get(LeaseRow, cache_id)
+                by = f"by {held.holder} until {held.expires_at}" if held else "by someone"
+                raise ConflictError(
+                    "REFRESH_RUNNING",
+                    f"the relational cache {cache.namespace}.{cache.name} is being refreshed {by}: "
+                    "wait for it, or until its lease ends",
+                )
+            _supersede(session, cache_id, moment, holder)
+            run = RefreshRunRow(
+                id=new_id(),
+                cache_id=cache_id,
+                state=RunState.RUNNING.value,
+                mode=mode,
+                reason=reason,
+                holder=holder,
+                fencing_token=token,
+                started_at=moment,
+                stages=[],
+                facts={},
+            )
+            session.add(run)
+            session.flush()
+            return run_record(run)
+
+    def update_refresh(self, refresh_id: str, token: int, **changed: Any) -> RefreshRunRecord:
+        """Note down what became known while a refresh runs.
+
+        Args:
+            refresh_id: The run.
+            token: Its fencing token.
+            changed: `mode`, `reason`, `commit_number`, `parent_version`, `stages` or `plan`.
+
+        Returns:
+            The run as stored.
+
+        Raises:
+            LeaseLostError: The run does not hold its lease any more.
+            TypeError: A field cannot be set.
+        """
+        wrong = sorted(set(changed) - _RUN_FIELDS)
+        if wrong:
+            raise TypeError(f"a run's {', '.join(wrong)} cannot be set; {sorted(_RUN_FIELDS)} can")
+        with self._transaction() as session:
+            run = _held_run(session, refresh_id, token)
+            for name, value in changed.items():
+                setattr(run, name, list(value) if name == "stages" else value)
+            session.flush()
+            return run_record(run)
+
+    def next_commit_number(self, cache_id: str) -> int:
+        """Give out the number of one Delta commit; each is given once, and they only grow.
+
+        Args:
+            cache_id: The cache's id.
+
+        Returns:
+            The number, from 1.
+
+        Raises:
+            NotFoundError: There is no such cache.
+        """
+        with self._transaction() as session:
+            number = session.scalar(
+                update(CommitNumberRow)
+                .where(CommitNumberRow.cache_id == cache_id)
+                .values(last=CommitNumberRow.last + 1)
+                .returning(CommitNumberRow.last)
+                .execution_options(synchronize_session=False)
+            )
+            if number is None:
+                raise NotFoundError(
+                    "CACHE_NOT_FOUND",
+                    f"there is no relational cache with the id {cache_id}: "
+                    "SHOW RELATIONAL CACHES lists those that exist",
+                )
+            return number
+
+    def publish_refresh(
+        self,
+        refresh_id: str,
+        token: int,
+        *,
+        now: datetime | int,
+        cache_version: int,
+        rows: int | None,
+        bytes: int | None,
+        tables: Iterable[SnapshotTableRecord],
+        sets: Iterable[GroupingSetRecord] = (),
+        facts: Mapping[str, Any] | None = None,
+        plan: Mapping[str, Any] | None = None,
+    ) -> RefreshRunRecord:
+        """Make a refresh the one that its cache serves from, and give the lease back.
+
+        Args:
+            refresh_id: The run.
+            token: Its fencing token.
+            now: This moment.
+            cache_version: The Delta version that it wrote.
+            rows: Rows written.
+            bytes: Bytes written.
+            tables: The base versions that it read.
+            sets: The cache's grouping sets with their rows and bytes.
+            facts: What was measured on the way.
+            plan: The plan of this snapshot; None keeps what the run has.
+
+        Returns:
+            The run, PUBLISHED.
+
+        Raises:
+            LeaseLostError: Its lease was taken over or the cache dropped; all is as before.
+        """
+        moment = as_utc(now)
+        with self._transaction() as session:
+            # The counter first, as in drop_cache: locks taken in two orders would deadlock.
+            revision = bump_revision(session)
+            run = _held_run(session, refresh_id, token)
+            published = session.scalar(
+                update(CacheRow)
+                .where(CacheRow.id == run.cache_id, CacheRow.dropped_at.is_(None))
+                .values(published_refresh_id=run.id, revision=revision)
+                .returning(CacheRow.id)
+                .execution_options(synchronize_session=False)
+            )
+            if published is None:
+                raise _lost(run.id)
+            run.state = RunState.PUBLISHED.value
+            run.finished_at = moment
+            run.cache_version = cache_version
+            run.rows = rows
+            run.bytes = bytes
+            run.facts = dict(facts or {})
+            if plan is not None:
+                run.plan = dict(plan)
+            session.execute(delete(GroupingSetRow).where(GroupingSetRow.cache_id == run.cache_id))
+            session.add_all(set_rows(run.cache_id, sets))
+            session.add_all(table_rows(run.id, tables))
+            _release(session, run.cache_id, token)
+            session.flush()
+            return run_record(run)
+
+    def finish_unchanged(
+        self, refresh_id: str, token: int, *, now: datetime | int
+    ) -> RefreshRunRecord:
+        """End a refresh that found nothing to do, and give the lease back.
+
+        Args:
+            refresh_id: The run.
+            token: Its fencing token.
+            now: This moment.
+
+        Returns:
+            The run, UNCHANGED.
+
+        Raises:
+            LeaseLostError: Its lease was taken over or the cache dropped.
+        """
+        with self._transaction() as session:
+            run = _held_run(session, refresh_id, token)
+            run.state = RunState.UNCHANGED.value
+            run.finished_at = as_utc(now)
+            _release(session, run.cache_id, token)
+            session.flush()
+            return run_record(run)
+
+    def fail_refresh(
+        self, refresh_id: str, token: int, error: str, *, now: datetime | int
+    ) -> RefreshRunRecord:
+        """End a refresh that failed; what was published before keeps serving.
+
+        Never raises over a lost lease: the failure that is being reported matters more.
+
+        Args:
+            refresh_id: The run.
+            token: Its fencing token.
+            error: What happened.
+            now: This moment.
+
+        Returns:
+            The run: FAILED, or as it ended before.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        with self._transaction() as session:
+            found = session.get(RefreshRunRow, refresh_id)
+            if found is None:
+                raise _no_run(refresh_id)
+            held = _release(session, found.cache_id, token)
+            run = _run(session, refresh_id)
+            if run.state == RunState.RUNNING.value and run.fencing_token == token:
+                run.state = (RunState.FAILED if held else RunState.SUPERSEDED).value
+                run.finished_at = as_utc(now)
+                run.error = error
+            session.flush()
+            return run_record(run)
+
+    def renew_lease(
+        self, cache_id: str, token: int, *, now: datetime | int, lease_seconds: float
+    ) -> LeaseRecord:
+        """Keep a lease for longer.
+
+        Args:
+            cache_id: The cache's id.
+            token: The fencing token.
+            now: This moment.
+            lease_seconds: How long from now.
+
+        Returns:
+            The lease.
+
+        Raises:
+            LeaseLostError: It was taken over.
+        """
+        with self._transaction() as session:
+            expires = as_utc(now) + timedelta(seconds=lease_seconds)
+            if not _touch_lease(session, cache_id, token, expires_at=expires):
+                raise _lost(f"of the cache {cache_id}")
+            row = session.get(LeaseRow, cache_id, populate_existing=True)
+            if row is None:
+                raise _lost(f"of the cache {cache_id}")
+            return lease_record(row)
+
+    def release_lease(self, cache_id: str, token: int) -> bool:
+        """Give a lease back.
+
+        Args:
+            cache_id: The cache's id.
+            token: The fencing token.
+
+        Returns:
+            False if it was not held any more.
+        """
+        with self._transaction() as session:
+            return _release(session, cache_id, token)
+
+
+def _touch_lease(session: Session, cache_id: str, token: int, **values: Any) -> bool:
+    done = session.scalar(
+        update(LeaseRow)
+        .where(LeaseRow.cache_id == cache_id, LeaseRow.token == token, LeaseRow.holder.is_not(None))
+        .values(token=token, **values)
+        .returning(LeaseRow.token)
+        .execution_options(synchronize_session=False)
+    )
+    return done is not None
+
+
+def _release(session: Session, cache_id: str, token: int) -> bool:
+    return _touch_lease(session, cache_id, token, holder=None, expires_at=None)
+
+
+def _held_run(session: Session, refresh_id: str, token: int) -> RefreshRunRow:
+    """The run, if its token holds the lease; the lease's row stays locked for the transaction.
+
+    A lease that is past its time and not yet taken over still holds: taking it over moves the
+    token, and the update here and that one exclude each other.
+    """
+    found = session.get(RefreshRunRow, refresh_id)
+    if found is None:
+        raise _no_run(refresh_id)
+    if not _touch_lease(session, found.cache_id, token):
+        raise _lost(refresh_id)
+    # Read again under the lock: the look above was not part of it.
+    run = _run(session, refresh_id)
+    if run.state != RunState.RUNNING.value or run.fencing_token != token:
+        raise _lost(refresh_id)
+    return run
+
+
+def _run(session: Session, refresh_id: str) -> RefreshRunRow:
+    run = session.get(RefreshRunRow, refresh_id, populate_existing=True)
+    if run is None:
+        raise _no_run(refresh_id)
+    return run
+
+
+def _supersede(session: Session, cache_id: str, moment: datetime, holder: str) -> None:
+    session.execute(
+        update(RefreshRunRow)
+        .where(RefreshRunRow.cache_id == cache_id, RefreshRunRow.state == RunState.RUNNING.value)
+        .values(
+            state=RunState.SUPERSEDED.value,
+            finished_at=moment,
+            error=f"its lease ended and {holder} took over",
+        )
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _lost(what: str) -> LeaseLostError:
+    return LeaseLostError(
+        "LEASE_LOST",
+        f"the refresh {what} does not hold its lease any more (it took too long, or the cache "
+        "was dropped): nothing was published, the snapshot before keeps serving; refresh again",
+    )
+
+
+def _no_run(refresh_id: str) -> NotFoundError:
+    return NotFoundError(
+        "REFRESH_NOT_FOUND", f"there is no refresh {refresh_id}: start one with start_refresh"
+    )

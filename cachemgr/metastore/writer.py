@@ -1,0 +1,137 @@
+"""All changes to the metastore; each method is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from cachemgr.errors import AlreadyExistsError, NotFoundError
+from cachemgr.metastore.cache_writes import CacheWrites
+from cachemgr.metastore.convert import decision_row, join_record, join_row
+from cachemgr.metastore.models import DecisionRow, JoinRow
+from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinState, as_utc, name_key
+from cachemgr.metastore.refresh_writes import RefreshWrites
+from cachemgr.metastore.writes import bump_revision
+
+
+class Writer(CacheWrites, RefreshWrites):
+    """Changes to the metastore; made by `open_metastore`."""
+
+    def create_join(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:
+        """Store a record-preserving join.
+
+        Args:
+            record: The join.
+            now: The moment of its declaration.
+
+        Returns:
+            The join as stored.
+
+        Raises:
+            AlreadyExistsError: There is one of that name.
+        """
+        with self._transaction() as session:
+            bump_revision(session)
+            row = join_row(record, as_utc(now))
+            session.add(row)
+            try:
+                session.flush()
+            except IntegrityError as error:
+                raise AlreadyExistsError(
+                    "JOIN_EXISTS",
+                    f"the record-preserving join {record.name} exists already: "
+                    "use IF NOT EXISTS, drop it first, or take another name",
+                ) from error
+            return join_record(row)
+
+    def update_join_state(
+        self,
+        name: str,
+        state: JoinState,
+        *,
+        message: str | None = None,
+        validated_versions: Mapping[str, tuple[str | None, int | None]] | None = None,
+        validated_at: datetime | int | None = None,
+        validated: bool | None = None,
+    ) -> JoinRecord:
+        """Note down what a validation found.
+
+        Args:
+            name: The join.
+            state: What was found.
+            message: In words, with an example key if it is broken.
+            validated_versions: Location to (table id, version) that were read; None keeps.
+            validated_at: When; None keeps.
+            validated: Whether the join is to be validated from now on; None keeps.
+
+        Returns:
+            The join as stored.
+
+        Raises:
+            NotFoundError: There is no such join.
+        """
+        with self._transaction() as session:
+            bump_revision(session)
+            row = _join(session, name)
+            row.state = state.value
+            row.message = message
+            if validated_versions is not None:
+                row.validated_versions = {p: list(v) for p, v in validated_versions.items()}
+            if validated_at is not None:
+                row.validated_at = as_utc(validated_at)
+            if validated is not None:
+                row.validated = validated
+            session.flush()
+            return join_record(row)
+
+    def drop_join(self, name: str) -> None:
+        """Forget a record-preserving join.
+
+        Args:
+            name: The join.
+
+        Raises:
+            NotFoundError: There is no such join.
+        """
+        with self._transaction() as session:
+            bump_revision(session)
+            session.delete(_join(session, name))
+
+    def log_decisions(self, batch: Iterable[DecisionRecord]) -> None:
+        """Store decisions; sessions are not told, since these change nothing for them."""
+        rows = [decision_row(record) for record in batch]
+        if not rows:
+            return
+        with self._transaction() as session:
+            session.add_all(rows)
+
+    def prune_decisions(self, before: datetime | int) -> int:
+        """Delete the decisions made before a moment.
+
+        Args:
+            before: The moment.
+
+        Returns:
+            How many were deleted.
+        """
+        with self._transaction() as session:
+            result: Any = session.execute(
+                delete(DecisionRow).where(DecisionRow.at < as_utc(before))
+            )
+            return int(result.rowcount)
+
+
+def _join(session: Session, name: str) -> JoinRow:
+    row = session.scalar(select(JoinRow).where(JoinRow.name_key == name_key(name)))
+    if row is None:
+        raise NotFoundError(
+            "JOIN_NOT_FOUND",
+            f"there is no record-preserving join {name}: "
+            "SHOW RECORD PRESERVING JOINS lists those that exist",
+        )
+    return row

@@ -1,0 +1,86 @@
+"""What the writers of the metastore share: one transaction a method, and the revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import URL, Engine, update
+from sqlalchemy.orm import Session
+
+from cachemgr.errors import MetastoreError, NotFoundError
+from cachemgr.metastore.engine import translated, writing
+from cachemgr.metastore.models import CacheRow, RegistryRevisionRow
+
+
+class Writes:
+    """Opens transactions that write; all of a method is stored, or nothing is."""
+
+    def __init__(self, engine: Engine, url: URL) -> None:
+        self._engine = writing(engine)
+        self._url = url
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Session]:
+        with translated(self._url), Session(self._engine) as session, session.begin():
+            yield session
+
+
+def bump_revision(session: Session, cache_id: str | None = None) -> int:
+    """Move the counter that sessions poll, in the transaction of the change itself.
+
+    The row stays locked to the end of the transaction, so revisions become visible in their
+    order: a session that has seen one has seen all changes up to it.
+
+    Args:
+        session: The transaction.
+        cache_id: The cache that changed, if it was one.
+
+    Returns:
+        The new revision.
+
+    Raises:
+        MetastoreError: The counter's row is gone.
+    """
+    revision = session.scalar(
+        update(RegistryRevisionRow)
+        .values(revision=RegistryRevisionRow.revision + 1)
+        .returning(RegistryRevisionRow.revision)
+        .execution_options(synchronize_session=False)
+    )
+    if revision is None:
+        raise MetastoreError(
+            "METASTORE_DAMAGED",
+            "the table registry_revision is empty: restore the metastore from a backup",
+        )
+    if cache_id is not None:
+        session.execute(
+            update(CacheRow)
+            .where(CacheRow.id == cache_id)
+            .values(revision=revision)
+            .execution_options(synchronize_session=False)
+        )
+    return revision
+
+
+def live_cache(session: Session, cache_id: str) -> CacheRow:
+    """The row of a cache that is not dropped, with its newest content.
+
+    Args:
+        session: The transaction.
+        cache_id: Its id.
+
+    Returns:
+        The row.
+
+    Raises:
+        NotFoundError: There is none, or it was dropped.
+    """
+    row = session.get(CacheRow, cache_id, populate_existing=True)
+    if row is None or row.dropped_at is not None:
+        named = f"{row.namespace}.{row.name}" if row else f"with the id {cache_id}"
+        raise NotFoundError(
+            "CACHE_NOT_FOUND",
+            f"there is no relational cache {named}: SHOW RELATIONAL CACHES lists those that exist",
+        )
+    return row
