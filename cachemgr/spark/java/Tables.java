@@ -1,0 +1,207 @@
+package relationalcache;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.AliasIdentifier;
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * Delta tables by their place and version, and SELECT text over them.
+ *
+ * Nothing here looks a name up in a catalog: a text's relations are put in place of its unresolved ones,
+ * so that it works under spark.sql.runSQLOnFiles=false and leaves nothing in SHOW TABLES.
+ */
+public final class Tables {
+    public Tables() {
+    }
+
+    /** The one spelling of a table's place: an absolute URI without a slash at its end. */
+    public static String location(Path path) {
+        String text = path.toUri().toString();
+        while (text.length() > 1 && text.endsWith("/") && !text.endsWith(":/")) {
+            text = text.substring(0, text.length() - 1);
+        }
+        if (text.startsWith("file:///")) {
+            text = "file:" + text.substring("file://".length());
+        }
+        return text;
+    }
+
+    public static String normalise(SparkSession spark, String location) throws Exception {
+        Path path = new Path(location);
+        FileSystem fs = path.getFileSystem(spark.sessionState().newHadoopConf());
+        return location(fs.makeQualified(path));
+    }
+
+    public static DeltaLog log(SparkSession spark, String location) {
+        return DeltaLog.forTable((org.apache.spark.sql.SparkSession) spark, new Path(location));
+    }
+
+    public static Snapshot head(DeltaLog log) {
+        return log.update(false, Scala.none(), Scala.none());
+    }
+
+    /** The snapshot of one version; the head's own when that is asked for, since another one is rebuilt at each read. */
+    public static Snapshot snapshot(SparkSession spark, String location, long version) {
+        DeltaLog log = log(spark, location);
+        Snapshot current = log.unsafeVolatileSnapshot();
+        if (current.version() == version) {
+            return current;
+        }
+        current = head(log);
+        if (current.version() == version) {
+            return current;
+        }
+        return log.getSnapshotAt(version, Scala.none(), Scala.none(), false);
+    }
+
+    /** A table at one version, pinned: what is committed later never shows. */
+    public static LogicalPlan atVersion(SparkSession spark, String location, long version) {
+        Snapshot snapshot = snapshot(spark, location, version);
+        return org.apache.spark.sql.execution.datasources.LogicalRelation$.MODULE$.apply(
+            snapshot.deltaLog().createRelation(
+                (scala.collection.immutable.Seq) Scala.seq(new ArrayList()),
+                Scala.some(snapshot), Scala.none(), true),
+            false);
+    }
+
+    /** One line of JSON: [location, table id, version, timestamp] or null for each location asked. */
+    public static String versions(SparkSession spark, List locations) {
+        StringBuilder out = new StringBuilder("[");
+        for (int i = 0; i < locations.size(); i++) {
+            if (i > 0) {
+                out.append(',');
+            }
+            String location = (String) locations.get(i);
+            Snapshot head = head(log(spark, location));
+            if (head.version() < 0) {
+                out.append("null");
+                continue;
+            }
+            out.append('[');
+            Scala.quote(out, location);
+            out.append(',');
+            Scala.quote(out, head.metadata().id());
+            out.append(',').append(head.version()).append(',').append(head.timestamp()).append(']');
+        }
+        return out.append(']').toString();
+    }
+
+    /** When the first commit after `version` was made (ms); -1 if there is none, 0 if its log entry is gone. */
+    public static long firstCommitAfter(SparkSession spark, String location, long version)
+        throws Exception {
+        DeltaLog log = log(spark, location);
+        Snapshot head = head(log);
+        if (head.version() <= version) {
+            return -1L;
+        }
+        if (head.version() == version + 1) {
+            return head.timestamp();
+        }
+        Path file = new Path(log.logPath(), commitName(version + 1));
+        FileSystem fs = file.getFileSystem(spark.sessionState().newHadoopConf());
+        try {
+            Object inCommit = head.metadata().configuration().get("delta.enableInCommitTimestamps");
+            if (((scala.Option) inCommit).isDefined()) {
+                // The file's own time may be anything after a copy of the table: the log says the truth.
+                Snapshot next = log.getSnapshotAt(version + 1, Scala.none(), Scala.none(), false);
+                return next.timestamp();
+            }
+            return fs.getFileStatus(file).getModificationTime();
+        } catch (java.io.FileNotFoundException gone) {
+            return 0L;
+        }
+    }
+
+    private static String commitName(long version) {
+        String digits = Long.toString(version);
+        return "00000000000000000000".substring(digits.length()) + digits + ".json";
+    }
+
+    /** Analyses `text` with the given plans in place of its relations, in `spark`'s session. */
+    public static Dataset select(SparkSession spark, String text, Map relations) {
+        return Dataset.ofRows(spark, bind(parse(spark, text), relations));
+    }
+
+    /** Parses our own text: under the session's settings, save those that give its quotes another meaning. */
+    public static LogicalPlan parse(SparkSession spark, final String text) {
+        SQLConf conf = spark.sessionState().conf().clone();
+        conf.setConfString("spark.sql.parser.escapedStringLiterals", "false");
+        conf.setConfString("spark.sql.ansi.doubleQuotedIdentifiers", "false");
+        conf.setConfString("spark.sql.ansi.enforceReservedKeywords", "false");
+        conf.setConfString("spark.sql.legacy.literal.pickMinimumPrecision", "true");
+        return (LogicalPlan) org.apache.spark.sql.internal.SQLConf$.MODULE$.withExistingConf(
+            conf, new Parse(text));
+    }
+
+    public static final class Parse extends scala.runtime.AbstractFunction0 {
+        private final String text;
+
+        public Parse(String text) {
+            this.text = text;
+        }
+
+        public Object apply() {
+            return new CatalystSqlParser().parsePlan(text);
+        }
+    }
+
+    private static LogicalPlan bind(LogicalPlan plan, Map relations) {
+        if (plan instanceof UnresolvedRelation) {
+            String name = name((UnresolvedRelation) plan);
+            Object given = relations.get(name);
+            if (given == null) {
+                given = relations.get(name.toLowerCase(java.util.Locale.ROOT));
+            }
+            if (given == null) {
+                throw new IllegalArgumentException(
+                    "the text reads " + name + ", which is not among the relations given: " + relations.keySet());
+            }
+            LogicalPlan table = (LogicalPlan) given;
+            if (table instanceof MultiInstanceRelation) {
+                table = (LogicalPlan) ((MultiInstanceRelation) table).newInstance();
+            }
+            return new SubqueryAlias(new AliasIdentifier(lastPart(plan)), table);
+        }
+        List children = Scala.list(plan.children());
+        ArrayList fresh = new ArrayList();
+        boolean changed = false;
+        for (int i = 0; i < children.size(); i++) {
+            LogicalPlan child = (LogicalPlan) children.get(i);
+            LogicalPlan bound = bind(child, relations);
+            changed = changed || bound != child;
+            fresh.add(bound);
+        }
+        return changed ? (LogicalPlan) plan.withNewChildren(Scala.seq(fresh)) : plan;
+    }
+
+    private static String name(UnresolvedRelation relation) {
+        StringBuilder out = new StringBuilder();
+        List parts = Scala.list(relation.multipartIdentifier());
+        for (int i = 0; i < parts.size(); i++) {
+            if (i > 0) {
+                out.append('.');
+            }
+            out.append((String) parts.get(i));
+        }
+        return out.toString();
+    }
+
+    private static String lastPart(LogicalPlan plan) {
+        List parts = Scala.list(((UnresolvedRelation) plan).multipartIdentifier());
+        return (String) parts.get(parts.size() - 1);
+    }
+}

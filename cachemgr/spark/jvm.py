@@ -1,0 +1,87 @@
+"""Our Java classes inside the driver's JVM: compiled once, at run time, by the Janino that ships with Spark.
+
+No jar is built or shipped: the sources are package data. Each source is compiled against the classes before it, so their
+order matters. Raw types and no lambdas, since Janino knows no more.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib import resources
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from cachemgr.errors import CacheManagerError, ConfigurationError
+
+PACKAGE: Final = "relationalcache"
+SOURCES: Final = ("Scala", "Tables")
+
+_lock = threading.Lock()
+_loaded: dict[int, tuple[object, dict[str, Any]]] = {}
+
+
+class HookError(CacheManagerError):
+    """The part of ours that runs inside Spark failed."""
+
+
+def java_class(spark: SparkSession, name: str) -> Any:
+    """An instance of our class `name`, through which its static methods are called.
+
+    Args:
+        spark: Any session of the application.
+        name: Simple name of one of `SOURCES`.
+
+    Raises:
+        ConfigurationError: The session is a Spark Connect one: it has no JVM of its own.
+        HookError: The sources do not compile against this Spark.
+    """
+    jvm = _jvm(spark)
+    key = id(jvm._gateway_client)
+    found = _loaded.get(key)
+    if found is None:
+        with _lock:
+            found = _loaded.get(key)
+            if found is None:
+                # The client is kept: its id must not come back for another JVM.
+                found = (jvm._gateway_client, _compile(jvm))
+                _loaded[key] = found
+    return found[1][name]
+
+
+def session_of(spark: SparkSession) -> Any:
+    """The JVM's session behind `spark`."""
+    return spark._jsparkSession
+
+
+def _jvm(spark: SparkSession) -> Any:
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        raise ConfigurationError(
+            "NO_JVM",
+            f"{type(spark).__name__} has no JVM in this process (Spark Connect?): "
+            "enable relational caches in the server's own session",
+        )
+    return jvm
+
+
+def _compile(jvm: Any) -> dict[str, Any]:
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    classes: dict[str, Any] = {}
+    for name in SOURCES:
+        source = resources.files(__package__).joinpath("java", f"{name}.java").read_text("utf-8")
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        try:
+            compiler.cook(source)
+            loader = compiler.getClassLoader()
+            # py4j finds a class by name only in the application's own loader; an instance needs no look-up,
+            # and static methods can be called through it.
+            classes[name] = loader.loadClass(f"{PACKAGE}.{name}").newInstance()
+        except Exception as error:
+            raise HookError(
+                "HOOK_COMPILE",
+                f"{name}.java does not compile against this Spark: {error}; "
+                "use the pinned pyspark and delta-spark versions",
+            ) from error
+    return classes

@@ -1,0 +1,98 @@
+"""Delta tables by place and version: SELECT text over them, their versions now, and when they moved.
+
+Nothing here goes through the catalog, so it works under any catalog, any current schema and `spark.sql.runSQLOnFiles=false`,
+and leaves nothing that a user could see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.spark.jvm import java_class, session_of
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """A Delta table at one version."""
+
+    location: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """What stands at a place now. `table_id` tells a re-created table from the one before it."""
+
+    location: str
+    table_id: str
+    version: int
+    timestamp_ms: int
+
+
+def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) -> DataFrame:
+    """The DataFrame of a SELECT text over the given relations, analysed in `spark`'s session and not yet run.
+
+    The text is parsed as Spark SQL without variable substitution, string escapes always in the default spelling. Relations of
+    a WITH clause are not seen: write subqueries in FROM.
+
+    Args:
+        spark: The session whose settings decide types and functions.
+        text: One SELECT.
+        relations: For each relation name of the text a `TableRead`, a DataFrame, or a logical plan of the JVM.
+
+    Raises:
+        pyspark.errors.AnalysisException: The text does not analyse.
+    """
+    jvm: Any = spark._jvm
+    plans = jvm.java.util.HashMap()
+    for name, relation in relations.items():
+        plans[name] = logical_plan(spark, relation)
+    return DataFrame(java_class(spark, "Tables").select(session_of(spark), text, plans), spark)
+
+
+def logical_plan(spark: SparkSession, relation: object) -> Any:
+    """The analysed logical plan of a `TableRead`, a DataFrame, or of a plan itself."""
+    if isinstance(relation, TableRead):
+        tables = java_class(spark, "Tables")
+        return tables.atVersion(session_of(spark), relation.location, relation.version)
+    if isinstance(relation, DataFrame):
+        return relation._jdf.queryExecution().analyzed()
+    return relation
+
+
+def normalise_location(spark: SparkSession, location: str) -> str:
+    """The one spelling of a place: an absolute URI (`file:/data/t`), without a slash at its end."""
+    text: str = java_class(spark, "Tables").normalise(session_of(spark), location)
+    return text
+
+
+def current_versions(
+    spark: SparkSession, locations: Iterable[str]
+) -> dict[str, TableVersion | None]:
+    """What stands at each place now, None where there is no Delta table. Reads the logs' heads only, no job is run."""
+    asked = list(locations)
+    jvm: Any = spark._jvm
+    places = jvm.java.util.ArrayList()
+    for location in asked:
+        places.add(location)
+    rows = json.loads(java_class(spark, "Tables").versions(session_of(spark), places))
+    return {
+        location: None if row is None else TableVersion(*row)
+        for location, row in zip(asked, rows, strict=True)
+    }
+
+
+def first_commit_after(spark: SparkSession, location: str, version: int) -> int | None:
+    """When the first commit after `version` was made, in milliseconds since the epoch.
+
+    Returns:
+        None if `version` is the newest; 0 if that commit's log entry is gone already, so that a lag computed from it
+        is never too small.
+    """
+    when: int = java_class(spark, "Tables").firstCommitAfter(session_of(spark), location, version)
+    return None if when < 0 else when
