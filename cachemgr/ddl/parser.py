@@ -1,0 +1,359 @@
+"""The statements' grammar, by recursive descent.
+
+Clauses after a cache's name come in any order, each at most once. It refuses every other text
+with the token, its line and column, and what would be accepted there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cachemgr.ddl import clauses
+from cachemgr.ddl.cursor import Cursor
+from cachemgr.ddl.joins import create_join
+from cachemgr.ddl.select import read_definition, read_query
+from cachemgr.ddl.statements import (
+    AlterAction,
+    AlterRelationalCache,
+    CreateRelationalCache,
+    DescribeRelationalCache,
+    DropRecordPreservingJoin,
+    DropRelationalCache,
+    ExplainCreate,
+    ExplainRefresh,
+    ExplainRewrite,
+    Freshness,
+    FreshnessKind,
+    GrantUse,
+    Properties,
+    RefreshMode,
+    RefreshPolicy,
+    RefreshRelationalCache,
+    RenameTo,
+    RevokeUse,
+    SetFreshness,
+    SetPaused,
+    SetProperties,
+    SetRefresh,
+    SetRewriteEnabled,
+    ShowCreateRelationalCache,
+    ShowRecordPreservingJoins,
+    ShowRelationalCaches,
+    Statement,
+    ValidateRecordPreservingJoin,
+)
+from cachemgr.ddl.text import Kind, Tok, lex, split_statements
+
+
+def parse(text: str) -> Statement:
+    """Parse one statement; a `;` after it is allowed.
+
+    Args:
+        text: The statement.
+
+    Returns:
+        The statement as data.
+
+    Raises:
+        StatementError: It is not one of ours, or not right; names the place and the cure.
+
+    >>> parse("REFRESH RELATIONAL CACHE sales.by_day FULL").mode.value
+    'FULL'
+    """
+    cursors = _cursors(text)
+    if not cursors:
+        raise Cursor(lex(text, len(text), len(text))).fail("there is no statement", _BEGINNINGS)
+    statement = _statement(cursors[0])
+    if len(cursors) > 1:
+        raise cursors[1].fail("one statement at a time", ("the end of the text",))
+    return statement
+
+
+def parse_script(text: str) -> list[Statement]:
+    """Parse statements separated by `;`.
+
+    Args:
+        text: The script; empty statements and comments are skipped.
+
+    Returns:
+        The statements in order.
+
+    Raises:
+        StatementError: One of them is wrong; line and column count from the script's beginning.
+    """
+    return [_statement(cur) for cur in _cursors(text)]
+
+
+def _cursors(text: str) -> list[Cursor]:
+    cursors = [Cursor(lex(text, start, end)) for start, end in split_statements(text)]
+    return [cur for cur in cursors if cur.peek().kind is not Kind.END]
+
+
+def _statement(cur: Cursor) -> Statement:
+    statement = _dispatch(cur)
+    cur.finish()
+    return statement
+
+
+def _dispatch(cur: Cursor) -> Statement:
+    best, depth = _PHRASES, 0
+    while True:
+        for phrase in best:
+            if len(phrase) == depth:
+                return _READERS[phrase](cur)
+        words = dict.fromkeys(phrase[depth] for phrase in best)
+        found = next((word for word in words if cur.sees(word)), None)
+        if found is None:
+            # EXPLAIN REFRESH name is the one phrase that others continue; all else is spelled out.
+            expected = _BEGINNINGS if depth == 0 else tuple(words)
+            raise (
+                cur.fail("this is none of our statements", expected)
+                if (depth == 0 and cur.peek().kind is not Kind.WORD)
+                else cur.fail(None, expected)
+            )
+        cur.advance()
+        best = tuple(phrase for phrase in best if phrase[depth] == found)
+        depth += 1
+
+
+@dataclass
+class _Draft:
+    """The clauses of a CREATE while they are read, and where each kind was first seen."""
+
+    comment: str | None = None
+    partitioned_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    location: str | None = None
+    properties: Properties = ()
+    refresh: RefreshPolicy = field(default_factory=RefreshPolicy)
+    freshness: Freshness = field(default_factory=Freshness)
+    rewrite_enabled: bool = True
+    seen: dict[str, tuple[str, Tok]] = field(default_factory=dict)
+
+
+# label, its first word, the kind of which one clause may be given
+_CLAUSES = (
+    ("COMMENT", "COMMENT", "comment"),
+    ("PARTITIONED BY", "PARTITIONED", "layout"),
+    ("CLUSTER BY", "CLUSTER", "layout"),
+    ("LOCATION", "LOCATION", "location"),
+    ("TBLPROPERTIES", "TBLPROPERTIES", "properties"),
+    ("REFRESH", "REFRESH", "refresh"),
+    ("STRICT", "STRICT", "freshness"),
+    ("MAX STALENESS", "MAX", "freshness"),
+    ("ENABLE REWRITE", "ENABLE", "rewrite"),
+    ("DISABLE REWRITE", "DISABLE", "rewrite"),
+)
+
+
+def _create(cur: Cursor, or_replace: bool = False) -> CreateRelationalCache:
+    condition = cur.accept("IF", "NOT", "EXISTS")
+    if condition and or_replace:
+        raise cur.fail(
+            "OR REPLACE and IF NOT EXISTS exclude each other: one replaces what exists, the other "
+            "keeps it",
+            ("name",),
+            condition,
+        )
+    if cur.sees("IF", "EXISTS"):
+        raise cur.fail("IF EXISTS belongs to DROP", ("IF NOT EXISTS", "name"))
+    name = cur.name("cache name")
+    draft = _Draft()
+    while not cur.accept("AS", label=""):
+        _clause(cur, draft)
+    select, is_cube = read_definition(cur)
+    if is_cube and draft.cluster_by:
+        raise cur.fail(
+            "a cube is stored partitioned by its grouping id, and Delta clusters no partitioned "
+            "table: leave CLUSTER BY out, or use PARTITIONED BY",
+            ("PARTITIONED BY",),
+            draft.seen["layout"][1],
+        )
+    return CreateRelationalCache(
+        name=name,
+        select=select,
+        or_replace=or_replace,
+        if_not_exists=condition is not None,
+        comment=draft.comment,
+        partitioned_by=draft.partitioned_by,
+        cluster_by=draft.cluster_by,
+        location=draft.location,
+        properties=draft.properties,
+        refresh=draft.refresh,
+        freshness=draft.freshness,
+        rewrite_enabled=draft.rewrite_enabled,
+    )
+
+
+def _clause(cur: Cursor, draft: _Draft) -> None:
+    tok = cur.peek()
+    clause = next((clause for clause in _CLAUSES if cur.sees(clause[1])), None)
+    if clause is None:
+        left = [label for label, _, kind in _CLAUSES if kind not in draft.seen]
+        for label in (*left, "AS select"):
+            cur.tried(label)
+        if tok.kind is Kind.END:
+            raise cur.fail("AS and the select are missing")
+        raise cur.fail()
+    label, word, kind = clause
+    if kind in draft.seen:
+        before, place = draft.seen[kind]
+        what = "is given twice" if before == label else f"contradicts {before}"
+        raise cur.fail(f"{label} {what}: it was given at {cur.place(place)} already", (), tok)
+    draft.seen[kind] = (label, tok)
+    cur.expect(*((word,) if word == "MAX" else label.split(" ")))
+    _read_clause(cur, draft, label)
+
+
+def _read_clause(cur: Cursor, draft: _Draft, label: str) -> None:
+    match label:
+        case "COMMENT":
+            draft.comment = cur.string("'text'")
+        case "PARTITIONED BY":
+            draft.partitioned_by = clauses.column_list(cur)
+        case "CLUSTER BY":
+            draft.cluster_by = clauses.column_list(cur)
+        case "LOCATION":
+            draft.location = clauses.location(cur)
+        case "TBLPROPERTIES":
+            draft.properties = clauses.properties(cur)
+        case "REFRESH":
+            draft.refresh = clauses.refresh_policy(cur)
+        case "MAX STALENESS":
+            draft.freshness = clauses.max_staleness(cur)
+        case "ENABLE REWRITE" | "DISABLE REWRITE":
+            draft.rewrite_enabled = label == "ENABLE REWRITE"
+
+
+def _alter(cur: Cursor) -> AlterRelationalCache:
+    return AlterRelationalCache(cur.name("cache name"), _action(cur))
+
+
+def _action(cur: Cursor) -> AlterAction:
+    for word, enabled in (("ENABLE", True), ("DISABLE", False)):
+        if cur.accept(word, label=f"{word} REWRITE"):
+            cur.expect("REWRITE")
+            return SetRewriteEnabled(enabled)
+    for word, paused in (("PAUSE", True), ("RESUME", False)):
+        if cur.accept(word):
+            return SetPaused(paused)
+    if cur.accept("RENAME", label="RENAME TO"):
+        cur.expect("TO")
+        return RenameTo(cur.name("new name"))
+    if not cur.accept("SET", label="SET REFRESH"):
+        for label in ("SET MAX STALENESS", "SET STRICT", "SET TBLPROPERTIES"):
+            cur.tried(label)
+        raise cur.fail()
+    if cur.accept("REFRESH"):
+        return SetRefresh(clauses.refresh_policy(cur))
+    if cur.accept("MAX", label="MAX STALENESS"):
+        return SetFreshness(clauses.max_staleness(cur))
+    if cur.accept("STRICT"):
+        return SetFreshness(Freshness(FreshnessKind.STRICT))
+    cur.expect("TBLPROPERTIES")
+    return SetProperties(clauses.properties(cur))
+
+
+def _refresh(cur: Cursor) -> RefreshRelationalCache:
+    return RefreshRelationalCache(cur.name("cache name"), clauses.refresh_mode(cur))
+
+
+def _drop(cur: Cursor) -> DropRelationalCache:
+    if_exists = cur.accept("IF", "EXISTS") is not None
+    return DropRelationalCache(cur.name("cache name"), if_exists)
+
+
+def _show(cur: Cursor) -> ShowRelationalCaches:
+    pattern = cur.string("'pattern'") if cur.accept("LIKE") else None
+    return ShowRelationalCaches(pattern)
+
+
+def _describe(cur: Cursor) -> DescribeRelationalCache:
+    # A cache may be called extended: the word is a keyword only if a name follows it.
+    follows = cur.peek(1).kind in (Kind.WORD, Kind.QUOTED)
+    extended = follows and cur.accept("EXTENDED") is not None
+    return DescribeRelationalCache(cur.name("cache name"), extended)
+
+
+def _explain_rewrite(cur: Cursor) -> ExplainRewrite:
+    format_json = False
+    if cur.accept("FORMAT", label="FORMAT JSON"):
+        cur.expect("JSON")
+        format_json = True
+    return ExplainRewrite(read_query(cur), format_json)
+
+
+def _explain_refresh(cur: Cursor) -> ExplainRefresh:
+    if cur.sees("RELATIONAL", "CACHE"):
+        raise cur.fail("EXPLAIN REFRESH is followed by the cache's name alone", ("name",))
+    name = cur.name("cache name")
+    if cur.accept("FULL"):
+        return ExplainRefresh(name, RefreshMode.FULL)
+    if cur.accept("INCREMENTAL"):
+        return ExplainRefresh(name, RefreshMode.INCREMENTAL)
+    return ExplainRefresh(name)
+
+
+def _drop_join(cur: Cursor) -> DropRecordPreservingJoin:
+    if_exists = cur.accept("IF", "EXISTS") is not None
+    return DropRecordPreservingJoin(cur.name("join name"), if_exists)
+
+
+def _replace_join(cur: Cursor) -> Statement:
+    raise cur.fail(
+        "a record-preserving join is not replaced, since caches may rest on it: drop it, then "
+        "create it",
+        ("CREATE RECORD PRESERVING JOIN without OR REPLACE",),
+    )
+
+
+def _principal(cur: Cursor) -> str:
+    if cur.peek().kind is Kind.STRING:
+        return cur.string("'principal'")
+    principal = cur.identifier("principal")
+    cur.whole("principal")
+    return principal
+
+
+def _grant(cur: Cursor) -> GrantUse:
+    name = cur.name("cache name")
+    cur.expect("TO")
+    return GrantUse(name, _principal(cur))
+
+
+def _revoke(cur: Cursor) -> RevokeUse:
+    name = cur.name("cache name")
+    cur.expect("FROM")
+    return RevokeUse(name, _principal(cur))
+
+
+_TEXTS: dict[str, Callable[[Cursor], Statement]] = {
+    "CREATE RELATIONAL CACHE": _create,
+    "CREATE OR REPLACE RELATIONAL CACHE": lambda cur: _create(cur, or_replace=True),
+    "CREATE RECORD PRESERVING JOIN": create_join,
+    "CREATE OR REPLACE RECORD PRESERVING JOIN": _replace_join,
+    "ALTER RELATIONAL CACHE": _alter,
+    "REFRESH RELATIONAL CACHE": _refresh,
+    "DROP RELATIONAL CACHE": _drop,
+    "DROP RECORD PRESERVING JOIN": _drop_join,
+    "SHOW RELATIONAL CACHES": _show,
+    "SHOW CREATE RELATIONAL CACHE": lambda cur: ShowCreateRelationalCache(cur.name("cache name")),
+    "SHOW RECORD PRESERVING JOINS": lambda cur: ShowRecordPreservingJoins(),
+    "DESCRIBE RELATIONAL CACHE": _describe,
+    "DESC RELATIONAL CACHE": _describe,
+    "EXPLAIN REWRITE": _explain_rewrite,
+    "EXPLAIN REFRESH": _explain_refresh,
+    "EXPLAIN CREATE RELATIONAL CACHE": lambda cur: ExplainCreate(_create(cur)),
+    "EXPLAIN CREATE OR REPLACE RELATIONAL CACHE": lambda cur: ExplainCreate(
+        _create(cur, or_replace=True)
+    ),
+    "VALIDATE RECORD PRESERVING JOIN": lambda cur: ValidateRecordPreservingJoin(
+        cur.name("join name")
+    ),
+    "GRANT USE ON RELATIONAL CACHE": _grant,
+    "REVOKE USE ON RELATIONAL CACHE": _revoke,
+}
+_READERS = {tuple(text.split(" ")): reader for text, reader in _TEXTS.items()}
+_PHRASES = tuple(_READERS)
+_BEGINNINGS = tuple(_TEXTS)

@@ -1,0 +1,407 @@
+"""The statements as frozen data: one class a statement, and the policies that clauses carry.
+
+Constructors refuse what no text could have said, so a statement made in code is as sound as one
+that was parsed. Positions (`SelectText.line` …) do not take part in equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class QualifiedName:
+    """A name of one to three parts: `[catalog.][schema.]name`, unquoted, in its own case."""
+
+    parts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.parts) <= 3 or not all(self.parts):
+            raise ValueError(f"a name has one to three non-empty parts, not {self.parts!r}")
+
+    @property
+    def last(self) -> str:
+        """The object's own name, without catalog and schema."""
+        return self.parts[-1]
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """The catalog and schema parts, empty for a bare name."""
+        return self.parts[:-1]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectText:
+    """A query, verbatim, and where it begins in the parsed text (from 1; the offset from 0)."""
+
+    text: str
+    line: int = field(default=1, compare=False)
+    column: int = field(default=1, compare=False)
+    offset: int = field(default=0, compare=False)
+
+
+class RefreshMode(Enum):
+    """How a refresh may be done; the value is its spelling in DDL."""
+
+    AUTO = "AUTO"
+    FULL = "FULL"
+    INCREMENTAL = "INCREMENTAL"
+    INCREMENTAL_ONLY = "INCREMENTAL ONLY"
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemand:
+    """Refreshed by REFRESH RELATIONAL CACHE alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnCommit:
+    """Refreshed after commits to base tables, at most once in so many seconds if given."""
+
+    at_most_every_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_seconds(self.at_most_every_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLag:
+    """Refreshed so that the cache lags its base tables by no more than so many seconds."""
+
+    seconds: int
+
+    def __post_init__(self) -> None:
+        _check_seconds(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Refreshed in a fixed rhythm."""
+
+    seconds: int
+
+    def __post_init__(self) -> None:
+        _check_seconds(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """Refreshed by a five-field cron expression; weekdays as in cron, 0 and 7 are Sunday."""
+
+    expression: str
+    time_zone: str | None = None
+
+
+Trigger: TypeAlias = OnDemand | OnCommit | TargetLag | Every | Cron
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPolicy:
+    """The REFRESH clause: when, and how."""
+
+    trigger: Trigger = field(default_factory=OnDemand)
+    mode: RefreshMode = RefreshMode.AUTO
+
+
+class FreshnessKind(Enum):
+    """What a hit may lag behind the base tables."""
+
+    STRICT = "STRICT"
+    MAX_STALENESS = "MAX_STALENESS"
+    UNLIMITED = "UNLIMITED"
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """A freshness promise; seconds belong to MAX_STALENESS and to it alone."""
+
+    kind: FreshnessKind = FreshnessKind.STRICT
+    max_staleness_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_seconds(self.max_staleness_seconds)
+        if (self.kind is FreshnessKind.MAX_STALENESS) != (self.max_staleness_seconds is not None):
+            raise ValueError(f"{self.kind.value} with {self.max_staleness_seconds} seconds")
+
+
+Properties: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRelationalCache:
+    """CREATE [OR REPLACE] RELATIONAL CACHE [IF NOT EXISTS] name … AS select."""
+
+    name: QualifiedName
+    select: SelectText
+    or_replace: bool = False
+    if_not_exists: bool = False
+    comment: str | None = None
+    partitioned_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    location: str | None = None
+    properties: Properties = ()
+    refresh: RefreshPolicy = field(default_factory=RefreshPolicy)
+    freshness: Freshness = field(default_factory=Freshness)
+    rewrite_enabled: bool = True
+
+    def __post_init__(self) -> None:
+        if self.or_replace and self.if_not_exists:
+            raise ValueError("OR REPLACE and IF NOT EXISTS exclude each other")
+        if self.partitioned_by and self.cluster_by:
+            raise ValueError("PARTITIONED BY and CLUSTER BY exclude each other")
+
+
+@dataclass(frozen=True, slots=True)
+class SetRewriteEnabled:
+    """ENABLE REWRITE or DISABLE REWRITE."""
+
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetPaused:
+    """PAUSE or RESUME: whether refresh triggers fire."""
+
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTo:
+    """RENAME TO name."""
+
+    name: QualifiedName
+
+
+@dataclass(frozen=True, slots=True)
+class SetRefresh:
+    """SET REFRESH …"""
+
+    refresh: RefreshPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class SetFreshness:
+    """SET STRICT or SET MAX STALENESS …"""
+
+    freshness: Freshness
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """SET TBLPROPERTIES (…)."""
+
+    properties: Properties
+
+
+AlterAction: TypeAlias = (
+    SetRewriteEnabled | SetPaused | RenameTo | SetRefresh | SetFreshness | SetProperties
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRelationalCache:
+    """ALTER RELATIONAL CACHE name action."""
+
+    name: QualifiedName
+    action: AlterAction
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshRelationalCache:
+    """REFRESH RELATIONAL CACHE name [mode]; without a mode, the cache's own holds."""
+
+    name: QualifiedName
+    mode: RefreshMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropRelationalCache:
+    """DROP RELATIONAL CACHE [IF EXISTS] name."""
+
+    name: QualifiedName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowRelationalCaches:
+    """SHOW RELATIONAL CACHES [LIKE 'pattern']; the pattern is Spark's (`*` and `|`)."""
+
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateRelationalCache:
+    """SHOW CREATE RELATIONAL CACHE name."""
+
+    name: QualifiedName
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeRelationalCache:
+    """DESCRIBE RELATIONAL CACHE [EXTENDED] name."""
+
+    name: QualifiedName
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRewrite:
+    """EXPLAIN REWRITE [FORMAT JSON] query."""
+
+    query: SelectText
+    format_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRefresh:
+    """EXPLAIN REFRESH name [FULL | INCREMENTAL]; without a mode, the cache's own holds."""
+
+    name: QualifiedName
+    mode: RefreshMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainCreate:
+    """EXPLAIN CREATE RELATIONAL CACHE …: what the CREATE would do."""
+
+    statement: CreateRelationalCache
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A table of a record-preserving join, with its alias if it has one."""
+
+    name: QualifiedName
+    alias: str | None = None
+
+
+class Side(Enum):
+    """A side of a record-preserving join, as written."""
+
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """A column as written: its qualifier's parts (alias or table name, maybe none) and its name."""
+
+    qualifier: tuple[str, ...]
+    column: str
+
+    def __str__(self) -> str:
+        return ".".join((*self.qualifier, self.column))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """One equality. `resolved` says that qualifiers told the sides; else they are as written and
+    whoever knows the columns must tell them."""
+
+    left: ColumnRef
+    right: ColumnRef
+    resolved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRecordPreservingJoin:
+    """CREATE RECORD PRESERVING JOIN [IF NOT EXISTS] name AS a INNER JOIN b ON … PRESERVES a."""
+
+    name: QualifiedName
+    left: TableRef
+    right: TableRef
+    keys: tuple[JoinKey, ...]
+    preserves: Side = Side.LEFT
+    if_not_exists: bool = False
+    validated: bool = True
+
+    @property
+    def preserved(self) -> TableRef:
+        """The table each of whose rows the join keeps exactly once."""
+        return self.left if self.preserves is Side.LEFT else self.right
+
+
+@dataclass(frozen=True, slots=True)
+class DropRecordPreservingJoin:
+    """DROP RECORD PRESERVING JOIN [IF EXISTS] name."""
+
+    name: QualifiedName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowRecordPreservingJoins:
+    """SHOW RECORD PRESERVING JOINS."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateRecordPreservingJoin:
+    """VALIDATE RECORD PRESERVING JOIN name."""
+
+    name: QualifiedName
+
+
+@dataclass(frozen=True, slots=True)
+class GrantUse:
+    """GRANT USE ON RELATIONAL CACHE name TO principal."""
+
+    name: QualifiedName
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeUse:
+    """REVOKE USE ON RELATIONAL CACHE name FROM principal."""
+
+    name: QualifiedName
+    principal: str
+
+
+Statement: TypeAlias = (
+    CreateRelationalCache
+    | AlterRelationalCache
+    | RefreshRelationalCache
+    | DropRelationalCache
+    | ShowRelationalCaches
+    | ShowCreateRelationalCache
+    | DescribeRelationalCache
+    | ExplainRewrite
+    | ExplainRefresh
+    | ExplainCreate
+    | CreateRecordPreservingJoin
+    | DropRecordPreservingJoin
+    | ShowRecordPreservingJoins
+    | ValidateRecordPreservingJoin
+    | GrantUse
+    | RevokeUse
+)
+
+# Each class's heading in docs/ddl.md; a test holds the two equal.
+STATEMENTS: dict[type, str] = {
+    CreateRelationalCache: "CREATE RELATIONAL CACHE",
+    AlterRelationalCache: "ALTER RELATIONAL CACHE",
+    RefreshRelationalCache: "REFRESH RELATIONAL CACHE",
+    DropRelationalCache: "DROP RELATIONAL CACHE",
+    ShowRelationalCaches: "SHOW RELATIONAL CACHES",
+    ShowCreateRelationalCache: "SHOW CREATE RELATIONAL CACHE",
+    DescribeRelationalCache: "DESCRIBE RELATIONAL CACHE",
+    ExplainRewrite: "EXPLAIN REWRITE",
+    ExplainRefresh: "EXPLAIN REFRESH",
+    ExplainCreate: "EXPLAIN CREATE RELATIONAL CACHE",
+    CreateRecordPreservingJoin: "CREATE RECORD PRESERVING JOIN",
+    DropRecordPreservingJoin: "DROP RECORD PRESERVING JOIN",
+    ShowRecordPreservingJoins: "SHOW RECORD PRESERVING JOINS",
+    ValidateRecordPreservingJoin: "VALIDATE RECORD PRESERVING JOIN",
+    GrantUse: "GRANT USE ON RELATIONAL CACHE",
+    RevokeUse: "REVOKE USE ON RELATIONAL CACHE",
+}
+
+
+def _check_seconds(seconds: int | None) -> None:
+    if seconds is not None and seconds <= 0:
+        raise ValueError(f"a duration is positive, not {seconds} seconds")
