@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from cachemgr.errors import MetastoreError
@@ -143,20 +145,47 @@ def reading(engine: Engine) -> Engine:
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def use_wal(engine: Engine) -> None:
-    """Let readers and one writer work at once; only for a file that is known to be ours."""
+def use_wal(engine: Engine, busy_seconds: float = DEFAULT_BUSY_SECONDS) -> None:
+    """Let readers and one writer work at once; only for a file that is known to be ours.
+
+    Args:
+        engine: From `make_engine`; other databases than SQLite need nothing.
+        busy_seconds: How long to wait for other processes.
+
+    Raises:
+        sqlite3.OperationalError: The file stayed in use for that long.
+    """
     if engine.dialect.name != "sqlite":
         return
     raw = engine.raw_connection()
+    deadline = time.monotonic() + busy_seconds
     try:
         cursor = raw.cursor()
-        cursor.execute("PRAGMA journal_mode")
-        row = cursor.fetchone()
-        if row is not None and str(row[0]).lower() != "wal":
-            cursor.execute("PRAGMA journal_mode=WAL")
+        # SQLite does not wait for its busy timeout here, but fails at once while anybody else
+        # reads or switches: several processes that open a new metastore would all but one fail.
+        while not _switched_to_wal(cursor):
+            if time.monotonic() >= deadline:
+                raise sqlite3.OperationalError("database is locked")
+            time.sleep(0.01)
         cursor.close()
     finally:
         raw.close()
+
+
+def _switched_to_wal(cursor: DBAPICursor) -> bool:
+    try:
+        cursor.execute("PRAGMA journal_mode")
+        row = cursor.fetchone()
+        if row is not None and str(row[0]).lower() == "wal":
+            return True
+        # Where the file system cannot do WAL, SQLite says so by keeping the old mode: still sound,
+        # only slower, and no reason to refuse.
+        cursor.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _configure_sqlite(connection: sqlite3.Connection, record: object) -> None:

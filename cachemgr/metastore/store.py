@@ -84,7 +84,7 @@ def open_metastore(
                 create_if_empty(engine)
                 with engine.connect() as connection:
                     verify(connection, target)
-            use_wal(engine)
+            use_wal(engine, busy_seconds)
     except BaseException:
         engine.dispose()
         raise

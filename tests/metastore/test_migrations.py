@@ -1,0 +1,155 @@
+"""Migrations up and down, and what is refused, on both databases."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from sqlalchemy import inspect, text
+
+from cachemgr.errors import MetastoreError, SchemaVersionError
+from cachemgr.metastore import migrate, open_metastore
+from cachemgr.metastore.engine import make_engine
+from cachemgr.metastore.engine import metastore_url as parse_url
+from cachemgr.metastore.models import VERSION_TABLE, Base
+
+
+def tables_of(url: str) -> set[str]:
+    engine = make_engine(parse_url(url))
+    try:
+        return set(inspect(engine).get_table_names())
+    finally:
+        engine.dispose()
+
+
+def execute(url: str, *statements: str) -> None:
+    engine = make_engine(parse_url(url))
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+def contents(url: str) -> dict[str, list]:
+    engine = make_engine(parse_url(url))
+    with engine.connect() as connection:
+        found = {
+            name: sorted(map(repr, connection.execute(text(f'SELECT * FROM "{name}"'))))
+            for name in inspect(connection).get_table_names()
+        }
+    engine.dispose()
+    return found
+
+
+def test_there_is_exactly_one_head():
+    assert len(migrate.heads()) == 1
+    assert migrate.main() == 0
+
+
+def test_up_down_and_up_again(metastore_url):
+    assert migrate.upgrade(metastore_url) == migrate.expected()
+    assert migrate.current(metastore_url) == migrate.expected()
+    assert tables_of(metastore_url) == {*Base.metadata.tables, VERSION_TABLE}
+    assert migrate.downgrade(metastore_url, "base") is None
+    assert tables_of(metastore_url) <= {VERSION_TABLE}
+    assert migrate.current(metastore_url) is None
+    assert migrate.upgrade(metastore_url) == migrate.expected()
+    migrate.check(metastore_url)
+
+
+def test_the_models_describe_what_the_migrations_make(metastore_url):
+    migrate.upgrade(metastore_url)
+    migrate.check(metastore_url)
+
+
+def test_check_finds_a_table_that_differs(metastore_url):
+    migrate.upgrade(metastore_url)
+    execute(metastore_url, "ALTER TABLE grants ADD COLUMN surprise INTEGER")
+    with pytest.raises(MetastoreError, match="surprise") as caught:
+        migrate.check(metastore_url)
+    assert caught.value.code == "SCHEMA_DRIFT"
+
+
+def test_tables_of_other_applications_are_left_alone(metastore_url):
+    execute(metastore_url, "CREATE TABLE orders (id INTEGER)", "INSERT INTO orders VALUES (7)")
+    with open_metastore(metastore_url) as store:
+        assert store.reader.caches() == ()
+    migrate.check(metastore_url)
+    migrate.downgrade(metastore_url, "base")
+    assert contents(metastore_url)["orders"] == ["(7,)"]
+
+
+@pytest.mark.parametrize("other", ["0000", "9999_from_the_future"])
+def test_another_schema_version_is_refused_and_nothing_is_touched(metastore_url, other):
+    migrate.upgrade(metastore_url)
+    execute(metastore_url, f"UPDATE {VERSION_TABLE} SET version_num = '{other}'")
+    before = contents(metastore_url)
+    with pytest.raises(SchemaVersionError) as caught:
+        open_metastore(metastore_url)
+    message = str(caught.value)
+    assert caught.value.code == "SCHEMA_VERSION"
+    assert (caught.value.current, caught.value.expected) == (other, migrate.expected())
+    assert other in message
+    assert migrate.expected() in message
+    assert "cachemgr db upgrade --metastore " in message
+    with pytest.raises(SchemaVersionError):
+        migrate.upgrade(metastore_url)
+    assert contents(metastore_url) == before
+
+
+def test_a_refused_sqlite_file_keeps_every_byte(tmp_path):
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32))")
+        connection.execute(f"INSERT INTO {VERSION_TABLE} VALUES ('0000')")
+        connection.execute("CREATE TABLE caches (id TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(SchemaVersionError):
+        open_metastore(f"sqlite:///{path}")
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["old.db"]
+
+
+def test_tables_of_our_names_without_a_version_are_refused(metastore_url):
+    execute(metastore_url, "CREATE TABLE leases (flat TEXT)")
+    with pytest.raises(MetastoreError) as caught:
+        open_metastore(metastore_url)
+    assert caught.value.code == "NOT_A_METASTORE"
+    assert tables_of(metastore_url) == {"leases"}
+    with pytest.raises(MetastoreError):
+        migrate.upgrade(metastore_url)
+    assert tables_of(metastore_url) == {"leases"}
+
+
+def test_a_failed_migration_leaves_nothing(metastore_url, monkeypatch):
+    from alembic import op
+
+    real = op.create_table
+
+    def fails_at_runs(name, *columns):
+        if name == "refresh_runs":
+            raise RuntimeError("the power is gone")
+        return real(name, *columns)
+
+    monkeypatch.setattr(op, "create_table", fails_at_runs)
+    with pytest.raises(RuntimeError):
+        migrate.upgrade(metastore_url)
+    assert tables_of(metastore_url) == set()
+
+
+def test_unknown_revision_to_go_to(metastore_url):
+    migrate.upgrade(metastore_url)
+    with pytest.raises(MetastoreError, match="0001") as caught:
+        migrate.downgrade(metastore_url, "nowhere")
+    assert caught.value.code == "UNKNOWN_REVISION"
+    assert migrate.current(metastore_url) == migrate.expected()
+
+
+def test_not_created_unless_asked(metastore_url):
+    with pytest.raises(MetastoreError, match="cachemgr db upgrade") as caught:
+        open_metastore(metastore_url, create=False)
+    assert caught.value.code == "METASTORE_MISSING"
+    migrate.upgrade(metastore_url)
+    with open_metastore(metastore_url, create=False) as store:
+        assert store.reader.revision() == 0

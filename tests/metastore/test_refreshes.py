@@ -1,0 +1,199 @@
+"""Leases, fencing, commit numbers and publishing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
+from cachemgr.metastore.records import GroupingSetRecord, RunState, SnapshotTableRecord
+
+TABLES = (
+    SnapshotTableRecord("lineorder", "/t/lo", "id-lo", 4, 1_700_000_000_123),
+    SnapshotTableRecord("files", "/t/f", None, None),
+)
+SETS = (GroupingSetRecord(1, 0, ("a",), 5, 50),)
+
+
+def start(store, cache, now, holder="me", seconds=60):
+    return store.writer.start_refresh(
+        cache.id, holder, now=now, lease_seconds=seconds, mode="FULL", reason="first refresh"
+    )
+
+
+def publish(store, run, now, version=3, token=None, sets=SETS):
+    return store.writer.publish_refresh(
+        run.id,
+        run.fencing_token if token is None else token,
+        now=now,
+        cache_version=version,
+        rows=5,
+        bytes=50,
+        tables=TABLES,
+        sets=sets,
+        facts={"exact": {"a": True}},
+        plan={"p": 1},
+    )
+
+
+def state_of(store, cache):
+    reader = store.reader
+    return (
+        reader.cache_by_id(cache.id),
+        reader.published(cache.id),
+        reader.grouping_sets(cache.id),
+        reader.revision(),
+        reader.lease(cache.id),
+        reader.refreshes(cache.id),
+    )
+
+
+def test_a_published_refresh_is_what_the_cache_serves_from(store, cache, now):
+    assert store.reader.published(cache.id) is None
+    run = start(store, cache, now)
+    assert (run.state, run.fencing_token, run.started_at) == (RunState.RUNNING, 1, now)
+    store.writer.update_refresh(
+        run.id, 1, commit_number=8, parent_version=2, stages=[{"kind": "write"}]
+    )
+    revision = store.reader.revision()
+    done = publish(store, run, now + timedelta(seconds=9))
+    snapshot = store.reader.published(cache.id)
+    assert (snapshot.run, snapshot.tables) == (done, TABLES)
+    assert (done.state, done.cache_version, done.facts) == ("PUBLISHED", 3, {"exact": {"a": True}})
+    assert (done.commit_number, done.parent_version, done.stages) == (8, 2, ({"kind": "write"},))
+    assert store.reader.snapshot(run.id) == snapshot
+    assert store.reader.refresh(run.id) == done
+    assert store.reader.grouping_sets(cache.id) == SETS
+    assert store.reader.revision() > revision
+    assert store.reader.lease(cache.id).holder is None
+    (entry,) = store.reader.registry(revision).entries
+    assert (entry.published, entry.grouping_sets) == (snapshot, SETS)
+    # An ALTER based on a record read before the refresh is no conflict: it changes other fields.
+    store.writer.update_cache(cache.id, cache.version, now=now, paused=True)
+
+
+def test_one_refresh_at_a_time(store, cache, now):
+    start(store, cache, now, "first")
+    with pytest.raises(ConflictError, match="by first until") as caught:
+        start(store, cache, now + timedelta(seconds=59), "second")
+    assert caught.value.code == "REFRESH_RUNNING"
+    assert [r.state for r in store.reader.refreshes(cache.id)] == ["RUNNING"]
+
+
+def test_an_expired_lease_is_taken_over_and_the_old_run_cannot_publish(store, cache, now):
+    first = publish(store, start(store, cache, now), now)
+    old = start(store, cache, now, "old")
+    new = start(store, cache, now + timedelta(seconds=60), "new")
+    assert new.fencing_token > old.fencing_token > first.fencing_token
+    assert store.reader.refresh(old.id).state is RunState.SUPERSEDED
+    before = state_of(store, cache)
+    with pytest.raises(LeaseLostError) as caught:
+        publish(store, old, now, version=9, sets=())
+    assert caught.value.code == "LEASE_LOST"
+    for token in (old.fencing_token, new.fencing_token + 1):
+        with pytest.raises(LeaseLostError):
+            publish(store, new, now, token=token)
+    with pytest.raises(LeaseLostError):
+        publish(store, old, now, token=new.fencing_token)
+    with pytest.raises(LeaseLostError):
+        store.writer.finish_unchanged(old.id, old.fencing_token, now=now)
+    with pytest.raises(LeaseLostError):
+        store.writer.update_refresh(old.id, old.fencing_token, commit_number=1)
+    with pytest.raises(LeaseLostError):
+        store.writer.renew_lease(cache.id, old.fencing_token, now=now, lease_seconds=60)
+    assert store.writer.release_lease(cache.id, old.fencing_token) is False
+    failed = store.writer.fail_refresh(old.id, old.fencing_token, "late", now=now)
+    assert failed.state is RunState.SUPERSEDED
+    assert state_of(store, cache) == before
+    assert store.reader.published(cache.id).run == first
+    publish(store, new, now + timedelta(seconds=61), version=4)
+    assert store.reader.published(cache.id).run.id == new.id
+
+
+def test_a_late_run_whose_lease_nobody_took_still_publishes(store, cache, now):
+    run = start(store, cache, now)
+    assert publish(store, run, now + timedelta(days=1)).state is RunState.PUBLISHED
+
+
+def test_no_run_publishes_twice(store, cache, now):
+    run = start(store, cache, now)
+    publish(store, run, now)
+    before = state_of(store, cache)
+    with pytest.raises(LeaseLostError):
+        publish(store, run, now, version=4)
+    assert state_of(store, cache) == before
+
+
+def test_a_renewed_lease_lasts(store, cache, now):
+    run = start(store, cache, now)
+    later = now + timedelta(seconds=50)
+    lease = store.writer.renew_lease(cache.id, run.fencing_token, now=later, lease_seconds=60)
+    assert lease.expires_at == now + timedelta(seconds=110)
+    with pytest.raises(ConflictError):
+        start(store, cache, now + timedelta(seconds=100))
+    assert store.writer.release_lease(cache.id, run.fencing_token) is True
+    assert start(store, cache, now + timedelta(seconds=100)).fencing_token == 2
+
+
+def test_a_failed_refresh_leaves_the_snapshot_before(store, cache, now):
+    publish(store, start(store, cache, now), now)
+    before = store.reader.published(cache.id), store.reader.grouping_sets(cache.id)
+    run = start(store, cache, now)
+    failed = store.writer.fail_refresh(run.id, run.fencing_token, "disk full", now=now)
+    assert (failed.state, failed.error) == ("FAILED", "disk full")
+    assert (store.reader.published(cache.id), store.reader.grouping_sets(cache.id)) == before
+    assert start(store, cache, now).state is RunState.RUNNING
+
+
+def test_unchanged_keeps_the_snapshot_and_tells_nobody(store, cache, now):
+    publish(store, start(store, cache, now), now)
+    before, revision = store.reader.published(cache.id), store.reader.revision()
+    run = start(store, cache, now)
+    assert store.writer.finish_unchanged(run.id, run.fencing_token, now=now).state == "UNCHANGED"
+    assert store.reader.published(cache.id) == before
+    assert store.reader.revision() == revision
+
+
+def test_a_cache_dropped_during_its_refresh_is_not_published(store, cache, now):
+    run = start(store, cache, now)
+    store.writer.drop_cache(cache.id, now=now)
+    with pytest.raises(LeaseLostError):
+        publish(store, run, now)
+    assert store.reader.published(cache.id) is None
+    assert store.reader.refresh(run.id).state is RunState.SUPERSEDED
+    with pytest.raises(NotFoundError):
+        start(store, cache, now)
+
+
+def test_refreshes_newest_first(store, cache, now):
+    ids = [publish(store, start(store, cache, now), now).id for _ in range(3)]
+    assert [r.id for r in store.reader.refreshes(cache.id)] == ids[::-1]
+    assert [r.id for r in store.reader.refreshes(cache.id, limit=1)] == ids[2:]
+
+
+def test_commit_numbers_grow_and_are_given_once(store, cache):
+    assert [store.writer.next_commit_number(cache.id) for _ in range(3)] == [1, 2, 3]
+    with pytest.raises(NotFoundError):
+        store.writer.next_commit_number("0" * 32)
+
+
+def test_purge_takes_runs_and_snapshots_along(store, cache, now):
+    run = publish(store, start(store, cache, now), now)
+    store.writer.drop_cache(cache.id, now=now)
+    assert store.reader.snapshot(run.id).tables == TABLES
+    store.writer.purge_cache(cache.id)
+    assert store.reader.snapshot(run.id) is None
+    assert store.reader.grouping_sets(cache.id) == ()
+
+
+def test_what_is_not_there(store):
+    assert store.reader.cache_by_id("x") is None
+    assert store.reader.refresh("x") is None
+    assert store.reader.snapshot("x") is None
+    assert store.reader.published("x") is None
+    assert store.reader.lease("x") is None
+    with pytest.raises(NotFoundError):
+        store.writer.fail_refresh("x", 1, "e", now=0)
+    with pytest.raises(NotFoundError):
+        store.writer.publish_refresh("x", 1, now=0, cache_version=0, rows=0, bytes=0, tables=())

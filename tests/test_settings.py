@@ -1,0 +1,82 @@
+"""The settings' table, and the errors of values that are not accepted."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from cachemgr.errors import ConfigurationError
+from cachemgr.settings import SETTINGS, Mode, Settings, parse_bytes, parse_duration, unknown_keys
+from cachemgr.settings import setting as find
+
+
+def test_defaults_of_the_table_and_of_the_class_are_the_same():
+    assert Settings.from_mapping({s.key: s.default for s in SETTINGS}) == Settings()
+    assert sorted(s.field for s in SETTINGS) == sorted(f.name for f in fields(Settings))
+    assert len({s.key for s in SETTINGS}) == len(SETTINGS)
+
+
+def test_values_are_read_and_other_keys_ignored():
+    found = Settings.from_mapping(
+        {
+            "spark.cachemgr.mode": "FAILFAST",
+            "spark.cachemgr.pin.maxBytes": "1g",
+            "spark.cachemgr.dropGrace": "2d",
+            "spark.cachemgr.enabled": " False ",
+            "spark.sql.ansi.enabled": "nonsense",
+        }
+    )
+    assert found == Settings(
+        enabled=False, mode=Mode.FAIL_FAST, pin_max_bytes=2**30, drop_grace_seconds=172800
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "accepted"),
+    [
+        ("mode", "fast", "rewrite | planOnly | failFast | off"),
+        ("enabled", "yes", "true or false"),
+        ("pin.maxBytes", "256 elephants", "256m"),
+        ("pin.maxRowsPerSet", "-1", "whole number"),
+        ("dropGrace", "24 moons", "24h"),
+        ("metastore.url", "  ", "not empty"),
+    ],
+)
+def test_a_bad_value_names_key_value_and_what_is_accepted(name, value, accepted):
+    with pytest.raises(ConfigurationError) as caught:
+        Settings.from_mapping({f"spark.cachemgr.{name}": value})
+    message = str(caught.value)
+    assert f"spark.cachemgr.{name}" in message
+    assert repr(value) in message
+    assert accepted in message
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30", 30), ("30s", 30), ("10 min", 600), ("5m", 300), ("24H", 86400), ("1day", 86400)],
+)
+def test_durations(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("7", 7), ("7b", 7), ("2k", 2048), ("256m", 2**28), ("3 GB", 3 * 2**30)]
+)
+def test_sizes(text, size):
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "h", "1.5h", "-1h", "1h 2m", "1e3"])
+def test_neither_a_duration_nor_a_size(text):
+    with pytest.raises(ValueError, match="a duration"):
+        parse_duration(text)
+    with pytest.raises(ValueError, match="a size"):
+        parse_bytes(text)
+
+
+def test_misspelt_keys_are_found():
+    keys = ["spark.cachemgr.approximateFloat", "spark.cachemgr.mode", "spark.sql.x"]
+    assert unknown_keys(keys) == ("spark.cachemgr.approximateFloat",)
+    with pytest.raises(ConfigurationError, match=r"did you mean .*approximateFloats"):
+        find(keys[0])
