@@ -1,6 +1,8 @@
-"""Expressions, blocks and cache plans as plain JSON data, for the metastore. `PLAN_VERSION` names the format and its meaning.
+"""Expressions, blocks and cache plans as plain JSON data, for the metastore. `PLAN_VERSION` names
+the format and its meaning.
 
-A stored plan of another version is not read: the definition is normalised again at the next refresh.
+A stored plan of another version is not read: the definition is normalised again at the next
+refresh.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""From the block of a cache's definition to what is stored: keys, measures, hidden columns, distinct grouping sets.
+"""From the block of a cache's definition to what is stored: keys, measures, hidden columns,
+distinct grouping sets.
 
-A cache stores more than its SELECT shows: a row count for each group, the count of non-null arguments of nullable sums, and
-SUM and COUNT of every AVG, because AVG never rolls up from AVG (DESIGN §5). Grouping sets that the DDL repeats are stored once;
-`__grouping_id` has Spark's own numbering, bit by bit in the order of the GROUP BY list, the first key highest.
+A cache stores more than its SELECT shows: a row count for each group, the count of non-null
+arguments of nullable sums, and
+SUM and COUNT of every AVG, because AVG never rolls up from AVG (DESIGN §5). Grouping sets that the
+DDL repeats are stored once;
+`__grouping_id` has Spark's own numbering, bit by bit in the order of the GROUP BY list, the first
+key highest.
 """
 
 from __future__ import annotations
@@ -73,7 +77,8 @@ def _plan_aggregate(
             if output.expr in shown_keys:
                 raise DefinitionNotSupported(
                     "DUPLICATE_KEY_COLUMN",
-                    f"group key {shown_keys[output.expr]} is selected again as {output.name}: select it once",
+                    f"group key {shown_keys[output.expr]} is selected again as {output.name}: "
+                    "select it once",
                 )
             shown_keys[output.expr] = output.name
         elif isinstance(output.expr, Agg):
@@ -126,7 +131,8 @@ def _distinct_sets(
 
 
 def _hidden_measures(shown: list[Measure]) -> list[Measure]:
-    """COUNT(*), and what sums and averages need to be rolled up and maintained, where the DDL does not store it."""
+    """COUNT(*), and what sums and averages need to be rolled up and maintained, where the DDL does
+    not store it."""
     known = {m.agg for m in shown}
     hidden: list[Measure] = []
 
@@ -161,7 +167,8 @@ def _not_a_column(output: Output) -> DefinitionNotSupported:
     if aggregates(output.expr):
         return DefinitionNotSupported(
             "EXPRESSION_OVER_AGGREGATES",
-            f"output column {output.name} computes with aggregates: store the aggregates themselves "
+            f"output column {output.name} computes with aggregates: store the aggregates "
+            "themselves "
             "(SUM, COUNT, …); queries that compute with them are answered all the same",
         )
     what = (
@@ -183,7 +190,8 @@ def _refuse_tail_clauses(block: Block) -> None:
         if present:
             raise DefinitionNotSupported(
                 "CLAUSE_NOT_SUPPORTED",
-                f"{clause} is not supported in a cache definition: leave it out; queries that have it are answered all the same",
+                f"{clause} is not supported in a cache definition: leave it out; queries that "
+                "have it are answered all the same",
             )
 
 
@@ -191,7 +199,8 @@ def _refuse_opaque(expr: Expr, where: str) -> None:
     if is_opaque(expr):
         raise DefinitionNotSupported(
             "EXPRESSION_NOT_SUPPORTED",
-            f"{where} holds an expression that cannot be stored ({expr!r}): write it with built-in SQL functions",
+            f"{where} holds an expression that cannot be stored ({expr!r}): write it with "
+            "built-in SQL functions",
         )
 
 
@@ -207,7 +216,8 @@ def _check_names(names: list[str]) -> None:
         if name.startswith(HIDDEN_PREFIX):
             raise DefinitionNotSupported(
                 "RESERVED_COLUMN",
-                f"output column {name} starts with {HIDDEN_PREFIX}, which is kept for hidden columns "
+                f"output column {name} starts with {HIDDEN_PREFIX}, which is kept for hidden "
+                "columns "
                 f"such as {GROUPING_ID_COLUMN}: choose another name",
             )
         if _FORBIDDEN_IN_NAMES & set(name):

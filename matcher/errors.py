@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class MatcherError(Exception):
-    """Root of the matcher's errors; `code` is stable, the message names the object and what to do."""
+    """Root of the matcher's errors; `code` is stable, the message names the object and what to do.
+    """
 
     def __init__(
         self, code: str, message: str, line: int | None = None, col: int | None = None
@@ -24,4 +25,5 @@ class SqlInputError(MatcherError):
 
 
 class NotSupported(MatcherError):
-    """A construct of a query that the matcher does not take; becomes a miss reason, never an error for the user."""
+    """A construct of a query that the matcher does not take; becomes a miss reason, never an error
+    for the user."""

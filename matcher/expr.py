@@ -1,14 +1,21 @@
 """Scalar and aggregate expressions: the one expression language that both doors end in.
 
-Four immutable node kinds. `Col` is a column of a relation occurrence of the block (`rel` is its index in `Block.relations`),
-`Lit` a typed constant, `Call` a deterministic operator or function under its canonical name, `Agg` an aggregate call.
-Nodes compare by structure, without nullability (a fact about a column, not part of its identity), and carry their hash,
+Four immutable node kinds. `Col` is a column of a relation occurrence of the block (`rel` is its
+index in `Block.relations`),
+`Lit` a typed constant, `Call` a deterministic operator or function under its canonical name, `Agg`
+an aggregate call.
+Nodes compare by structure, without nullability (a fact about a column, not part of its identity),
+and carry their hash,
 because the matcher looks expressions up far more often than it builds them.
 
-Canonical operator names: `eq ne lt le gt ge nseq` (`<=>`), `and or not`, `isnull isnotnull`, `in` (value, then the list),
-`like rlike` (value, pattern; `params=(escape,)` where it is not the backslash), `startswith endswith contains`,
-`add sub mul div idiv mod neg`, `cast try_cast`, `case` (condition, value, …, [else]), `coalesce`, `grouping_id`; every other
-function has Spark's own lower-case name. An expression that Spark resolved and we cannot spell as SQL is a `Call` whose name
+Canonical operator names: `eq ne lt le gt ge nseq` (`<=>`), `and or not`, `isnull isnotnull`, `in`
+(value, then the list),
+`like rlike` (value, pattern; `params=(escape,)` where it is not the backslash), `startswith
+endswith contains`,
+`add sub mul div idiv mod neg`, `cast try_cast`, `case` (condition, value, …, [else]), `coalesce`,
+`grouping_id`; every other
+function has Spark's own lower-case name. An expression that Spark resolved and we cannot spell as
+SQL is a `Call` whose name
 starts with `spark:`: it matches itself and is never rendered.
 """
 
@@ -17,15 +24,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Final, Union
+from typing import Final
 
-Scalar = Union[int, str, bool, float, Decimal, bytes, None]
+Scalar = int | str | bool | float | Decimal | bytes | None
 
 OPAQUE_PREFIX: Final = "spark:"
 
 
 class Expr:
-    """A node of an expression; immutable, hashable, with a Spark type in catalog spelling (`decimal(12,2)`)."""
+    """A node of an expression; immutable, hashable, with a Spark type in catalog spelling
+    (`decimal(12,2)`)."""
 
     __slots__ = ("_hash", "nullable", "type")
 
@@ -51,7 +59,8 @@ _set = object.__setattr__
 
 
 class Col(Expr):
-    """Column `name` of relation number `rel`. `nullable` is what Spark or the declared schema says."""
+    """Column `name` of relation number `rel`. `nullable` is what Spark or the declared schema
+    says."""
 
     __slots__ = ("name", "rel")
 
@@ -75,7 +84,8 @@ class Col(Expr):
 
 
 class Lit(Expr):
-    """A constant. Dates are days, timestamps microseconds since the epoch (int), decimals `Decimal`, binaries `bytes`."""
+    """A constant. Dates are days, timestamps microseconds since the epoch (int), decimals
+    `Decimal`, binaries `bytes`."""
 
     __slots__ = ("value",)
 
@@ -103,7 +113,8 @@ class Lit(Expr):
 
 
 class Call(Expr):
-    """A deterministic operator or function. `params` are arguments that are not expressions (escape character, …)."""
+    """A deterministic operator or function. `params` are arguments that are not expressions
+    (escape character, …)."""
 
     __slots__ = ("args", "op", "params")
 
@@ -149,7 +160,8 @@ class Call(Expr):
 
 
 class Agg(Expr):
-    """An aggregate call. `func` is Spark's lower-case name; `count` with no argument is COUNT(*)."""
+    """An aggregate call. `func` is Spark's lower-case name; `count` with no argument is COUNT(*).
+    """
 
     __slots__ = ("args", "distinct", "filter", "func", "params")
 
@@ -230,7 +242,8 @@ def is_opaque(expr: Expr) -> bool:
 
 
 def rebuild(expr: Expr, children: tuple[Expr, ...]) -> Expr:
-    """`expr` with other children (the same number, in `children` order); itself when none changed."""
+    """`expr` with other children (the same number, in `children` order); itself when none changed.
+    """
     if all(new is old for new, old in zip(children, expr.children, strict=True)):
         return expr
     if isinstance(expr, Call):
@@ -242,7 +255,8 @@ def rebuild(expr: Expr, children: tuple[Expr, ...]) -> Expr:
 
 
 def transform(expr: Expr, visit: Callable[[Expr], Expr | None]) -> Expr:
-    """Top-down rewrite: where `visit` returns a node it stands in for that subtree, else the children are visited."""
+    """Top-down rewrite: where `visit` returns a node it stands in for that subtree, else the
+    children are visited."""
     found = visit(expr)
     if found is not None:
         return found

@@ -1,7 +1,9 @@
 """The frozen data that the matcher works on: relations, blocks, cache plans, rewrites and misses.
 
-A `Block` is one select-project-join-group unit of a query (DESIGN §2). A `CachePlan` is a block that was materialised, with
-the names of its stored columns; each grouping set of a cube is a view of its own over the same columns. A `Rewrite` is the
+A `Block` is one select-project-join-group unit of a query (DESIGN §2). A `CachePlan` is a block
+that was materialised, with
+the names of its stored columns; each grouping set of a cube is a view of its own over the same
+columns. A `Rewrite` is the
 compensation over one such view. Nothing here does I/O or knows Spark.
 """
 
@@ -19,7 +21,8 @@ HIDDEN_PREFIX = "__"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One occurrence of a base table. `key` is its identity (location or qualified name), `name` what is shown and rendered."""
+    """One occurrence of a base table. `key` is its identity (location or qualified name), `name`
+    what is shown and rendered."""
 
     key: str
     name: str
@@ -27,7 +30,8 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class RecordPreservingJoin:
-    """`left INNER JOIN right ON keys` keeps each row of `left` exactly once; `keys` are (left column, right column)."""
+    """`left INNER JOIN right ON keys` keeps each row of `left` exactly once; `keys` are (left
+    column, right column)."""
 
     name: str
     left: str
@@ -38,7 +42,8 @@ class RecordPreservingJoin:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output column: its name, and its expression over base columns (SPJ) or over group keys and aggregates."""
+    """An output column: its name, and its expression over base columns (SPJ) or over group keys
+    and aggregates."""
 
     name: str
     expr: Expr
@@ -57,9 +62,12 @@ class SortKey:
 class Block:
     """A query block. `group_keys` is None without aggregation and () for a global aggregate.
 
-    `predicates` are the conjuncts of WHERE and of all inner join conditions together. `grouping_sets` holds, for GROUPING SETS,
-    CUBE and ROLLUP, the indices into `group_keys` of each set as written (repeated sets included). `having`, `order_by`,
-    `limit` and `offset` are filled by the text door only: in Catalyst they stay above the replaced subtree. SELECT DISTINCT
+    `predicates` are the conjuncts of WHERE and of all inner join conditions together.
+    `grouping_sets` holds, for GROUPING SETS,
+    CUBE and ROLLUP, the indices into `group_keys` of each set as written (repeated sets included).
+    `having`, `order_by`,
+    `limit` and `offset` are filled by the text door only: in Catalyst they stay above the replaced
+    subtree. SELECT DISTINCT
     is a block grouped by its outputs.
     """
 
@@ -80,7 +88,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a cache's table and the expression of the definition that it holds. Hidden ones start with `__`."""
+    """A column of a cache's table and the expression of the definition that it holds. Hidden ones
+    start with `__`."""
 
     name: str
     expr: Expr
@@ -89,7 +98,8 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True)
 class GroupingSet:
-    """One stored grouping set: Spark's grouping_id, indices into `CachePlan.keys`, and its size if known."""
+    """One stored grouping set: Spark's grouping_id, indices into `CachePlan.keys`, and its size if
+    known."""
 
     grouping_id: int
     keys: tuple[int, ...]
@@ -110,9 +120,12 @@ class Measure:
 class CachePlan:
     """What the matcher knows of a cache.
 
-    `keys` and `measures` for an aggregated cache, `columns` for one without aggregation (then `keys` is None). `grouping_sets`
-    is empty for a plain one. `exact_sums` names the SUM measures whose sum of absolute values is proven to stay within 2^53, so that an
-    integer AVG may be computed from them; `non_null` the stored columns whose argument was counted never NULL at refresh.
+    `keys` and `measures` for an aggregated cache, `columns` for one without aggregation (then
+    `keys` is None). `grouping_sets`
+    is empty for a plain one. `exact_sums` names the SUM measures whose sum of absolute values is
+    proven to stay within 2^53, so that an
+    integer AVG may be computed from them; `non_null` the stored columns whose argument was counted
+    never NULL at refresh.
     `joins` are the record-preserving joins that held at the cache's snapshot.
     """
 
@@ -148,10 +161,13 @@ class MatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A valid plan over one cache view. Expressions refer to the cache's columns as `Col(0, stored name)`.
+    """A valid plan over one cache view. Expressions refer to the cache's columns as `Col(0, stored
+    name)`.
 
-    `group_keys` is None when the cache's rows are the query's groups already (filter and project only), else the keys to
-    aggregate again by. `steps` names the compensations for people, `joins_used` the record-preserving joins relied upon.
+    `group_keys` is None when the cache's rows are the query's groups already (filter and project
+    only), else the keys to
+    aggregate again by. `steps` names the compensations for people, `joins_used` the
+    record-preserving joins relied upon.
     """
 
     cache: str
@@ -179,7 +195,8 @@ class Miss:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One line of an explanation: a view of a cache and what became of it (`chosen`, `valid` or `refused`)."""
+    """One line of an explanation: a view of a cache and what became of it (`chosen`, `valid` or
+    `refused`)."""
 
     cache: str
     grouping_set: tuple[str, ...] | None

@@ -1,13 +1,15 @@
-"""The closed enum of miss reasons. Every refusal anywhere is one of these codes with a detail and, where one exists, a mend."""
+"""The closed enum of miss reasons. Every refusal anywhere is one of these codes with a detail and,
+where one exists, a mend."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class ReasonCode(str, Enum):
-    """Why a query block, or one candidate for it, is not answered from a cache. Codes are stable; texts are free."""
+class ReasonCode(StrEnum):
+    """Why a query block, or one candidate for it, is not answered from a cache. Codes are stable;
+    texts are free."""
 
     # The query or block itself
     NO_CACHE_FOR_TABLES = "NO_CACHE_FOR_TABLES"
@@ -57,7 +59,8 @@ class ReasonCode(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A code, what exactly was at fault, and the smallest change that would help (empty where there is none)."""
+    """A code, what exactly was at fault, and the smallest change that would help (empty where
+    there is none)."""
 
     code: ReasonCode
     detail: str

@@ -1,6 +1,7 @@
 """Rewrite → Spark SQL text, and a cache's definition → the SELECT that materialises it.
 
-The text does not depend on the session's parse settings: identifiers are in backticks, literals carry their type, no ordinals.
+The text does not depend on the session's parse settings: identifiers are in backticks, literals
+carry their type, no ordinals.
 """
 
 from __future__ import annotations
@@ -186,7 +187,8 @@ def render_rewrite(rewrite: Rewrite, table_sql: str, *, positional: bool = False
     Args:
         rewrite: a valid rewrite.
         table_sql: how the cache's table is spelled in FROM.
-        positional: name the outputs c0, c1, … (the Catalyst door puts the original names back itself).
+        positional: name the outputs c0, c1, … (the Catalyst door puts the original names back
+            itself).
 
     Raises:
         NotRenderable: some expression has no SQL spelling.
@@ -201,7 +203,8 @@ def render_rewrite(rewrite: Rewrite, table_sql: str, *, positional: bool = False
         lines.append("WHERE " + " AND ".join(render_expr(f, plain) for f in rewrite.filters))
     if rewrite.group_keys:
         lines.append("GROUP BY " + ", ".join(_group_items(rewrite.group_keys, plain)))
-    # In HAVING and ORDER BY an output alias would win over a column of the same name, so columns are qualified there.
+    # In HAVING and ORDER BY an output alias would win over a column of the same name, so columns
+    # are qualified there.
     qualified = _qualifier(rewrite.outputs, names, table_sql)
     if rewrite.having:
         clause = (
@@ -233,7 +236,8 @@ def _select_items(outputs: Sequence[Output], names: Sequence[str], column: Colum
 
 
 def _group_items(keys: Sequence[Expr], column: ColumnSql) -> list[str]:
-    """Constants do not group; a bare one would be read as an ordinal, so the last one left is cast."""
+    """Constants do not group; a bare one would be read as an ordinal, so the last one left is
+    cast."""
     real = [k for k in keys if not isinstance(k, Lit)]
     if real:
         return list(dict.fromkeys(render_expr(k, column) for k in real))

@@ -1,4 +1,5 @@
-"""Spark's SQL types in catalog spelling, and the result types that aggregates have (sources: Spark's `Sum`, `Average`,
+"""Spark's SQL types in catalog spelling, and the result types that aggregates have (sources:
+Spark's `Sum`, `Average`,
 `DecimalType.bounded`)."""
 
 from __future__ import annotations

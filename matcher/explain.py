@@ -1,0 +1,69 @@
+"""Considered, refused (with reason), chosen: a decision as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from matcher.choose import preference
+from matcher.ir import CachePlan, Candidate, Decision, GroupingSet, Miss, Rewrite
+
+
+def set_names(plan: CachePlan, grouping_set: GroupingSet | None) -> tuple[str, ...] | None:
+    """The key columns of a grouping set; None for a cache without sets."""
+    if grouping_set is None or plan.keys is None:
+        return None
+    return tuple(plan.keys[i].name for i in grouping_set.keys)
+
+
+def candidates_of(
+    chosen: Rewrite | None,
+    valid: Iterable[Rewrite],
+    misses: Iterable[Miss],
+    plans: Mapping[str, CachePlan],
+) -> tuple[Candidate, ...]:
+    """One line a considered view: the chosen one, the valid ones by cost, the refused ones."""
+    rows: list[Candidate] = []
+    ranked = ([("chosen", chosen)] if chosen is not None else []) + [
+        ("valid", r) for r in sorted(valid, key=preference)
+    ]
+    for outcome, rewrite in ranked:
+        keys = set_names(plans[rewrite.cache], rewrite.grouping_set)
+        rows.append(Candidate(rewrite.cache, keys, outcome, (), rewrite.cost))
+    for miss in misses:
+        keys = set_names(plans[miss.cache], miss.grouping_set)
+        rows.append(Candidate(miss.cache, keys, "refused", miss.reasons))
+    return tuple(rows)
+
+
+def as_data(decision: Decision) -> list[dict[str, Any]]:
+    """The candidates of a decision as JSON data."""
+    return [
+        {
+            "cache": c.cache,
+            "grouping_set": None if c.grouping_set is None else list(c.grouping_set),
+            "outcome": c.outcome,
+            "cost": c.cost,
+            "reasons": [
+                {"code": r.code.value, "detail": r.detail, "suggestion": r.suggestion}
+                for r in c.reasons
+            ],
+        }
+        for c in decision.candidates
+    ]
+
+
+def as_text(decision: Decision) -> str:
+    """The decision for people, one candidate a line, reasons indented below."""
+    lines = []
+    for c in decision.candidates:
+        keys = "" if c.grouping_set is None else f" ({', '.join(c.grouping_set)})"
+        cost = "" if c.cost is None else f", cost {c.cost:,.0f}"
+        lines.append(f"{c.outcome:8} {c.cache}{keys}{cost}")
+        for reason in c.reasons:
+            lines.append(f"         {reason.code.value}: {reason.detail}")
+            if reason.suggestion:
+                lines.append(f"         -> {reason.suggestion}")
+    if not lines:
+        lines = [f"{r.code.value}: {r.detail}" for r in decision.reasons]
+    return "\n".join(lines)

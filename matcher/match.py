@@ -1,0 +1,119 @@
+"""One query block against one cache: run the rules over each of its views and say what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matcher.expr import aggregates
+from matcher.ir import GroupingSet, MatchOptions, Miss, Rewrite
+from matcher.normal_form import NormalQuery, PreparedPlan, mappings, set_rows
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules import VIEW_RULES, Attempt, map_relations, subsume_predicates
+from matcher.rules.attempt import Refused
+from matcher.rules.roll_up_aggregates import NeedsRegrouping
+
+_UNKNOWN_ROWS = 1e9
+_ROLL_UP_FACTOR = 1.2
+
+
+def match_plan(
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions
+) -> Iterator[Rewrite | Miss]:
+    """Try `query` against each view of the cache, cheapest first; one result a view (several where
+    tables repeat).
+
+    Lazy: a caller that takes the first `Rewrite` does not pay for the rest.
+    """
+    mapped = False
+    for candidate in mappings(query, view.relations):
+        mapped = True
+        yield from _match_mapped(candidate, view, options)
+    if not mapped:
+        yield from _match_mapped(query, view, options)
+
+
+def _match_mapped(
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions
+) -> Iterator[Rewrite | Miss]:
+    shared = Attempt(query, view, options, view.context)
+    try:
+        required = map_relations(shared)
+        subsume_predicates(shared, required)
+        _refuse_invisible_aggregate(query)
+    except Refused as refused:
+        yield Miss(view.name, None, (refused.reason,))
+        return
+    for grouping_set in view.sets:
+        yield _match_view(shared, grouping_set)
+
+
+def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | Miss:
+    for force_regroup in (False, True):
+        attempt = Attempt(
+            shared.query,
+            shared.view,
+            shared.options,
+            shared.context,
+            grouping_set,
+            shared.pending,
+            shared.joins_used,
+            list(shared.steps),
+        )
+        try:
+            for rule in VIEW_RULES:
+                rule(attempt)
+                if (
+                    force_regroup
+                    and attempt.keys is not None
+                    and rule.__name__ == "contain_grouping"
+                ):
+                    attempt.regroup = True
+            return _rewrite(attempt)
+        except NeedsRegrouping:
+            continue
+        except Refused as refused:
+            return Miss(shared.view.name, grouping_set, (refused.reason,))
+    raise AssertionError("a rolled-up attempt asked to be rolled up")
+
+
+def _refuse_invisible_aggregate(query: NormalQuery) -> None:
+    """A global aggregate that shows no aggregate has no SELECT without GROUP BY that returns its
+    one row."""
+    if query.group_keys == () and not any(aggregates(o.expr) for o in query.outputs):
+        raise Refused(
+            Reason(
+                ReasonCode.UNSUPPORTED_EXPRESSION, "an aggregation of which no aggregate is used"
+            )
+        )
+
+
+def _rewrite(attempt: Attempt) -> Rewrite:
+    query = attempt.query
+    return Rewrite(
+        cache=attempt.view.name,
+        grouping_set=attempt.grouping_set,
+        filters=tuple(attempt.filters),
+        group_keys=tuple(dict.fromkeys(attempt.keys.values())) if attempt.regroup else None,
+        outputs=attempt.outputs,
+        having=attempt.having,
+        order_by=attempt.order_by,
+        limit=query.block.limit,
+        offset=query.block.offset,
+        steps=tuple(attempt.steps),
+        joins_used=attempt.joins_used,
+        cost=_cost(attempt),
+    )
+
+
+def _cost(attempt: Attempt) -> float:
+    """Rows to read, a fifth more if they are aggregated again (DESIGN §6)."""
+    plan = attempt.view.plan
+    if attempt.grouping_set is not None:
+        rows = set_rows(attempt.grouping_set)
+    elif plan.rows is not None:
+        rows = float(plan.rows)
+    elif plan.keys is not None:
+        rows = 10.0 * 4.0 ** len(plan.keys)
+    else:
+        rows = _UNKNOWN_ROWS
+    return rows * (_ROLL_UP_FACTOR if attempt.regroup else 1.0)

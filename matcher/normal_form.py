@@ -1,0 +1,254 @@
+"""Blocks and cache plans in the form that they are compared in.
+
+1. Tables get small numbers from one `Interner` a registry, and a column's `rel` becomes its
+    table's number (the second
+   occurrence of a table in a block gets the number plus `OCCURRENCE`). So expressions of a query
+   and of a cache are
+   equal objects as they stand, with no mapping, unless a table occurs twice.
+2. The predicates become a `PredicateContext` (classes, domains, residuals).
+3. Bit masks of tables and columns let the index refuse most caches with two integer operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, permutations, product
+from threading import Lock
+from typing import Final
+
+from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, columns, transform, walk
+from matcher.ir import Block, CachePlan, GroupingSet, Measure, Output, SortKey, StoredColumn
+from matcher.predicates import PredicateContext, column_equality
+
+OCCURRENCE: Final = 1 << 20
+MAX_MAPPINGS: Final = 24
+
+
+class Interner:
+    """Numbers for names, given once and kept; safe for concurrent readers and writers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._lock = Lock()
+
+    def __call__(self, name: object) -> int:
+        found = self._numbers.get(name)
+        if found is None:
+            with self._lock:
+                found = self._numbers.setdefault(name, len(self._numbers))
+        return found
+
+    def known(self, name: object) -> int | None:
+        """The number of `name`, None if it has none."""
+        return self._numbers.get(name)
+
+
+def occurrences(keys: Iterable[int]) -> tuple[int, ...]:
+    """Table numbers with repeated ones told apart, in the given order."""
+    seen: dict[int, int] = {}
+    result = []
+    for key in keys:
+        nth = seen.get(key, 0)
+        seen[key] = nth + 1
+        result.append(key + nth * OCCURRENCE)
+    return tuple(result)
+
+
+def relabel(expr: Expr, rels: Mapping[int, int] | tuple[int, ...]) -> Expr:
+    """`expr` with every column's relation number replaced."""
+
+    def visit(node: Expr) -> Expr | None:
+        if isinstance(node, Col):
+            return Col(rels[node.rel], node.name, node.type, node.nullable)
+        return None
+
+    return transform(expr, visit)
+
+
+class NormalQuery:
+    """A query block with interned relation numbers."""
+
+    __slots__ = (
+        "_contexts",
+        "aggregates",
+        "block",
+        "group_keys",
+        "having",
+        "order_by",
+        "outputs",
+        "predicates",
+        "relations",
+        "tables",
+    )
+
+    def __init__(self, block: Block, rels: tuple[int, ...]) -> None:
+        self.block = block
+        self.relations: Final = rels
+        self.tables: Final = frozenset(rels)
+        self.predicates: Final = tuple(relabel(p, rels) for p in block.predicates)
+        keys = block.group_keys
+        self.group_keys: Final = None if keys is None else tuple(relabel(k, rels) for k in keys)
+        self.outputs: Final = tuple(Output(o.name, relabel(o.expr, rels)) for o in block.outputs)
+        self.having: Final = tuple(relabel(h, rels) for h in block.having)
+        self.order_by: Final = tuple(
+            SortKey(relabel(k.expr, rels), k.ascending, k.nulls_first) for k in block.order_by
+        )
+        parts = [*(o.expr for o in self.outputs), *self.having, *(k.expr for k in self.order_by)]
+        self.aggregates: Final = tuple(dict.fromkeys(a for p in parts for a in aggregates(p)))
+        self._contexts: dict[tuple[tuple[Col, Col], ...], PredicateContext] = {}
+
+    def context(self, equalities: tuple[tuple[Col, Col], ...] = ()) -> PredicateContext:
+        """What the query's predicates say, together with equalities that record-preserving joins
+        add."""
+        found = self._contexts.get(equalities)
+        if found is None:
+            found = PredicateContext(self.predicates, equalities)
+            self._contexts[equalities] = found
+        return found
+
+    def required(self, intern: Interner) -> int | None:
+        """Mask of columns without which no cache can serve: those of keys, outputs, filters and
+        sums.
+
+        A column that equals another one is left out, because that one may stand in for it. None if
+        a needed column is in no cache.
+        """
+        context = self.context()
+        needed: set[Col] = set()
+        for predicate in self.predicates:
+            if column_equality(predicate) is None and not _trivial(predicate):
+                needed.update(columns(predicate))
+        plain = self.group_keys if self.group_keys is not None else [o.expr for o in self.outputs]
+        for expr in plain:
+            needed.update(columns(expr))
+        for agg in self.aggregates:
+            if agg.func != "count":
+                needed.update(columns(agg))
+        mask = 0
+        joined = {member for members in context.classes().values() for member in members}
+        for column in needed - joined:
+            number = intern.known((column.rel % OCCURRENCE, column.name))
+            if number is None:
+                return None
+            mask |= 1 << number
+        return mask
+
+
+def mappings(query: NormalQuery, view_relations: tuple[int, ...]) -> Iterator[NormalQuery]:
+    """The query with its occurrences of repeated tables assigned to the view's in each possible
+    way, at most `MAX_MAPPINGS`.
+
+    Yields nothing when the view has fewer occurrences of a table than the query.
+    """
+    theirs: dict[int, list[int]] = {}
+    for rel in view_relations:
+        theirs.setdefault(rel % OCCURRENCE, []).append(rel)
+    mine: dict[int, list[int]] = {}
+    for rel in query.relations:
+        mine.setdefault(rel % OCCURRENCE, []).append(rel)
+    if any(len(theirs.get(table, ())) < len(found) for table, found in mine.items()):
+        return
+    if all(len(theirs[table]) == 1 for table in mine):
+        yield query
+        return
+    tables = list(mine)
+    choices = product(*(permutations(theirs[t], len(mine[t])) for t in tables))
+    for choice in islice(choices, MAX_MAPPINGS):
+        target = {old: new for t, new_ones in zip(tables, choice, strict=True)
+                  for old, new in zip(mine[t], new_ones, strict=True)}  # fmt: skip
+        yield NormalQuery(query.block, tuple(target[rel] for rel in query.relations))
+
+
+class PreparedPlan:
+    """A cache plan in normal form: what one registration computes once, so that matching only
+    reads."""
+
+    __slots__ = (
+        "_removals",
+        "columns",
+        "context",
+        "has_literals",
+        "key_mask",
+        "keys",
+        "measures",
+        "name",
+        "plan",
+        "predicates",
+        "relations",
+        "sets",
+        "table_count",
+    )
+
+    def __init__(self, plan: CachePlan, intern: Interner, columns_of: Interner) -> None:
+        self.plan: Final = plan
+        self.name: Final = plan.name
+        rels = occurrences(intern(r.key) for r in plan.relations)
+        self.relations: Final = rels
+        self.table_count: Final = len(rels)
+        self.predicates: Final = tuple(relabel(p, rels) for p in plan.predicates)
+        self.context: Final = PredicateContext(self.predicates)
+        stored = plan.columns if plan.keys is None else plan.keys
+        self.columns: Final = tuple((relabel(c.expr, rels), c) for c in stored)
+        self.keys: Final = None if plan.keys is None else self.columns
+        self.measures: Final[tuple[tuple[Agg, Measure], ...]] = tuple(
+            (_agg(relabel(m.agg, rels)), m) for m in plan.measures
+        )
+        self.key_mask: Final = self._mask(columns_of)
+        stored_exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures]
+        self.has_literals: Final = any(
+            isinstance(node, Lit) for e in (*stored_exprs, *self.predicates) for node in walk(e)
+        )
+        # the cheapest set first: the first that is valid wins inside one cube
+        self.sets: Final[tuple[GroupingSet | None, ...]] = (
+            _by_size(plan.grouping_sets) if plan.is_cube else (None,)
+        )
+        self._removals: dict[tuple[frozenset[int], bool], object] = {}
+
+    def stored(self, grouping_set: GroupingSet | None) -> list[tuple[Expr, StoredColumn]]:
+        """The key (or plain) columns that rows of this view carry."""
+        if grouping_set is None:
+            return list(self.columns)
+        return [self.columns[i] for i in grouping_set.keys]
+
+    @property
+    def removals(self) -> dict[tuple[frozenset[int], bool], object]:
+        """Memo of `rules.map_relations` for this plan."""
+        return self._removals
+
+    def _mask(self, intern: Interner) -> int:
+        """Every column that something stored or filtered mentions, with its equals: a superset of
+        what can be served."""
+        seen: set[Col] = set()
+        exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures] + list(self.predicates)
+        for expr in exprs:
+            for column in columns(expr):
+                seen.update(self.context.members(column))
+        mask = 0
+        for column in seen:
+            mask |= 1 << intern((column.rel % OCCURRENCE, column.name))
+        return mask
+
+
+def _by_size(sets: tuple[GroupingSet, ...]) -> tuple[GroupingSet, ...]:
+    return tuple(sorted(sets, key=lambda s: (set_rows(s), s.grouping_id)))
+
+
+def set_rows(grouping_set: GroupingSet) -> float:
+    """Rows of a set; a guess that grows with its keys where the size is not known yet."""
+    if grouping_set.rows is not None:
+        return float(grouping_set.rows)
+    return 10.0 * 4.0 ** len(grouping_set.keys)
+
+
+def _trivial(predicate: Expr) -> bool:
+    """`x IS NOT NULL` of a column that never is NULL needs no column."""
+    return (
+        isinstance(predicate, Call)
+        and predicate.op == "isnotnull"
+        and not predicate.args[0].nullable
+    )
+
+
+def _agg(expr: Expr) -> Agg:
+    assert isinstance(expr, Agg)
+    return expr

@@ -1,0 +1,83 @@
+"""The state of matching one query block against one view of a cache, which the rules fill in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from matcher.expr import Agg, Call, Expr
+from matcher.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
+from matcher.normal_form import NormalQuery, PreparedPlan
+from matcher.predicates import PredicateContext
+from matcher.reasons import Reason
+from matcher.render import NotRenderable, render_expr
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try. Rules of a plan fill `context`, `pending` and `joins_used`, those of a view the
+    rest.
+
+    `context` is what the query's predicates say, with the equalities of the record-preserving
+    joins that were added; `pending`
+    the query's conjuncts that the cache does not guarantee; `available` canonical expressions →
+    stored columns;
+    `missing` the expressions that no stored column gives, with what they are needed for.
+    """
+
+    query: NormalQuery
+    view: PreparedPlan
+    options: MatchOptions
+    context: PredicateContext
+    grouping_set: GroupingSet | None = None
+    pending: tuple[Expr, ...] = ()
+    joins_used: tuple[str, ...] = ()
+    steps: list[str] = field(default_factory=list)
+    available: dict[Expr, StoredColumn] = field(default_factory=dict)
+    stored_aggs: dict[Expr, Measure] = field(default_factory=dict)
+    missing: list[tuple[Expr, str]] = field(default_factory=list)
+    filters: list[Expr] = field(default_factory=list)
+    keys: dict[Expr, Expr] = field(default_factory=dict)
+    regroup: bool = False
+    outputs: tuple[Output, ...] = ()
+    having: tuple[Expr, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+
+    def view_name(self) -> str:
+        """The cache and grouping set as people name them."""
+        if self.grouping_set is None:
+            return f"cache {self.view.name}"
+        keys = ", ".join(self.set_columns())
+        return f"grouping set ({keys}) of cache {self.view.name}"
+
+    def set_columns(self) -> tuple[str, ...]:
+        """Names of the key columns of this view."""
+        return tuple(c.name for _, c in self.view.stored(self.grouping_set))
+
+
+def spell(expr: Expr) -> str:
+    """An expression for people: column names alone, SQL where there is a spelling."""
+    try:
+        return render_expr(expr, lambda col: col.name)
+    except NotRenderable:
+        return repr(expr)
+
+
+class Refused(Exception):
+    """Raised inside a rule when an attempt cannot succeed; caught by the matcher, becomes the miss
+    reason."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.detail)
+        self.reason = reason
+
+
+def per_group_sum(attempt: Attempt, column: Expr) -> Expr:
+    """SUM over the cache's rows where they are aggregated again, the stored value where they are
+    the groups."""
+    return Agg("sum", (column,), column.type) if attempt.regroup else column
+
+
+def cast_to(expr: Expr, type: str) -> Expr:
+    """`expr` as `type`; itself where it has it already."""
+    return expr if expr.type == type else Call("cast", (expr,), type, expr.nullable)

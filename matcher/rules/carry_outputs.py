@@ -1,0 +1,61 @@
+"""Outputs, HAVING, ORDER BY: every expression above the groups, from the derived keys and
+rolled-up aggregates, types kept."""
+
+from __future__ import annotations
+
+from matcher.expr import Agg, Call, Expr, Lit, rebuild
+from matcher.ir import Output, SortKey
+from matcher.render import is_renderable
+from matcher.rules.attempt import Attempt, cast_to
+from matcher.rules.derive_columns import derive
+from matcher.rules.roll_up_aggregates import roll_up_aggregate
+
+
+def carry_outputs(attempt: Attempt) -> None:
+    """Fill `outputs`, `having` and `order_by`.
+
+    Raises:
+        Refused: from `roll_up_aggregate`, for an aggregate that cannot be had.
+    """
+    query = attempt.query
+    outputs = []
+    for output in query.outputs:
+        found = _carry(attempt, output.expr, "output")
+        if found is not None:
+            outputs.append(Output(output.name, cast_to(found, output.expr.type)))
+    attempt.outputs = tuple(outputs)
+    having = [_carry(attempt, h, "having") for h in query.having]
+    attempt.having = tuple(h for h in having if h is not None)
+    order = [(_carry(attempt, k.expr, "order by"), k) for k in query.order_by]
+    attempt.order_by = tuple(
+        SortKey(_as_output(attempt, expr, key), key.ascending, key.nulls_first)
+        for expr, key in order
+        if expr is not None
+    )
+
+
+def _as_output(attempt: Attempt, derived: Expr, key: SortKey) -> Expr:
+    """The output column itself where the key sorts by one, so that it is computed once."""
+    for output, written in zip(attempt.outputs, attempt.query.outputs, strict=False):
+        if written.expr == key.expr:
+            return output.expr
+    return derived
+
+
+def _carry(attempt: Attempt, expr: Expr, purpose: str) -> Expr | None:
+    if attempt.query.group_keys is None:
+        return derive(attempt, expr, purpose, constants=True)
+    if isinstance(expr, Agg):
+        return roll_up_aggregate(attempt, expr)
+    key = attempt.keys.get(attempt.context.canonical(expr))
+    if key is not None:
+        return cast_to(key, expr.type)
+    if isinstance(expr, Lit):
+        return expr
+    if isinstance(expr, Call) and is_renderable(expr.op, len(expr.args)):
+        parts = [_carry(attempt, arg, purpose) for arg in expr.args]
+        if all(part is not None for part in parts):
+            return rebuild(expr, tuple(p for p in parts if p is not None))
+        return None
+    attempt.missing.append((expr, purpose))
+    return None

@@ -1,0 +1,109 @@
+"""Output derivability: an expression of the query from the columns that the view stores.
+
+A whole expression that is stored wins over its parts (`year(d)` stored as a key needs no `d`); a
+column that the query pins to one
+value is that value, but never inside the filter that pins it.
+"""
+
+from __future__ import annotations
+
+from matcher.expr import Call, Col, Expr, Lit, rebuild
+from matcher.ir import GROUPING_ID_COLUMN, StoredColumn
+from matcher.reasons import Reason, ReasonCode
+from matcher.render import NotRenderable, is_renderable, render_literal
+from matcher.rules.attempt import Attempt, Refused, spell
+
+
+def derive_columns(attempt: Attempt) -> None:
+    """Fill `available`, `stored_aggs` and `filters` for the attempt's view.
+
+    Raises:
+        Refused: PREDICATE_COLUMN_MISSING where a filter that must be applied needs what is not
+            stored.
+    """
+    context = attempt.context
+    for expr, column in attempt.view.stored(attempt.grouping_set):
+        attempt.available.setdefault(context.canonical(expr), column)
+    for agg, measure in attempt.view.measures:
+        attempt.stored_aggs.setdefault(context.canonical(agg), measure)
+    if attempt.grouping_set is not None:
+        number = Lit(attempt.grouping_set.grouping_id, "bigint")
+        column_id = Col(0, GROUPING_ID_COLUMN, "bigint", nullable=False)
+        attempt.filters.append(Call("eq", (column_id, number), "boolean", nullable=False))
+    for predicate in attempt.pending:
+        found = derive(attempt, predicate, "filter")
+        if found is not None:
+            attempt.filters.append(found)
+
+
+def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = False) -> Expr | None:
+    """`expr` over the view's columns, or None after noting in `attempt.missing` what lacks."""
+    canonical = attempt.context.canonical(expr)
+    column = attempt.available.get(canonical)
+    if column is not None:
+        return stored(column, expr)
+    if isinstance(expr, Lit):
+        if _is_spellable(expr):
+            return expr
+    elif isinstance(expr, Call):
+        if is_renderable(expr.op, len(expr.args)):
+            parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
+            if all(part is not None for part in parts):
+                return rebuild(expr, tuple(p for p in parts if p is not None))
+            return None
+    elif constants:
+        pinned = attempt.context.constant(canonical)
+        if pinned is not None:
+            return pinned
+    attempt.missing.append((expr, purpose))
+    return None
+
+
+def stored(column: StoredColumn, expr: Expr) -> Col:
+    """A reference to a stored column, with the type of what it stands for."""
+    return Col(0, column.name, expr.type, column.expr.nullable)
+
+
+def _is_spellable(lit: Lit) -> bool:
+    try:
+        render_literal(lit)
+    except NotRenderable:
+        return False
+    return True
+
+
+def refuse_missing(attempt: Attempt) -> None:
+    """Turn what was noted as missing into one reason that names all of it, and the smallest change.
+
+    Raises:
+        Refused: if anything is missing.
+    """
+    if not attempt.missing:
+        return
+    names = list(dict.fromkeys(spell(expr) for expr, _ in attempt.missing))
+    text = ", ".join(names)
+    for_filter = all(purpose == "filter" for _, purpose in attempt.missing)
+    if attempt.grouping_set is not None:
+        code = ReasonCode.COLUMN_NOT_IN_GROUPING_SET
+        suggestion = _smallest_set(attempt, names)
+    else:
+        code = ReasonCode.PREDICATE_COLUMN_MISSING if for_filter else ReasonCode.COLUMN_NOT_IN_CACHE
+        where = "GROUP BY" if attempt.view.keys is not None else "SELECT"
+        suggestion = f"add {text} to the {where} list of {attempt.view.name}"
+    purposes = " and ".join(sorted({purpose for _, purpose in attempt.missing}))
+    raise Refused(
+        Reason(code, f"{attempt.view_name()} lacks {text} (needed for {purposes})", suggestion)
+    )
+
+
+def _smallest_set(attempt: Attempt, names: list[str]) -> str:
+    cube_columns = {column.name for _, column in attempt.view.columns}
+    present = ", ".join(attempt.set_columns())
+    new = [name for name in names if name not in cube_columns]
+    if new:
+        return (
+            f"add {', '.join(new)} to the GROUP BY list of {attempt.view.name} and to a "
+            "grouping set"
+        )
+    needed = ", ".join(dict.fromkeys([*attempt.set_columns(), *names]))
+    return f"add {', '.join(names)} to grouping set ({present}), or add the set ({needed})"

@@ -1,0 +1,177 @@
+"""Relations: every table of the query is in the cache, and the cache's extra ones neither lose nor
+multiply a row.
+
+An extra table B may be ignored if the cache joins it to a table A that stays, on exactly the keys
+of a record-preserving
+join A → B, and puts no other predicate on B (DESIGN §5; Goldstein and Larson's
+cardinality-preserving joins, section 3.2).
+The equalities of the ignored joins hold for every row of the query too, and are added to what its
+predicates say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matcher.expr import Call, Col, Expr, columns
+from matcher.ir import RecordPreservingJoin
+from matcher.normal_form import OCCURRENCE, PreparedPlan
+from matcher.predicates import PredicateContext, column_equality
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, spell
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is left of the cache's predicates without its extra tables, and what ignoring them
+    relied on."""
+
+    predicates: tuple[Expr, ...]
+    equalities: tuple[tuple[Col, Col], ...]
+    joins: tuple[str, ...]
+
+
+def map_relations(attempt: Attempt) -> tuple[Expr, ...]:
+    """Check the tables and set the attempt's context. Returns the cache's predicates that the
+    query must imply.
+
+    Raises:
+        Refused: TABLE_NOT_IN_CACHE, EXTRA_TABLE_NOT_PRESERVING or EXTRA_TABLE_FILTERED.
+    """
+    view, query = attempt.view, attempt.query
+    absent = query.tables - set(view.relations)
+    if absent:
+        names = sorted(_table_name(attempt, rel) for rel in absent)
+        raise Refused(
+            Reason(
+                ReasonCode.TABLE_NOT_IN_CACHE,
+                f"cache {view.name} does not read {', '.join(names)}",
+                f"join {', '.join(names)} in the definition of {view.name}",
+            )
+        )
+    if len(query.tables) == view.table_count:
+        attempt.context = query.context()
+        return view.predicates
+    memo_key = (query.tables, attempt.options.trust_unvalidated)
+    found = view.removals.get(memo_key)
+    if found is None:
+        found = _remove_extra(view, query.tables, attempt.options.trust_unvalidated)
+        view.removals[memo_key] = found
+    if isinstance(found, Reason):
+        raise Refused(found)
+    assert isinstance(found, Removal)
+    attempt.context = query.context(found.equalities)
+    attempt.joins_used = found.joins
+    attempt.steps.append("ignore_extra_tables")
+    return found.predicates
+
+
+def _remove_extra(view: PreparedPlan, keep: frozenset[int], trust: bool) -> Removal | Reason:
+    present = set(view.relations)
+    predicates = view.context.conjuncts
+    equalities: list[tuple[Col, Col]] = []
+    joins: list[str] = []
+    usable = [j for j in view.plan.joins if j.validated or trust]
+    while present - keep:
+        for extra in sorted(present - keep):
+            step = _remove_one(view, extra, present, predicates, usable)
+            if step is not None:
+                predicates, pairs, name = step
+                equalities += pairs
+                joins.append(name)
+                present.discard(extra)
+                break
+        else:
+            return _why_not(view, min(present - keep), predicates)
+    return Removal(predicates, tuple(equalities), tuple(joins))
+
+
+def _remove_one(
+    view: PreparedPlan,
+    extra: int,
+    present: set[int],
+    predicates: tuple[Expr, ...],
+    usable: list[RecordPreservingJoin],
+) -> tuple[tuple[Expr, ...], list[tuple[Col, Col]], str] | None:
+    touching = [p for p in predicates if any(c.rel == extra for c in columns(p))]
+    rest = tuple(p for p in predicates if not any(c.rel == extra for c in columns(p)))
+    context = PredicateContext(rest)
+    for join in usable:
+        if join.right != _key(view, extra):
+            continue
+        for anchor in present - {extra}:
+            if _key(view, anchor) == join.left:
+                pairs = _only_join_keys(touching, extra, anchor, join, context)
+                if pairs is not None:
+                    return rest, pairs, join.name
+    return None
+
+
+def _only_join_keys(
+    touching: list[Expr],
+    extra: int,
+    anchor: int,
+    join: RecordPreservingJoin,
+    context: PredicateContext,
+) -> list[tuple[Col, Col]] | None:
+    """The equalities by which the extra table hangs on, if they are the join's keys, all of them
+    and nothing else."""
+    left_of = {right: left for left, right in join.keys}
+    if len(left_of) != len(join.keys):
+        return None
+    pairs: list[tuple[Col, Col]] = []
+    for predicate in touching:
+        pair = column_equality(predicate)
+        if pair is None:
+            if _is_not_null_of_key(predicate, extra, left_of):
+                continue
+            return None
+        inner, outer = pair if pair[0].rel == extra else (pair[1], pair[0])
+        if outer.rel == extra or inner.name not in left_of:
+            return None
+        expected = Col(anchor, left_of[inner.name], outer.type)
+        if context.find(outer) != context.find(expected):
+            return None
+        pairs.append((outer, inner))
+    return pairs if {inner.name for _, inner in pairs} == set(left_of) else None
+
+
+def _is_not_null_of_key(predicate: Expr, extra: int, left_of: dict[str, str]) -> bool:
+    if not isinstance(predicate, Call) or predicate.op != "isnotnull":
+        return False
+    operand = predicate.args[0]
+    return isinstance(operand, Col) and operand.rel == extra and operand.name in left_of
+
+
+def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Reason:
+    name = _name(view, extra)
+    declared = [j for j in view.plan.joins if j.right == _key(view, extra)]
+    if not declared:
+        return Reason(
+            ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
+            f"cache {view.name} also joins {name}, and nothing says that this join keeps each "
+            "row exactly once",
+            f"declare CREATE RECORD PRESERVING JOIN … INNER JOIN {name} ON …, or check why it "
+            "is no longer valid",
+        )
+    touching = [spell(p) for p in predicates if any(c.rel == extra for c in columns(p))]
+    return Reason(
+        ReasonCode.EXTRA_TABLE_FILTERED,
+        f"cache {view.name} joins {name} by more or other than the keys of {declared[0].name}: "
+        f"{' AND '.join(touching)}",
+        f"drop the predicate on {name} from the definition of {view.name}",
+    )
+
+
+def _key(view: PreparedPlan, rel: int) -> str:
+    return view.plan.relations[view.relations.index(rel)].key
+
+
+def _name(view: PreparedPlan, rel: int) -> str:
+    return view.plan.relations[view.relations.index(rel)].name
+
+
+def _table_name(attempt: Attempt, rel: int) -> str:
+    block = attempt.query.block
+    name = block.relations[attempt.query.relations.index(rel)].name
+    return name if rel < OCCURRENCE else f"{name} (again)"

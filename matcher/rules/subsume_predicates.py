@@ -1,0 +1,43 @@
+"""Predicates: the query must imply all that the cache was filtered by; what the cache does not
+guarantee stays to be filtered."""
+
+from __future__ import annotations
+
+from matcher.expr import Expr
+from matcher.predicates import column_equality
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, spell
+
+
+def subsume_predicates(attempt: Attempt, required: tuple[Expr, ...]) -> None:
+    """Fill `attempt.pending` with the query's conjuncts that rows of the cache may break.
+
+    Raises:
+        Refused: PREDICATE_NOT_CONTAINED or JOIN_CONDITION_DIFFERS where the cache lacks rows that
+            the query needs.
+    """
+    for predicate in required:
+        if not attempt.context.implies(predicate):
+            raise Refused(_not_contained(attempt, predicate))
+    guaranteed = attempt.view.context
+    attempt.pending = tuple(
+        p for p in attempt.query.context().conjuncts if not guaranteed.implies(p)
+    )
+    if attempt.pending:
+        attempt.steps.append("compensate_filter")
+
+
+def _not_contained(attempt: Attempt, predicate: Expr) -> Reason:
+    name = attempt.view.name
+    if column_equality(predicate) is not None:
+        return Reason(
+            ReasonCode.JOIN_CONDITION_DIFFERS,
+            f"cache {name} keeps only rows with {spell(predicate)}, which the query does not "
+            "ask for",
+            f"remove {spell(predicate)} from the definition of {name}",
+        )
+    return Reason(
+        ReasonCode.PREDICATE_NOT_CONTAINED,
+        f"cache {name} keeps only rows with {spell(predicate)}, but the query needs others too",
+        f"widen or remove the predicate {spell(predicate)} of {name}",
+    )
