@@ -4,8 +4,7 @@ from __future__ import annotations
 
 
 class MatcherError(Exception):
-    """Root of the matcher's errors; `code` is stable, the message names the object and what to do.
-    """
+    """Root of the matcher's errors; `code` is stable, the message says what to do."""
 
     def __init__(
         self, code: str, message: str, line: int | None = None, col: int | None = None

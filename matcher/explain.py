@@ -30,7 +30,7 @@ def candidates_of(
     for outcome, rewrite in ranked:
         keys = set_names(plans[rewrite.cache], rewrite.grouping_set)
         rows.append(Candidate(rewrite.cache, keys, outcome, (), rewrite.cost))
-    for miss in misses:
+    for miss in sorted(misses, key=lambda m: (m.cache, m.lacking)):
         keys = set_names(plans[miss.cache], miss.grouping_set)
         rows.append(Candidate(miss.cache, keys, "refused", miss.reasons))
     return tuple(rows)

@@ -160,8 +160,7 @@ class Call(Expr):
 
 
 class Agg(Expr):
-    """An aggregate call. `func` is Spark's lower-case name; `count` with no argument is COUNT(*).
-    """
+    """An aggregate call. `func` is Spark's name in lower case; `count` of nothing is COUNT(*)."""
 
     __slots__ = ("args", "distinct", "filter", "func", "params")
 
@@ -242,8 +241,7 @@ def is_opaque(expr: Expr) -> bool:
 
 
 def rebuild(expr: Expr, children: tuple[Expr, ...]) -> Expr:
-    """`expr` with other children (the same number, in `children` order); itself when none changed.
-    """
+    """`expr` with other children, as many and in their order; itself when none changed."""
     if all(new is old for new, old in zip(children, expr.children, strict=True)):
         return expr
     if isinstance(expr, Call):

@@ -186,11 +186,12 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Why one candidate was refused."""
+    """Why one candidate was refused; `lacking` counts the columns that it would need more."""
 
     cache: str
     grouping_set: GroupingSet | None
     reasons: tuple[Reason, ...]
+    lacking: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from matcher.expr import aggregates
+from matcher.expr import Col, Expr, aggregates
 from matcher.ir import GroupingSet, MatchOptions, Miss, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan, mappings, set_rows
 from matcher.reasons import Reason, ReasonCode
@@ -17,23 +17,25 @@ _ROLL_UP_FACTOR = 1.2
 
 
 def match_plan(
-    query: NormalQuery, view: PreparedPlan, options: MatchOptions
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions, *, thorough: bool = True
 ) -> Iterator[Rewrite | Miss]:
     """Try `query` against each view of the cache, cheapest first; one result a view (several where
     tables repeat).
 
-    Lazy: a caller that takes the first `Rewrite` does not pay for the rest.
+    Lazy: a caller that takes the first `Rewrite` does not pay for the rest. Unless `thorough`,
+        grouping
+    sets that lack a key which the query cannot do without are passed over in silence.
     """
     mapped = False
     for candidate in mappings(query, view.relations):
         mapped = True
-        yield from _match_mapped(candidate, view, options)
+        yield from _match_mapped(candidate, view, options, thorough)
     if not mapped:
-        yield from _match_mapped(query, view, options)
+        yield from _match_mapped(query, view, options, thorough)
 
 
 def _match_mapped(
-    query: NormalQuery, view: PreparedPlan, options: MatchOptions
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions, thorough: bool
 ) -> Iterator[Rewrite | Miss]:
     shared = Attempt(query, view, options, view.context)
     try:
@@ -43,8 +45,32 @@ def _match_mapped(
     except Refused as refused:
         yield Miss(view.name, None, (refused.reason,))
         return
-    for grouping_set in view.sets:
-        yield _match_view(shared, grouping_set)
+    needed = () if thorough or not view.plan.is_cube else _needed_keys(shared)
+    for grouping_set, mask in view.sets:
+        if all(mask & bits for bits in needed):
+            yield _match_view(shared, grouping_set)
+
+
+def _needed_keys(shared: Attempt) -> list[int]:
+    """For each key column that filters and groups need: the mask of the cube's keys that give it
+    (0: none does)."""
+    context = shared.context
+    bits: dict[Expr, int] = {}
+    for i, (expr, _) in enumerate(shared.view.columns):
+        canonical = context.canonical(expr)
+        bits[canonical] = bits.get(canonical, 0) | 1 << i
+    needed: set[int] = set()
+    stack = [(p, False) for p in shared.pending]
+    stack += [(k, True) for k in shared.query.group_keys or ()]
+    while stack:
+        expr, constants = stack.pop()
+        canonical = context.canonical(expr)
+        if isinstance(expr, Col):
+            if not (constants and context.constant(canonical) is not None):
+                needed.add(bits.get(canonical, 0))
+        elif canonical not in bits:  # else it may come whole or from its parts
+            stack += [(child, constants) for child in expr.children]
+    return list(needed)
 
 
 def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | Miss:
@@ -72,7 +98,7 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
         except NeedsRegrouping:
             continue
         except Refused as refused:
-            return Miss(shared.view.name, grouping_set, (refused.reason,))
+            return Miss(shared.view.name, grouping_set, (refused.reason,), refused.lacking)
     raise AssertionError("a rolled-up attempt asked to be rolled up")
 
 

@@ -199,9 +199,7 @@ class PreparedPlan:
             isinstance(node, Lit) for e in (*stored_exprs, *self.predicates) for node in walk(e)
         )
         # the cheapest set first: the first that is valid wins inside one cube
-        self.sets: Final[tuple[GroupingSet | None, ...]] = (
-            _by_size(plan.grouping_sets) if plan.is_cube else (None,)
-        )
+        self.sets: Final = _by_size(plan.grouping_sets) if plan.is_cube else ((None, 0),)
         self._removals: dict[tuple[frozenset[int], bool], object] = {}
 
     def stored(self, grouping_set: GroupingSet | None) -> list[tuple[Expr, StoredColumn]]:
@@ -229,8 +227,12 @@ class PreparedPlan:
         return mask
 
 
-def _by_size(sets: tuple[GroupingSet, ...]) -> tuple[GroupingSet, ...]:
-    return tuple(sorted(sets, key=lambda s: (set_rows(s), s.grouping_id)))
+def _by_size(
+    sets: tuple[GroupingSet, ...],
+) -> tuple[tuple[GroupingSet | None, int], ...]:
+    """The sets, smallest first, each with the mask of its keys."""
+    ordered = sorted(sets, key=lambda s: (set_rows(s), s.grouping_id))
+    return tuple((s, sum(1 << key for key in s.keys)) for s in ordered)
 
 
 def set_rows(grouping_set: GroupingSet) -> float:

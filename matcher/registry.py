@@ -145,7 +145,7 @@ class Registry:
         worth: list[PreparedPlan] = []
         for plan in proposed:
             valid = False
-            for found in match_plan(query, plan, options):
+            for found in match_plan(query, plan, options, thorough=False):
                 if isinstance(found, Rewrite):
                     rewrites.append(found)
                     valid = True
@@ -278,10 +278,9 @@ def _no_cache(block: Block) -> Reason:
 
 
 def _best_reasons(misses: list[Miss], block: Block) -> tuple[Reason, ...]:
-    """The refusals that came furthest: those of views before those of whole caches, without
-    repeats."""
+    """The refusals that came furthest first: of views before whole caches, the least lacking
+    ahead."""
     if not misses:
         return (_no_cache(block),)
-    found = [r for m in misses if m.grouping_set is not None for r in m.reasons]
-    found += [r for m in misses if m.grouping_set is None for r in m.reasons]
-    return tuple(dict.fromkeys(found))
+    ordered = sorted(misses, key=lambda m: (m.grouping_set is None and m.lacking == 0, m.lacking))
+    return tuple(dict.fromkeys(r for m in ordered for r in m.reasons))

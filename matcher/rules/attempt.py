@@ -1,5 +1,4 @@
-"""The state of matching one query block against one view of a cache, which the rules fill in turn.
-"""
+"""The state of matching one query block against one view of a cache; the rules fill it in turn."""
 
 from __future__ import annotations
 
@@ -33,6 +32,7 @@ class Attempt:
     pending: tuple[Expr, ...] = ()
     joins_used: tuple[str, ...] = ()
     steps: list[str] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
     available: dict[Expr, StoredColumn] = field(default_factory=dict)
     stored_aggs: dict[Expr, Measure] = field(default_factory=dict)
     missing: list[tuple[Expr, str]] = field(default_factory=list)
@@ -67,9 +67,10 @@ class Refused(Exception):
     """Raised inside a rule when an attempt cannot succeed; caught by the matcher, becomes the miss
     reason."""
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: Reason, lacking: int = 0) -> None:
         super().__init__(reason.detail)
         self.reason = reason
+        self.lacking = lacking
 
 
 def per_group_sum(attempt: Attempt, column: Expr) -> Expr:

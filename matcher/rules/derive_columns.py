@@ -41,6 +41,7 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
     canonical = attempt.context.canonical(expr)
     column = attempt.available.get(canonical)
     if column is not None:
+        attempt.used.add(column.name)
         return stored(column, expr)
     if isinstance(expr, Lit):
         if _is_spellable(expr):
@@ -91,19 +92,21 @@ def refuse_missing(attempt: Attempt) -> None:
         where = "GROUP BY" if attempt.view.keys is not None else "SELECT"
         suggestion = f"add {text} to the {where} list of {attempt.view.name}"
     purposes = " and ".join(sorted({purpose for _, purpose in attempt.missing}))
-    raise Refused(
-        Reason(code, f"{attempt.view_name()} lacks {text} (needed for {purposes})", suggestion)
-    )
+    detail = f"{attempt.view_name()} lacks {text} (needed for {purposes})"
+    raise Refused(Reason(code, detail, suggestion), lacking=len(names))
 
 
 def _smallest_set(attempt: Attempt, names: list[str]) -> str:
-    cube_columns = {column.name for _, column in attempt.view.columns}
-    present = ", ".join(attempt.set_columns())
-    new = [name for name in names if name not in cube_columns]
+    """Widen this set, or add the smallest one that serves the query, in the order of the cube's
+    columns."""
+    cube = [column.name for _, column in attempt.view.columns]
+    new = [name for name in names if name not in cube]
+    added = ", ".join(names)
     if new:
         return (
-            f"add {', '.join(new)} to the GROUP BY list of {attempt.view.name} and to a "
-            "grouping set"
+            f"add {', '.join(new)} to the GROUP BY list of {attempt.view.name}, "
+            f"and {added} to a grouping set"
         )
-    needed = ", ".join(dict.fromkeys([*attempt.set_columns(), *names]))
-    return f"add {', '.join(names)} to grouping set ({present}), or add the set ({needed})"
+    needed = ", ".join(name for name in cube if name in attempt.used or name in names)
+    present = ", ".join(attempt.set_columns())
+    return f"add {added} to grouping set ({present}), or add the set ({needed})"
