@@ -1,0 +1,399 @@
+"""Casts that Spark inserts, and constants worked out: operands in, typed and folded expressions out.
+
+A constant is folded only where its value is certain without a session: a cast that could fail, a date text of an unusual
+form, a timestamp without a stated time zone stay as written, as casts that Spark evaluates.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Final
+
+from matcher.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.from_sql_scope import unsupported
+from matcher.from_sql_types import (
+    UNKNOWN,
+    TextSettings,
+    arithmetic_type,
+    as_decimal,
+    common_type,
+    is_numeric,
+)
+from matcher.reasons import ReasonCode
+from matcher.types import FLOATS, INTEGRAL, decimal_parts
+
+_EPOCH: Final = date(1970, 1, 1)
+_EXACT: Final = Context(prec=100)
+_DATE: Final = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})\s*\Z")
+_TIMESTAMP: Final = re.compile(
+    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z"
+)
+_INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*\Z")
+_NEGATED: Final = {
+    "eq": "ne",
+    "ne": "eq",
+    "lt": "ge",
+    "ge": "lt",
+    "gt": "le",
+    "le": "gt",
+    "isnull": "isnotnull",
+    "isnotnull": "isnull",
+}
+
+
+def number_literal(text: str) -> Lit:
+    """The constant that a number without suffix is in Spark: INT, BIGINT, DECIMAL, or DOUBLE with an exponent.
+
+    >>> number_literal("1.50")
+    Decimal('1.50'):decimal(3,2)
+    """
+    if "e" in text.lower():
+        return Lit(float(text), "double")
+    if "." not in text:
+        value = int(text)
+        for kind in ("int", "bigint"):
+            if _fits(value, kind):
+                return Lit(value, kind)
+    number = Decimal(text)
+    sign, digits, exponent = number.as_tuple()
+    scale = -int(exponent)
+    precision = max(len(digits), scale, 1)
+    if precision > 38:
+        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{text} has more than 38 digits")
+    return Lit(number, f"decimal({precision},{scale})")
+
+
+def _fits(value: int, kind: str) -> bool:
+    bound = 1 << (INTEGRAL[kind] - 1)
+    return -bound <= value < bound
+
+
+def cast_to(expr: Expr, type: str, settings: TextSettings, op: str = "cast") -> Expr:
+    """`expr` as `type`: itself if it has that type, a constant if the value is certain, else a cast."""
+    if expr.type == type:
+        return expr
+    if isinstance(expr, Lit):
+        folded = fold_cast(expr, type, settings)
+        if folded is not None:
+            return folded
+    nullable = expr.nullable or op == "try_cast" or not settings.ansi
+    return Call(op, (expr,), type, nullable)
+
+
+def fold_cast(lit: Lit, type: str, settings: TextSettings) -> Lit | None:
+    """The constant as a constant of another type, or None where Spark should decide."""
+    value, source = lit.value, lit.type
+    if value is None:
+        return Lit(None, type)
+    if isinstance(value, str):
+        return _from_string(value, type, settings)
+    parts = decimal_parts(type)
+    if isinstance(value, bool):
+        return Lit(str(value).lower(), "string") if type == "string" else None
+    if source in INTEGRAL and isinstance(value, int):
+        if type in INTEGRAL:
+            return Lit(value, type) if _fits(value, type) else None
+        if type == "double":
+            return Lit(float(value), type) if abs(value) <= 1 << 53 else None
+        if parts:
+            return _to_decimal(Decimal(value), parts, type)
+        return Lit(str(value), "string") if type == "string" else None
+    if isinstance(value, Decimal):
+        if parts:
+            return _to_decimal(value, parts, type)
+        if type == "double":
+            return Lit(float(value), type)
+        if type in INTEGRAL and value == value.to_integral_value() and _fits(int(value), type):
+            return Lit(int(value), type)
+        return None
+    if source == "date" and isinstance(value, int) and type in ("timestamp", "timestamp_ntz"):
+        known = type == "timestamp_ntz" or settings.utc
+        return Lit(value * 86_400_000_000, type) if known else None
+    return None
+
+
+def _to_decimal(value: Decimal, parts: tuple[int, int], type: str) -> Lit | None:
+    precision, scale = parts
+    try:
+        rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
+    except InvalidOperation:
+        return None
+    return Lit(rounded, type) if abs(rounded) < Decimal(10) ** (precision - scale) else None
+
+
+def _from_string(text: str, type: str, settings: TextSettings) -> Lit | None:
+    if type == "date":
+        found = _DATE.match(text)
+        if found is None:
+            return None
+        try:
+            return Lit((date(*map(int, found.groups())) - _EPOCH).days, "date")
+        except ValueError:
+            return None
+    if type == "timestamp_ntz" or (type == "timestamp" and settings.utc):
+        return _timestamp(text, type)
+    if type in INTEGRAL and _INTEGER.match(text):
+        return Lit(int(text), type) if _fits(int(text), type) else None
+    return None
+
+
+def _timestamp(text: str, type: str) -> Lit | None:
+    found = _TIMESTAMP.match(text)
+    if found is None:
+        return None
+    *fields, fraction = found.groups()
+    try:
+        moment = datetime(*(int(f or 0) for f in fields))  # type: ignore[arg-type]
+    except ValueError:
+        return None
+    micros = (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+    return Lit(micros + int((fraction or "0").ljust(6, "0")), type)
+
+
+# -- comparisons --------------------------------------------------------------------------------
+
+
+def compare(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
+    """`eq ne lt le gt ge nseq` with Spark's casts.
+
+    A constant is written in the other side's type where its value is representable there, which is
+    what Spark's UnwrapCastInBinaryComparison ends in.
+
+    Raises:
+        NotSupported: the two types cannot be compared, or we do not know how.
+    """
+    left, right = align([left, right], settings, f"comparison {op}")
+    nullable = op != "nseq" and (left.nullable or right.nullable)
+    if isinstance(left, Lit) and isinstance(right, Lit):
+        folded = _compare_literals(op, left, right)
+        if folded is not None:
+            return folded
+    return Call(op, (left, right), "boolean", nullable)
+
+
+def align(operands: list[Expr], settings: TextSettings, what: str) -> list[Expr]:
+    """The operands in one type: that of the one that is no constant where the constants fit it, else the common type."""
+    for operand in operands:
+        refuse_char(operand)
+    typed = {o.type for o in operands if not isinstance(o, Lit)}
+    if len(typed) == 1:
+        target = next(iter(typed))
+        fitted = [o if not isinstance(o, Lit) else _fit(o, target, settings) for o in operands]
+        if all(f is not None for f in fitted):
+            return [f for f in fitted if f is not None]
+    wanted = operands[0].type
+    for operand in operands[1:]:
+        found = common_type(wanted, _literal_type(operand, wanted), settings)
+        if found is None or UNKNOWN in (wanted, operand.type):
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of {wanted} with {operand.type}"
+            )
+        wanted = found
+    return [cast_to(o, wanted, settings) for o in operands]
+
+
+def _literal_type(operand: Expr, other: str) -> str:
+    """An integer constant next to a decimal has just the digits it needs."""
+    if isinstance(operand, Lit) and operand.type in INTEGRAL and decimal_parts(other):
+        return f"decimal({len(str(abs(int(operand.value or 0))))},0)"
+    return operand.type
+
+
+def _fit(lit: Lit, target: str, settings: TextSettings) -> Lit | None:
+    """The constant in the column's type if that loses nothing and is what Spark compares by."""
+    if lit.type == target:
+        return lit
+    if lit.value is None:
+        return Lit(None, target)
+    if target in FLOATS or decimal_parts(target) or target in INTEGRAL:
+        if lit.type in FLOATS and target != lit.type:
+            return None
+        if lit.type == "string" and not (target in INTEGRAL):
+            return None  # Spark compares both as DOUBLE
+        if target == "float":
+            return None
+    elif lit.type != "string" or target not in ("date", "timestamp", "timestamp_ntz"):
+        return None
+    folded = fold_cast(lit, target, settings)
+    if folded is not None and isinstance(lit.value, Decimal) and folded.value is not None:
+        same = target == "double" or Decimal(str(folded.value)) == lit.value
+        return folded if same else None
+    return folded
+
+
+def _compare_literals(op: str, left: Lit, right: Lit) -> Lit | None:
+    if op == "nseq" and (left.value is None or right.value is None):
+        return TRUE if left.value is None and right.value is None else FALSE
+    if left.value is None or right.value is None:
+        return Lit(None, "boolean")
+    a, b = left.value, right.value
+    if isinstance(a, float) or isinstance(b, float) or type(a) is not type(b):
+        return None
+    results = {
+        "eq": a == b, "nseq": a == b, "ne": a != b,
+        "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b,  # type: ignore[operator]
+    }  # fmt: skip
+    return TRUE if results[op] else FALSE
+
+
+def refuse_char(expr: Expr) -> None:
+    """CHAR(n) columns compare padded, which is not modelled here."""
+    if expr.type.startswith("char("):
+        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{expr.type} column in an expression")
+
+
+# -- logic --------------------------------------------------------------------------------------
+
+
+def logic(op: str, operands: list[Expr], settings: TextSettings) -> Expr:
+    """AND or OR, flattened, constants worked out."""
+    neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+    flat: list[Expr] = []
+    for operand in operands:
+        for part in operand.args if isinstance(operand, Call) and operand.op == op else (operand,):
+            part = as_boolean(part, settings)
+            if part == absorbing:
+                return absorbing
+            if part != neutral:
+                flat.append(part)
+    if not flat:
+        return neutral
+    if len(flat) == 1:
+        return flat[0]
+    return Call(op, tuple(flat), "boolean", any(p.nullable for p in flat))
+
+
+def negate(expr: Expr, settings: TextSettings) -> Expr:
+    """NOT, pushed down where that is exact in three-valued logic."""
+    expr = as_boolean(expr, settings)
+    if isinstance(expr, Lit):
+        return expr if expr.value is None else (FALSE if expr.value else TRUE)
+    if isinstance(expr, Call):
+        if expr.op in _NEGATED:
+            return Call(_NEGATED[expr.op], expr.args, "boolean", expr.nullable)
+        if expr.op == "not":
+            return expr.args[0]
+        if expr.op in ("and", "or"):
+            other = "or" if expr.op == "and" else "and"
+            return logic(other, [negate(a, settings) for a in expr.args], settings)
+    return Call("not", (expr,), "boolean", expr.nullable)
+
+
+def as_boolean(expr: Expr, settings: TextSettings) -> Expr:
+    """`expr` where Spark wants a BOOLEAN."""
+    if expr.type in ("boolean", UNKNOWN):
+        return expr
+    if expr.type in ("void", "string"):
+        return cast_to(expr, "boolean", settings)
+    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{expr.type} where BOOLEAN is needed")
+
+
+# -- arithmetic ---------------------------------------------------------------------------------
+
+
+def arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
+    """`add sub mul div mod idiv` over numbers, with Spark's casts and result type.
+
+    Raises:
+        NotSupported: an operand is no number.
+    """
+    left, right = (_as_number(side, settings) for side in (left, right))
+    if op == "idiv":
+        sides = tuple(
+            s if decimal_parts(s.type) else cast_to(s, "bigint", settings) for s in (left, right)
+        )
+        if sides[0].type != sides[1].type or FLOATS & {left.type, right.type}:
+            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{left.type} DIV {right.type}")
+        return Call("idiv", sides, "bigint", True)
+    if decimal_parts(left.type) or decimal_parts(right.type):
+        if not FLOATS & {left.type, right.type}:
+            return _decimal_arithmetic(op, left, right, settings)
+        wanted: str | None = "double"
+    elif op == "div":
+        wanted = "double"
+    else:
+        wanted = common_type(left.type, right.type, settings)
+    if wanted is None:
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION, f"{op} of {left.type} and {right.type}"
+        )
+    left, right = cast_to(left, wanted, settings), cast_to(right, wanted, settings)
+    if isinstance(left, Lit) and isinstance(right, Lit) and wanted in INTEGRAL:
+        folded = _fold_integers(op, left, right, wanted)
+        if folded is not None:
+            return folded
+    nullable = op in ("div", "mod") or left.nullable or right.nullable
+    return Call(op, (left, right), wanted, nullable)
+
+
+def _as_number(expr: Expr, settings: TextSettings) -> Expr:
+    if is_numeric(expr.type):
+        return expr
+    if expr.type == "void":
+        return Lit(None, "int")
+    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"arithmetic on {expr.type}")
+
+
+def _decimal_arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
+    sides = []
+    for side, other in ((left, right), (right, left)):
+        parts = as_decimal(_literal_type(side, other.type))
+        if parts is None:
+            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{op} on {side.type}")
+        sides.append((cast_to(side, f"decimal({parts[0]},{parts[1]})", settings), parts))
+    (a, a_parts), (b, b_parts) = sides
+    result = arithmetic_type(op, a_parts, b_parts, settings)
+    if result is None:
+        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{op} of {a.type} and {b.type}")
+    if isinstance(a, Lit) and isinstance(b, Lit) and op in ("add", "sub", "mul"):
+        x, y = a.value, b.value
+        parts = decimal_parts(result)
+        if isinstance(x, Decimal) and isinstance(y, Decimal) and parts:
+            value = {"add": _EXACT.add, "sub": _EXACT.subtract, "mul": _EXACT.multiply}[op](x, y)
+            folded = _to_decimal(value, parts, result)
+            if folded is not None:
+                return folded
+    nullable = op in ("div", "mod") or a.nullable or b.nullable or not settings.ansi
+    return Call(op, (a, b), result, nullable)
+
+
+def _fold_integers(op: str, left: Lit, right: Lit, type: str) -> Lit | None:
+    a, b = left.value, right.value
+    if a is None or b is None:
+        return Lit(None, type)
+    assert isinstance(a, int) and isinstance(b, int)
+    if op == "mod":
+        return None if b == 0 else Lit(abs(a) % abs(b) * (1 if a >= 0 else -1), type)
+    value = {"add": a + b, "sub": a - b, "mul": a * b}.get(op)
+    return Lit(value, type) if value is not None and _fits(value, type) else None
+
+
+def minus(expr: Expr, settings: TextSettings) -> Expr:
+    """Unary minus."""
+    expr = _as_number(expr, settings)
+    if isinstance(expr, Lit):
+        value = expr.value
+        if isinstance(value, Decimal | float):
+            return Lit(-value, expr.type)
+        if isinstance(value, int) and _fits(-value, expr.type):
+            return Lit(-value, expr.type)
+    return Call("neg", (expr,), expr.type, expr.nullable)
+
+
+# -- dates --------------------------------------------------------------------------------------
+
+
+def shift_date(days: int, months: int, more_days: int) -> Lit | None:
+    """A DATE constant moved by months (the day cut off at the month's end), then by days."""
+    try:
+        start = _EPOCH + timedelta(days=days)
+        index = start.year * 12 + start.month - 1 + months
+        year, month = divmod(index, 12)
+        last = calendar.monthrange(year, month + 1)[1]
+        moved = date(year, month + 1, min(start.day, last)) + timedelta(days=more_days)
+    except (ValueError, OverflowError):
+        return None
+    return Lit((moved - _EPOCH).days, "date")
