@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from cachemgr.ddl import clauses
 from cachemgr.ddl.cursor import Cursor
 from cachemgr.ddl.joins import create_join
-from cachemgr.ddl.select import read_definition, read_query
+from cachemgr.ddl.definition import read_definition, read_query
 from cachemgr.ddl.statements import (
     AlterAction,
     AlterRelationalCache,
@@ -305,6 +305,7 @@ def _replace_join(cur: Cursor) -> Statement:
         "a record-preserving join is not replaced, since caches may rest on it: drop it, then "
         "create it",
         ("CREATE RECORD PRESERVING JOIN without OR REPLACE",),
+        cur.peek(-5),  # OR
     )
 
 

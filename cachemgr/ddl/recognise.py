@@ -37,7 +37,7 @@ _OURS = "|".join(
         rf"DESC(?:RIBE)?{_GAP}++{_words('RELATIONAL CACHE')}\b{_NAME_FOLLOWS}"
         rf"(?!{_words('AS JSON')}\b)",
         rf"EXPLAIN{_GAP}++REWRITE\b",
-        rf"EXPLAIN{_GAP}++REFRESH\b{_NAME_FOLLOWS}(?!(?:TABLE|FUNCTION)\b|\w++[:/])",
+        rf"EXPLAIN{_GAP}++REFRESH\b{_NAME_FOLLOWS}(?!(?:TABLE|FUNCTION)\b|\w++(?::|/(?!\*)))",
         rf"EXPLAIN{_GAP}++CREATE{_GAP}++(?:{_words('OR REPLACE')}{_GAP}++)?+RELATIONAL\b",
         _words("VALIDATE RECORD") + r"\b",
         rf"(?:GRANT|REVOKE){_GAP}++{_words('USE ON RELATIONAL')}\b",
