@@ -1,0 +1,173 @@
+"""The cache's own Delta log: its head, what one commit says, and putting an older version back.
+
+Commits are read as the JSON that Delta wrote: that is what other readers will believe, and one
+commit of a full refresh lists every file with its rows, bytes and column statistics, so nothing has
+to be computed to know them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from cachemgr.refresh.plan import Head
+
+METADATA_KEY = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """One file of a commit; `rows` and `nulls` come from Delta's statistics and may be unknown."""
+
+    partition: Mapping[str, str | None]
+    bytes: int
+    rows: int | None
+    nulls: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit: what it says about itself, its transaction identifier, and the files it added."""
+
+    version: int
+    stamp: Mapping[str, Any]
+    txn: tuple[str, int] | None
+    added: tuple[AddedFile, ...]
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of the added files, None if Delta wrote no statistics."""
+        counts = [f.rows for f in self.added]
+        return None if None in counts else sum(c for c in counts if c is not None)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the added files."""
+        return sum(f.bytes for f in self.added)
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """What a Delta table looks like now."""
+
+    schema: StructType
+    properties: Mapping[str, str]
+    partition_by: tuple[str, ...]
+
+
+def _log(spark: SparkSession, location: str) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
+
+
+def _snapshot(spark: SparkSession, location: str) -> Any:
+    jvm: Any = spark._jvm
+    none = jvm.scala.Option.empty()
+    return _log(spark, location).update(False, none, none)
+
+
+def head(spark: SparkSession, location: str) -> Head | None:
+    """The newest commit at `location`, None if there is no Delta table."""
+    version = int(_snapshot(spark, location).version())
+    if version < 0:
+        return None
+    return Head(version, read_commit(spark, location, version).stamp)
+
+
+def shape(spark: SparkSession, location: str) -> TableShape:
+    """Schema, properties and partition columns of the newest version."""
+    metadata = _snapshot(spark, location).metadata()
+    properties: dict[str, str] = {}
+    entries = metadata.configuration().iterator()
+    while entries.hasNext():
+        pair = entries.next()
+        properties[pair._1()] = pair._2()
+    partition_by = tuple(json.loads(metadata.partitionColumns().mkString('["', '","', '"]')))
+    return TableShape(
+        StructType.fromJson(json.loads(metadata.schemaString())),
+        properties,
+        tuple(c for c in partition_by if c),
+    )
+
+
+def size_in_bytes(spark: SparkSession, location: str) -> int:
+    """Bytes of the newest version at `location`, 0 if there is none."""
+    snapshot = _snapshot(spark, location)
+    return 0 if int(snapshot.version()) < 0 else int(snapshot.sizeInBytes())
+
+
+def read_commit(spark: SparkSession, location: str, version: int) -> Commit:
+    """What commit `version` wrote.
+
+    A commit that is not ours, or whose file was cleaned up, has an empty stamp: it can then be
+    neither published nor adopted.
+    """
+    jvm: Any = spark._jvm
+    log = _log(spark, location)
+    path = jvm.org.apache.spark.sql.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
+    conf = log.newDeltaHadoopConf()
+    if not path.getFileSystem(conf).exists(path):
+        return Commit(version, {}, None, ())
+    text: str = log.store().read(path, conf).mkString("\n")
+    return _parse_commit(version, text)
+
+
+def _parse_commit(version: int, text: str) -> Commit:
+    stamp: Mapping[str, Any] = {}
+    txn = None
+    added = []
+    for line in text.splitlines():
+        action = json.loads(line)
+        if "commitInfo" in action:
+            stamp = _stamp(action["commitInfo"].get("userMetadata"))
+        elif "txn" in action:
+            txn = (action["txn"]["appId"], action["txn"]["version"])
+        elif "add" in action:
+            added.append(_added(action["add"]))
+    return Commit(version, stamp, txn, tuple(added))
+
+
+def _stamp(text: str | None) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and found.get("by") == "relational-cache" else {}
+
+
+def _added(action: Mapping[str, Any]) -> AddedFile:
+    stats = json.loads(action.get("stats") or "{}")
+    nulls = {k: v for k, v in stats.get("nullCount", {}).items() if isinstance(v, int)}
+    return AddedFile(action["partitionValues"], action["size"], stats.get("numRecords"), nulls)
+
+
+def stamp_text(content: Mapping[str, Any]) -> str:
+    """`content` as the userMetadata of a commit of ours."""
+    return json.dumps({"by": "relational-cache", **content}, sort_keys=True)
+
+
+def restore(session: SparkSession, location: str, version: int, content: Mapping[str, Any]) -> int:
+    """Put `version` back on top, in a session of our own.
+
+    Args:
+        session: A session of ours; RESTORE takes its metadata from a setting only, which in a
+            user's session would end up in the history of the user's own tables.
+        location: The cache's table.
+        version: The version whose rows the table shall have.
+        content: What the commit says about itself.
+
+    Returns:
+        The version of the restore commit.
+    """
+    session.conf.set(METADATA_KEY, stamp_text(content))
+    try:
+        DeltaTable.forPath(session, location).restoreToVersion(version)
+    finally:
+        session.conf.unset(METADATA_KEY)
+    return int(_snapshot(session, location).version())

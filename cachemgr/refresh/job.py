@@ -1,0 +1,60 @@
+"""What one refresh carries from stage to stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from cachemgr.metastore.records import CacheRecord, SnapshotRecord
+from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.plan import BaseVersion
+from cachemgr.refresh.write import TableSpec
+from cachemgr.spark.tables import TableRead
+from matcher.ir import CachePlan
+
+Clock = Callable[[], datetime]
+Replan = Callable[[], CachePlan]
+Checkpoint = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cache, what it is to hold, and where everything is.
+
+    Args:
+        metastore: Where the run is noted down.
+        session: A session of ours with the cache's settings.
+        cache: The cache as stored.
+        plan: What to compute, as the definition resolves now.
+        spec: Fingerprint of plan, settings and layout.
+        table: The cache's own table.
+        tables: The pinned base tables.
+        published: The snapshot that serves now.
+        now: The clock.
+        checkpoint: Called after each step.
+    """
+
+    metastore: Metastore
+    session: SparkSession
+    cache: CacheRecord
+    plan: CachePlan
+    spec: str
+    table: TableSpec
+    tables: tuple[BaseVersion, ...]
+    published: SnapshotRecord | None
+    now: Clock
+    checkpoint: Checkpoint
+
+    @property
+    def name(self) -> str:
+        """The cache's name, for messages."""
+        return self.cache.qualified_name
+
+    @property
+    def reads(self) -> list[TableRead]:
+        """What each relation of the plan reads, in the plan's order."""
+        versions = {t.location: t.version for t in self.tables}
+        return [TableRead(r.key, versions[r.key]) for r in self.plan.relations]

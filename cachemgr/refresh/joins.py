@@ -1,0 +1,175 @@
+"""Does the data keep a record-preserving join? Checked at pinned versions by GROUP BY and LEFT
+ANTI.
+
+`A INNER JOIN B` keeps each row of A exactly once if B is unique on the key, and every key of A is
+found in B. NOT IN would answer the second question wrongly as soon as B's key holds one NULL: then
+nothing is "not in", and every lost row is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cachemgr.errors import JoinValidationError
+from cachemgr.refresh.session import own_session
+from cachemgr.spark.tables import TableRead, run_select
+from matcher.render import quote
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCheck:
+    """What a validation found.
+
+    Args:
+        ok: Each left row is kept exactly once, and the right side is unique on the key.
+        duplicates: Key values that the right side holds more than once.
+        null_keys: Left rows with a NULL in the key; each is lost.
+        lost_rows: Left rows without a match, those with NULL keys included.
+        multiplied: Left rows that match more than one right row.
+        examples: One example key for each kind of trouble found.
+        versions: Location to version that was checked.
+    """
+
+    ok: bool
+    duplicates: int = 0
+    null_keys: int = 0
+    lost_rows: int = 0
+    multiplied: int = 0
+    examples: Mapping[str, tuple[Any, ...]] | None = None
+    versions: Mapping[str, int] | None = None
+
+    def message(self, name: str, left: str, right: str, keys: Sequence[tuple[str, str]]) -> str:
+        """What is wrong in words, empty when nothing is."""
+        if self.ok:
+            return ""
+        examples = self.examples or {}
+        parts = []
+        if self.lost_rows:
+            null = f", {self.null_keys} of them with a NULL key" if self.null_keys else ""
+            shown = _shown([k for k, _ in keys], examples.get("lost", ()))
+            parts.append(
+                f"{self.lost_rows} rows of {left} would be lost{null}, for example {shown}"
+            )
+        if self.duplicates:
+            shown = _shown([k for _, k in keys], examples.get("duplicate", ()))
+            parts.append(
+                f"{self.multiplied} rows of {left} would be multiplied: {right} holds "
+                f"{self.duplicates} "
+                f"key values more than once, for example {shown}"
+            )
+        return (
+            f"record-preserving join {name} does not hold: {'; '.join(parts)}; "
+            f"correct the data and run VALIDATE RECORD PRESERVING JOIN {name}"
+        )
+
+
+def _shown(names: Sequence[str], values: Sequence[Any]) -> str:
+    pairs = zip(names, values, strict=False)
+    return ", ".join(f"{n} = {'NULL' if v is None else repr(v)}" for n, v in pairs)
+
+
+def validate_join(
+    spark: SparkSession,
+    left: str,
+    right: str,
+    keys: Sequence[tuple[str, str]],
+    versions: Mapping[str, int],
+) -> JoinCheck:
+    """Check a record-preserving join at pinned versions.
+
+    Args:
+        spark: Any session; the check runs in one of its own, out of the hook's sight.
+        left: Location of the table whose rows are to be kept.
+        right: Location of the table joined to it.
+        keys: (left column, right column) pairs.
+        versions: Location to the version that is read.
+
+    Returns:
+        What was found; `ok` says whether the join holds.
+
+    Raises:
+        JoinValidationError: No keys, or a location without a version.
+    """
+    missing = [place for place in (left, right) if place not in versions]
+    if missing or not keys:
+        what = (
+            f"no version is known for {', '.join(missing)}" if missing else "it has no key columns"
+        )
+        raise JoinValidationError(
+            "JOIN_NOT_CHECKABLE",
+            f"the join of {left} and {right} cannot be checked: {what}; declare it on Delta "
+            "tables with ON a.k = b.k",
+        )
+    session = own_session(spark, {})
+    tables = {
+        "__l": TableRead(left, versions[left]),
+        "__r": TableRead(right, versions[right]),
+    }
+    groups, example = _row(session, _duplicates_sql(keys), tables)
+    lost, nulls, lost_example = _row(session, _lost_sql(keys), tables)
+    multiplied = _row(session, _multiplied_sql(keys), tables)[0] if groups else 0
+    examples = {}
+    if groups:
+        examples["duplicate"] = tuple(example)
+    if lost:
+        examples["lost"] = tuple(lost_example)
+    return JoinCheck(
+        ok=not groups and not lost,
+        duplicates=groups,
+        null_keys=nulls,
+        lost_rows=lost,
+        multiplied=multiplied,
+        examples=examples,
+        versions={left: versions[left], right: versions[right]},
+    )
+
+
+def _row(session: SparkSession, text: str, tables: Mapping[str, TableRead]) -> tuple[Any, ...]:
+    rows = run_select(session, text, tables).collect()
+    return tuple(rows[0])
+
+
+def _struct(columns: Sequence[str]) -> str:
+    return "named_struct(" + ", ".join(f"'k{i}', {c}" for i, c in enumerate(columns)) + ")"
+
+
+def _right_groups(keys: Sequence[tuple[str, str]]) -> str:
+    columns = [f"r.{quote(k)}" for _, k in keys]
+    named = ", ".join(f"{c} AS k{i}" for i, c in enumerate(columns))
+    # A NULL key on the right matches no left row, so several of them multiply nothing.
+    known = " AND ".join(f"{c} IS NOT NULL" for c in columns)
+    grouped = ", ".join(columns)
+    return (
+        f"SELECT {named}, COUNT(*) AS n FROM __r AS r WHERE {known} "
+        f"GROUP BY {grouped} HAVING COUNT(*) > 1"
+    )
+
+
+def _duplicates_sql(keys: Sequence[tuple[str, str]]) -> str:
+    example = _struct([f"k{i}" for i in range(len(keys))])
+    return f"SELECT COUNT(*), MAX_BY({example}, n) FROM ({_right_groups(keys)}) AS d"
+
+
+def _multiplied_sql(keys: Sequence[tuple[str, str]]) -> str:
+    on = " AND ".join(f"l.{quote(k)} = d.k{i}" for i, (k, _) in enumerate(keys))
+    return f"SELECT COUNT(*) FROM __l AS l LEFT SEMI JOIN ({_right_groups(keys)}) AS d ON {on}"
+
+
+def _lost_sql(keys: Sequence[tuple[str, str]]) -> str:
+    on = " AND ".join(f"l.{quote(a)} = r.{quote(b)}" for a, b in keys)
+    named = ", ".join(f"l.{quote(a)} AS k{i}" for i, (a, _) in enumerate(keys))
+    names = [f"k{i}" for i in range(len(keys))]
+    is_null = " OR ".join(f"{n} IS NULL" for n in names)
+    # A key with a value that is not found tells more than NULL, so it is the example if there is
+    # one.
+    example = (
+        f"COALESCE(FIRST({_struct(names)}) FILTER (WHERE NOT ({is_null})), FIRST({_struct(names)}))"
+    )
+    return (
+        f"SELECT COUNT(*), COUNT_IF({is_null}), {example} "
+        f"FROM (SELECT {named} FROM __l AS l LEFT ANTI JOIN __r AS r ON {on}) AS x"
+    )

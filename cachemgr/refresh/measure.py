@@ -1,0 +1,209 @@
+"""What a refresh knows about what it wrote: sizes of each set, sums that are exact, arguments that
+are never NULL.
+
+Sizes come from the commit in the Delta log. A sum of integers is exact in DOUBLE, so that AVG may
+be computed from it, if the largest argument times the number of rows stays within 2^53: the
+argument's bounds follow from the base columns' minimum and maximum at the pinned versions, which
+Delta answers from its statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from cachemgr.refresh.delta_log import Commit
+from cachemgr.spark.tables import TableRead, run_select
+from matcher.expr import Agg, Call, Col, Expr, Lit, columns
+from matcher.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
+from matcher.render import quote
+from matcher.types import INTEGRAL
+
+EXACT_IN_DOUBLE = 1 << 53
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Facts about one written version, `plan` being the cache's plan with all of them filled in."""
+
+    plan: CachePlan
+    rows: int | None
+    bytes: int
+    base_rows: int | None
+
+
+def measure(
+    session: SparkSession,
+    plan: CachePlan,
+    commit: Commit,
+    written: TableRead,
+    tables: Sequence[TableRead],
+) -> Measured:
+    """Measure a written version.
+
+    Args:
+        session: A session of ours.
+        plan: The plan that was computed.
+        commit: The commit that wrote it.
+        written: The cache's table at that version.
+        tables: Each relation's location and version, in the plan's order.
+
+    Returns:
+        The facts.
+    """
+    sets = _set_sizes(plan, commit)
+    sized = replace(plan, grouping_sets=sets, rows=commit.rows, bytes=commit.bytes)
+    if plan.keys is None:
+        return Measured(
+            replace(sized, non_null=_columns_without_nulls(plan, commit)),
+            commit.rows,
+            commit.bytes,
+            commit.rows,
+        )
+    totals = _totals(session, sized, written)
+    base_rows = totals.get(ROWS_COLUMN)
+    facts = replace(
+        sized,
+        non_null=_arguments_without_nulls(plan, totals),
+        exact_sums=_exact_sums(session, plan, tables, base_rows),
+    )
+    return Measured(facts, commit.rows, commit.bytes, base_rows)
+
+
+def _set_sizes(plan: CachePlan, commit: Commit) -> tuple[GroupingSet, ...]:
+    rows: dict[int, int | None] = {}
+    size: dict[int, int] = {}
+    for file in commit.added:
+        text = file.partition.get(GROUPING_ID_COLUMN)
+        if text is None:
+            continue
+        gid = int(text)
+        before = rows.get(gid, 0)
+        rows[gid] = None if before is None or file.rows is None else before + file.rows
+        size[gid] = size.get(gid, 0) + file.bytes
+    return tuple(
+        replace(s, rows=rows.get(s.grouping_id, 0), bytes=size.get(s.grouping_id, 0))
+        for s in plan.grouping_sets
+    )
+
+
+def _columns_without_nulls(plan: CachePlan, commit: Commit) -> frozenset[str]:
+    """Columns for which every file says that it holds no NULL; unknown is not none."""
+    return frozenset(
+        c.name for c in plan.columns if all(f.nulls.get(c.name) == 0 for f in commit.added)
+    )
+
+
+def _totals(session: SparkSession, plan: CachePlan, written: TableRead) -> dict[str, int]:
+    """The sum over all base rows of each stored count. Each set of a cube holds every row, so the
+    smallest one tells.
+    """
+    counts = [m.name for m in plan.measures if m.agg.func == "count" and not m.agg.distinct]
+    if not counts:
+        return {}
+    items = ", ".join(f"COALESCE(SUM({quote(c)}), 0L)" for c in counts)
+    text = f"SELECT {items} FROM __c"
+    if plan.is_cube:
+        smallest = min(plan.grouping_sets, key=lambda s: (s.rows is None, s.rows or 0))
+        text += f" WHERE {quote(GROUPING_ID_COLUMN)} = {smallest.grouping_id}L"
+    row = run_select(session, text, {"__c": written}).collect()[0]
+    return {name: int(row[i]) for i, name in enumerate(counts)}
+
+
+def _arguments_without_nulls(plan: CachePlan, totals: Mapping[str, int]) -> frozenset[str]:
+    rows = totals.get(ROWS_COLUMN)
+    counted: dict[Expr, int] = {
+        m.agg.args[0]: totals[m.name]
+        for m in plan.measures
+        if m.name in totals and len(m.agg.args) == 1 and m.agg.filter is None
+    }
+    return frozenset(
+        m.name
+        for m in plan.measures
+        if len(m.agg.args) == 1
+        and m.agg.filter is None
+        and (
+            not m.agg.args[0].nullable or (rows is not None and counted.get(m.agg.args[0]) == rows)
+        )
+    )
+
+
+def _exact_sums(
+    session: SparkSession, plan: CachePlan, tables: Sequence[TableRead], base_rows: int | None
+) -> frozenset[str]:
+    sums = [m for m in plan.measures if _is_integral_sum(m.agg)]
+    if base_rows is None or not sums:
+        return frozenset()
+    wanted = {c for m in sums for c in columns(m.agg.args[0]) if c.type in INTEGRAL}
+    known = _column_bounds(session, sorted(wanted, key=lambda c: (c.rel, c.name)), tables)
+    exact = set()
+    for item in sums:
+        bounds = expression_bounds(item.agg.args[0], known)
+        if bounds and max(map(abs, bounds)) * base_rows <= EXACT_IN_DOUBLE:
+            exact.add(item.name)
+    return frozenset(exact)
+
+
+def _is_integral_sum(agg: Agg) -> bool:
+    return agg.func == "sum" and not agg.distinct and agg.args[0].type in INTEGRAL
+
+
+def _column_bounds(
+    session: SparkSession, wanted: Sequence[Col], tables: Sequence[TableRead]
+) -> dict[Col, Bounds]:
+    found: dict[Col, Bounds] = {}
+    for rel in sorted({c.rel for c in wanted}):
+        mine = [c for c in wanted if c.rel == rel]
+        items = ", ".join(f"MIN({quote(c.name)}), MAX({quote(c.name)})" for c in mine)
+        row = run_select(session, f"SELECT {items} FROM __t", {"__t": tables[rel]}).collect()[0]
+        for i, column in enumerate(mine):
+            low, high = row[2 * i], row[2 * i + 1]
+            found[column] = (0, 0) if low is None else (int(low), int(high))
+    return found
+
+
+def expression_bounds(expr: Expr, known: Mapping[Col, Bounds]) -> Bounds | None:
+    """Bounds of an integer expression by interval arithmetic, None where nothing is known.
+
+    >>> x, y = Col(0, "x", "bigint"), Col(0, "y", "bigint")
+    >>> expression_bounds(Call("mul", (x, y), "bigint"), {x: (-2, 3), y: (0, 10)})
+    (-20, 30)
+    """
+    if isinstance(expr, Col):
+        return known.get(expr)
+    if isinstance(expr, Lit):
+        whole = isinstance(expr.value, int) and not isinstance(expr.value, bool)
+        return (expr.value, expr.value) if whole else None  # type: ignore[return-value]
+    if not isinstance(expr, Call) or expr.type not in INTEGRAL:
+        return None
+    parts = [expression_bounds(a, known) for a in expr.args]
+    if any(p is None for p in parts):
+        return None
+    result = _combine(expr, [p for p in parts if p is not None])
+    limit = 1 << (INTEGRAL[expr.type] - 1)
+    # Past its type's range the value wraps around or is an error, so its bounds say nothing.
+    return result if result and -limit <= result[0] and result[1] < limit else None
+
+
+def _combine(call: Call, parts: list[Bounds]) -> Bounds | None:
+    if call.op == "neg":
+        return (-parts[0][1], -parts[0][0])
+    if call.op == "cast" and call.args[0].type in INTEGRAL:
+        return parts[0]
+    if call.op == "coalesce":
+        return (min(p[0] for p in parts), max(p[1] for p in parts))
+    if len(parts) != 2:
+        return None
+    (a, b), (c, d) = parts
+    if call.op == "add":
+        return (a + c, b + d)
+    if call.op == "sub":
+        return (a - d, b - c)
+    if call.op == "mul":
+        products = (a * c, a * d, b * c, b * d)
+        return (min(products), max(products))
+    return None

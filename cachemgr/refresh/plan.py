@@ -1,0 +1,378 @@
+"""What a refresh will do, as a list of frozen stages: EXPLAIN REFRESH shows them, the run carries
+them out.
+
+Pure: everything it decides on is in the request. Only the full way exists in this version, so
+`INCREMENTAL` falls to full and says so in the run's row, and `INCREMENTAL ONLY` is refused rather
+than silently answered by a full refresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cachemgr.errors import RefreshError
+from matcher.ir import CachePlan, RecordPreservingJoin
+
+AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY = "AUTO", "FULL", "INCREMENTAL", "INCREMENTAL_ONLY"
+UNCHANGED, RESTORE, ADOPT, JOINS = "UNCHANGED", "RESTORE", "ADOPT", "JOINS"
+REQUESTS = (AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class BaseVersion:
+    """A base table at one version. `table_id` tells a re-created table from the one read before."""
+
+    name: str
+    location: str
+    table_id: str
+    version: int
+    timestamp_ms: int
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        return (self.location, self.table_id, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest commit of the cache's own Delta table, and what its userMetadata says (empty if
+    not ours).
+    """
+
+    version: int
+    stamp: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The snapshot that serves now."""
+
+    refresh_id: str
+    cache_version: int
+    spec: str
+    tables: tuple[BaseVersion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshRequest:
+    """All that decides how a cache is refreshed.
+
+    Args:
+        cache: Shown name of the cache.
+        mode: What was asked for: one of `REQUESTS`.
+        plan: The cache's plan as its definition resolves now.
+        spec: Fingerprint of plan, settings and layout; see `fingerprint.spec_hash`.
+        tables: The base tables' versions now, all current at one moment.
+        published: The snapshot that serves now, None before the first one.
+        head: The newest commit of the cache's table, None if there is no table.
+        adoptable: Refresh id of the cache's last run if that run ended without publishing.
+        properties_changed: The cache's table lacks a property that it should have.
+        joins_known: The published snapshot says of every declared join whether it held.
+    """
+
+    cache: str
+    mode: str
+    plan: CachePlan
+    spec: str
+    tables: tuple[BaseVersion, ...]
+    published: Published | None
+    head: Head | None
+    adoptable: str | None = None
+    properties_changed: bool = False
+    joins_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a refresh."""
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def detail(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged(Stage):
+    """No base table moved since the published snapshot: no Spark job runs."""
+
+    version: int
+
+    @property
+    def detail(self) -> str:
+        return f"no base table moved; version {self.version} keeps serving"
+
+
+@dataclass(frozen=True, slots=True)
+class PinVersions(Stage):
+    """Every base table is read at one version."""
+
+    tables: tuple[BaseVersion, ...]
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(f"{t.name} at version {t.version}" for t in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateJoins(Stage):
+    """Declared record-preserving joins are checked at the pinned versions."""
+
+    joins: tuple[RecordPreservingJoin, ...]
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(j.name for j in self.joins)
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareTable(Stage):
+    """The cache's Delta table is created, or gets the properties it should have."""
+
+    create: bool
+
+    @property
+    def detail(self) -> str:
+        return "create the Delta table" if self.create else "set the table's properties"
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePublished(Stage):
+    """A commit that was never published lies on top: the published state is put back first."""
+
+    version: int
+    head: int
+
+    @property
+    def detail(self) -> str:
+        return f"version {self.head} was never published; restore version {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFull(Stage):
+    """The whole definition is computed and written in one commit. `sets` are the grouping ids of a
+    cube.
+    """
+
+    sets: tuple[int, ...] = ()
+
+    @property
+    def detail(self) -> str:
+        sets = f"{len(self.sets)} grouping sets" if self.sets else "all rows"
+        return f"compute {sets}, one commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt(Stage):
+    """A crashed run's commit is whole and still current: it is published and not computed again."""
+
+    refresh_id: str
+    version: int
+
+    @property
+    def detail(self) -> str:
+        return (
+            f"version {self.version}, written by refresh {self.refresh_id}, "
+            "which ended before publishing"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Stage):
+    """Rows, bytes and the facts that the matcher relies on."""
+
+    @property
+    def detail(self) -> str:
+        return "rows and bytes of each set, exact sums, columns that are never NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(Stage):
+    """The new state starts to serve, if the lease still holds and the log says what was written."""
+
+    @property
+    def detail(self) -> str:
+        return "compare the log and the lease, then publish"
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPlan:
+    """How one refresh is done and why.
+
+    Args:
+        cache: Shown name of the cache.
+        mode: The way taken: `FULL`, `UNCHANGED`, `RESTORE`, `JOINS` or `ADOPT`.
+        reason: Why this way, in words for people.
+        stages: The steps in order.
+    """
+
+    cache: str
+    mode: str
+    reason: str
+    stages: tuple[Stage, ...]
+
+    def describe(self) -> tuple[tuple[int, str, str], ...]:
+        """Rows for EXPLAIN REFRESH: number, stage, detail; row 0 is the way taken and its
+        reason.
+        """
+        head = (0, self.mode, self.reason)
+        return (head, *((i, s.name, s.detail) for i, s in enumerate(self.stages, start=1)))
+
+    def to_json(self) -> list[dict[str, str]]:
+        """The stages as the run's row stores them."""
+        return [{"stage": s.name, "detail": s.detail} for s in self.stages]
+
+
+def plan_refresh(request: RefreshRequest) -> RefreshPlan:
+    """Decide what a refresh does.
+
+    Args:
+        request: The cache, its base versions now, its last snapshot and its table's head.
+
+    Returns:
+        The way taken, the reason, and the stages in order.
+
+    Raises:
+        RefreshError: The mode is unknown, or `INCREMENTAL ONLY` was asked for and cannot be done.
+    """
+    if request.mode not in REQUESTS:
+        accepted = ", ".join(REQUESTS)
+        raise RefreshError(
+            "REFRESH_MODE",
+            f"unknown refresh mode {request.mode!r} for cache {request.cache}; use {accepted}",
+        )
+    moved = _why_stale(request)
+    if moved is None:
+        return _nothing_to_compute(request)
+    if _can_adopt(request):
+        return _adopt(request)
+    if request.mode == INCREMENTAL_ONLY:
+        raise RefreshError(
+            "NOT_INCREMENTAL",
+            f"cache {request.cache} cannot be refreshed incrementally: this version has the full "
+            "refresh only; "
+            f"nothing was changed; use REFRESH RELATIONAL CACHE {request.cache} FULL",
+        )
+    return _full(request, moved)
+
+
+def _why_stale(request: RefreshRequest) -> str | None:
+    """What moved since the published snapshot; None if nothing did."""
+    published = request.published
+    if published is None:
+        return "the cache was never refreshed"
+    if published.spec != request.spec:
+        return "the definition, its views, the settings or the layout changed"
+    then = {t.location: t for t in published.tables}
+    moved = []
+    for table in request.tables:
+        old = then.pop(table.location, None)
+        if old is None:
+            moved.append(f"{table.name} was not read before")
+        elif old.table_id != table.table_id:
+            moved.append(f"{table.name} was re-created")
+        elif old.version != table.version:
+            moved.append(f"{table.name} moved from version {old.version} to {table.version}")
+    moved.extend(f"{t.name} is no longer read" for t in then.values())
+    return "; ".join(moved) or None
+
+
+def restores_published(head: Head, published: Published) -> bool:
+    """True if `head` is a restore commit of ours that put the published state back."""
+    stamp = head.stamp
+    return stamp.get("kind") == RESTORE and stamp.get("restores") == published.cache_version
+
+
+def _head_is_published(request: RefreshRequest) -> bool:
+    if request.published is None or request.head is None:
+        return True
+    return request.head.version == request.published.cache_version
+
+
+def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
+    published, head = request.published, request.head
+    assert published is not None
+    if head is None:
+        raise RefreshError(
+            "CACHE_TABLE_LOST",
+            f"the Delta table of cache {request.cache} is gone though version "
+            f"{published.cache_version} was "
+            f"published; drop the cache and create it again, or restore its files",
+        )
+    intact = _head_is_published(request)
+    if intact and request.joins_known:
+        stage = Unchanged(published.cache_version)
+        return RefreshPlan(request.cache, UNCHANGED, "no base table moved", (stage,))
+    stages: list[Stage] = []
+    if not request.joins_known:
+        stages += [PinVersions(request.tables), *_join_stage(request)]
+    if intact:
+        reason = "no base table moved, but joins were declared, dropped or changed since"
+        return RefreshPlan(request.cache, JOINS, reason, (*stages, Publish()))
+    # Each hit on a version below the head rebuilds an old snapshot of the log (DESIGN §10).
+    if not restores_published(head, published):
+        stages.append(RestorePublished(published.cache_version, head.version))
+    reason = f"no base table moved, but version {head.version} on top was never published"
+    return RefreshPlan(request.cache, RESTORE, reason, (*stages, Publish()))
+
+
+def _can_adopt(request: RefreshRequest) -> bool:
+    head = request.head
+    if head is None or request.adoptable is None:
+        return False
+    stamp = head.stamp
+    parent = stamp.get("parent_version")
+    versions = stamp.get("base_versions")
+    return (
+        stamp.get("refresh_id") == request.adoptable
+        and stamp.get("kind") == FULL
+        and isinstance(parent, int)
+        and head.version == parent + 1
+        and stamp.get("spec") == request.spec
+        and isinstance(versions, list)
+        and sorted(map(tuple, versions)) == sorted(t.identity for t in request.tables)
+    )
+
+
+def _adopt(request: RefreshRequest) -> RefreshPlan:
+    assert request.head is not None and request.adoptable is not None
+    return RefreshPlan(
+        request.cache,
+        ADOPT,
+        f"refresh {request.adoptable} wrote these base versions and ended before publishing; "
+        "computed once only",
+        (
+            PinVersions(request.tables),
+            *_join_stage(request),
+            Adopt(request.adoptable, request.head.version),
+            Measure(),
+            Publish(),
+        ),
+    )
+
+
+def _full(request: RefreshRequest, moved: str) -> RefreshPlan:
+    because = {
+        FULL: "full was asked for",
+        AUTO: "full is the only way this version has",
+        INCREMENTAL: "INCREMENTAL was asked for and fell to full: this version has only that",
+    }[request.mode]
+    stages: list[Stage] = [PinVersions(request.tables), *_join_stage(request)]
+    published, head = request.published, request.head
+    if published is not None and head is not None and not _head_is_published(request):
+        if not restores_published(head, published):
+            stages.append(RestorePublished(published.cache_version, head.version))
+    if head is None or request.properties_changed:
+        stages.append(PrepareTable(create=head is None))
+    sets = tuple(s.grouping_id for s in request.plan.grouping_sets)
+    stages += [WriteFull(sets), Measure(), Publish()]
+    return RefreshPlan(request.cache, FULL, f"{because}; {moved}", tuple(stages))
+
+
+def _join_stage(request: RefreshRequest) -> tuple[Stage, ...]:
+    return (ValidateJoins(request.plan.joins),) if request.plan.joins else ()

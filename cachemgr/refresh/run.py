@@ -1,0 +1,291 @@
+"""One refresh, from the lease to publishing; the stages come from `plan`.
+
+Order is what keeps a crash harmless: the commit is written, read back and measured before the
+metastore learns of it, and hits read the published version alone. Whatever happens before
+`publish_refresh` leaves the last snapshot serving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cachemgr.errors import CacheManagerError, NotFoundError, RefreshError
+from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord, RunState
+from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.delta_log import head
+from cachemgr.refresh.fingerprint import spec_hash
+from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
+from cachemgr.refresh.lease import Heartbeat
+from cachemgr.refresh.pin import check_columns, pin_versions
+from cachemgr.refresh.plan import (
+    BaseVersion,
+    Published,
+    RefreshPlan,
+    RefreshRequest,
+    plan_refresh,
+)
+from cachemgr.refresh.session import own_session
+from cachemgr.refresh.stages import carry_out
+from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
+from cachemgr.refresh.write import missing_properties, table_spec
+from matcher.codec import decode_plan
+from matcher.errors import MatcherError
+from matcher.ir import CachePlan
+
+DEFAULT_LEASE_SECONDS = 60.0
+DEFAULT_DROP_GRACE = 24 * 3600
+
+
+def run_refresh(
+    spark: SparkSession,
+    metastore: Metastore,
+    cache_id: str,
+    *,
+    mode: str | None = None,
+    now: Clock,
+    holder: str,
+    replan: Replan | None = None,
+    lease_seconds: float = DEFAULT_LEASE_SECONDS,
+    drop_grace_seconds: int = DEFAULT_DROP_GRACE,
+    checkpoint: Checkpoint = lambda step: None,
+) -> RefreshRunRecord:
+    """Refresh a cache.
+
+    Args:
+        spark: Any session of the application; the work is done in one of our own.
+        metastore: Where the cache, its runs and its lease are kept.
+        cache_id: The cache's id.
+        mode: `AUTO`, `FULL`, `INCREMENTAL` or `INCREMENTAL_ONLY`; None takes the cache's own.
+        now: The clock.
+        holder: Who refreshes, for messages.
+        replan: Expands the definition again with what its names stand for now; None takes the
+            stored plan.
+        lease_seconds: How long the lease lasts without being renewed; it is renewed meanwhile.
+        drop_grace_seconds: How long files of old versions stay for queries planned before.
+        checkpoint: Called with a step's name when it is done; what it raises ends the refresh
+            there, as tests do to see what a crash leaves behind.
+
+    Returns:
+        The run as stored: PUBLISHED or UNCHANGED.
+
+    Raises:
+        NotFoundError: There is no such cache.
+        ConflictError: Another refresh of it is running.
+        LeaseLostError: The lease was taken over; nothing was published.
+        RefreshError: It failed; the snapshot before keeps serving.
+    """
+    cache = _cache(metastore, cache_id)
+    asked = mode or cache.refresh_mode.value
+    run = metastore.writer.start_refresh(
+        cache_id,
+        holder,
+        now=now(),
+        lease_seconds=lease_seconds,
+        mode=asked,
+        reason="looking at the base tables",
+    )
+    beat = Heartbeat(metastore, cache_id, run.fencing_token, now=now, lease_seconds=lease_seconds)
+    with beat:
+        try:
+            checkpoint("started")
+            job = _prepare(spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint)
+            plan = plan_refresh(_request(job, asked, run))
+            return carry_out(job, plan, run, beat)
+        except CacheManagerError as error:
+            metastore.writer.fail_refresh(run.id, run.fencing_token, str(error), now=now())
+            raise
+        except Exception as error:
+            told = _told(cache, error)
+            metastore.writer.fail_refresh(run.id, run.fencing_token, str(told), now=now())
+            raise told from error
+
+
+def explain_refresh(
+    spark: SparkSession,
+    metastore: Metastore,
+    cache_id: str,
+    *,
+    mode: str | None = None,
+    now: Clock,
+    replan: Replan | None = None,
+    drop_grace_seconds: int = DEFAULT_DROP_GRACE,
+) -> RefreshPlan:
+    """What `run_refresh` would do now. Reads logs and the metastore, changes nothing.
+
+    Args:
+        spark: Any session of the application.
+        metastore: Where the cache is kept.
+        cache_id: The cache's id.
+        mode: As for `run_refresh`.
+        now: The clock.
+        replan: As for `run_refresh`.
+        drop_grace_seconds: As for `run_refresh`.
+
+    Returns:
+        The way, its reason and its stages; `describe()` gives rows.
+
+    Raises:
+        NotFoundError: There is no such cache.
+        RefreshError: It could not be refreshed, with the reason.
+    """
+    cache = _cache(metastore, cache_id)
+    try:
+        job = _prepare(spark, metastore, cache, now, replan, drop_grace_seconds, lambda step: None)
+    except CacheManagerError:
+        raise
+    except Exception as error:
+        raise _told(cache, error) from error
+    return plan_refresh(_request(job, mode or cache.refresh_mode.value, None))
+
+
+def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
+    cache = metastore.reader.cache_by_id(cache_id)
+    if cache is None or cache.dropped_at is not None:
+        raise NotFoundError(
+            "CACHE_NOT_FOUND",
+            f"there is no relational cache with the id {cache_id}: SHOW RELATIONAL CACHES lists "
+            "those that exist",
+        )
+    return cache
+
+
+def _told(cache: CacheRecord, error: Exception) -> RefreshError:
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return RefreshError(
+        "REFRESH_FAILED",
+        f"the refresh of cache {cache.qualified_name} failed: {text}; its last snapshot keeps "
+        "serving; "
+        f"remove the cause and refresh again",
+    )
+
+
+def _prepare(
+    spark: SparkSession,
+    metastore: Metastore,
+    cache: CacheRecord,
+    now: Clock,
+    replan: Replan | None,
+    drop_grace_seconds: int,
+    checkpoint: Checkpoint,
+) -> Job:
+    session = own_session(spark, cache.settings)
+    plan = _current_plan(session, cache, replan)
+    tables = pin_versions(session, cache.qualified_name, plan)
+    versions = {t.location: t.version for t in tables}
+    check_columns(session, cache.qualified_name, plan, versions)
+    checkpoint("pinned")
+    return Job(
+        metastore=metastore,
+        session=session,
+        cache=cache,
+        plan=plan,
+        spec=spec_hash(plan, cache.settings, cache.partition_by, cache.cluster_by),
+        table=table_spec(cache, plan, drop_grace_seconds),
+        tables=tables,
+        published=metastore.reader.published(cache.id),
+        now=now,
+        checkpoint=checkpoint,
+    )
+
+
+def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | None) -> CachePlan:
+    """The plan to compute: the definition as its names resolve now, so that a redefined view is
+    followed.
+    """
+    stored = None if cache.plan is None else _decoded(cache.plan)
+    if replan is not None:
+        try:
+            return replan()
+        except (CacheManagerError, MatcherError, PySparkException) as error:
+            _blame_base_table(session, cache, stored)
+            text = str(error).strip().splitlines()[0]
+            raise RefreshError(
+                "DEFINITION_BROKEN",
+                f"the definition of cache {cache.qualified_name} does not resolve any more: "
+                f"{text}; the last snapshot "
+                f"is kept; restore what it names, or drop or replace the cache",
+            ) from error
+    if stored is None:
+        raise RefreshError(
+            "PLAN_UNREADABLE",
+            f"the stored plan of cache {cache.qualified_name} is of another version and was not "
+            "expanded again; "
+            f"create the cache again with OR REPLACE",
+        )
+    return stored
+
+
+def _decoded(data: Mapping[str, Any]) -> CachePlan | None:
+    try:
+        return decode_plan(dict(data))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _blame_base_table(session: SparkSession, cache: CacheRecord, stored: CachePlan | None) -> None:
+    """Raise the precise error if a base table or column of the stored plan is gone."""
+    if stored is None:
+        return
+    tables = pin_versions(session, cache.qualified_name, stored)
+    versions = {t.location: t.version for t in tables}
+    check_columns(session, cache.qualified_name, stored, versions)
+
+
+def _request(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequest:
+    newest = head(job.session, job.table.location)
+    joins = declared_joins(job.metastore, job.plan)
+    wanted = tuple(as_fact(j, is_checked(j)) for j in joins)
+    return RefreshRequest(
+        cache=job.name,
+        mode=mode,
+        plan=replace(job.plan, joins=wanted),
+        spec=job.spec,
+        tables=job.tables,
+        published=_published(job),
+        head=newest,
+        adoptable=_adoptable(job, run),
+        properties_changed=newest is not None and bool(missing_properties(job.session, job.table)),
+        joins_known=_joins_known(job, joins),
+    )
+
+
+def _published(job: Job) -> Published | None:
+    snapshot = job.published
+    if snapshot is None or snapshot.run.cache_version is None:
+        return None
+    tables = tuple(
+        BaseVersion(
+            t.name, t.location, t.table_id or "", t.version or 0, t.commit_timestamp_ms or 0
+        )
+        for t in snapshot.tables
+    )
+    spec = str(snapshot.run.facts.get("spec", ""))
+    return Published(snapshot.run.id, snapshot.run.cache_version, spec, tables)
+
+
+def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
+    """The refresh before this one, if it ended without publishing and nobody was fenced in
+    between.
+    """
+    recent = job.metastore.reader.refreshes(job.cache.id, limit=2)
+    before = [r for r in recent if run is None or r.id != run.id]
+    if not before or before[0].state not in (
+        RunState.FAILED,
+        RunState.SUPERSEDED,
+        RunState.RUNNING,
+    ):
+        return None
+    if run is not None and before[0].fencing_token != run.fencing_token - 1:
+        return None
+    return before[0].id
+
+
+def _joins_known(job: Job, joins: tuple[JoinRecord, ...]) -> bool:
+    if job.published is None:
+        return True
+    return job.published.run.facts.get("joins_declared") == joins_text(joins)

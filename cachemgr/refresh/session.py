@@ -1,0 +1,51 @@
+"""Sessions of our own: the settings that a cache was created under, the hook off, nothing of the
+user's touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cachemgr.errors import RefreshError
+
+# What a refresh needs whatever the cache's settings say; none of them can change a row.
+_OURS = {
+    "spark.cachemgr.enabled": "false",
+    "spark.cachemgr.mode": "off",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+}
+
+
+def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A new session with exactly these settings.
+
+    Args:
+        spark: Any session of the same application; it is not changed.
+        settings: The `spark.sql.*` settings that the cache was created under.
+
+    Returns:
+        A session that the hook leaves alone.
+
+    Raises:
+        RefreshError: A setting cannot be had in this application (a static one with another value).
+    """
+    session = spark.newSession()
+    for key, value in settings.items():
+        if session.conf.get(key, None) == value:
+            continue
+        try:
+            session.conf.set(key, value)
+        except PySparkException as error:
+            raise RefreshError(
+                "SETTING_NOT_AVAILABLE",
+                f"the cache was created under {key} = {value!r}, and this application cannot set "
+                "that: "
+                f"{error.getCondition() or error}; start Spark with it, or create the cache again",
+            ) from error
+    for key, value in _OURS.items():
+        session.conf.set(key, value)
+    return session

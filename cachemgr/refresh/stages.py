@@ -1,0 +1,283 @@
+"""The stages of a refresh, carried out one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cachemgr.metastore.records import GroupingSetRecord, RefreshRunRecord, SnapshotTableRecord
+from cachemgr.refresh.build import Built, build_rows
+from cachemgr.refresh.delta_log import Commit, head, read_commit, restore
+from cachemgr.refresh.job import Job
+from cachemgr.refresh.lease import Heartbeat
+from cachemgr.refresh.measure import Measured, measure
+from cachemgr.refresh.plan import (
+    FULL,
+    RESTORE,
+    Adopt,
+    Measure,
+    PinVersions,
+    PrepareTable,
+    Publish,
+    RefreshPlan,
+    RestorePublished,
+    Stage,
+    Unchanged,
+    ValidateJoins,
+    WriteFull,
+)
+from cachemgr.refresh.validate import check_joins, declared_joins, joins_text
+from cachemgr.refresh.write import (
+    base_versions,
+    create_table,
+    missing_properties,
+    read_back,
+    set_properties,
+    write_commit,
+)
+from cachemgr.spark.tables import TableRead, normalise_location
+from matcher.codec import decode_plan, encode_plan
+from matcher.ir import CachePlan, RecordPreservingJoin
+
+
+@dataclass
+class _Progress:
+    """What the stages so far have found."""
+
+    run: RefreshRunRecord
+    joins: tuple[RecordPreservingJoin, ...] | None = None
+    broken: dict[str, str] = field(default_factory=dict)
+    version: int | None = None
+    built: Built | None = None
+    commit: Commit | None = None
+    measured: Measured | None = None
+
+
+def carry_out(
+    job: Job, plan: RefreshPlan, run: RefreshRunRecord, beat: Heartbeat
+) -> RefreshRunRecord:
+    """Do what `plan` says.
+
+    Args:
+        job: The cache and where everything is.
+        plan: The stages.
+        run: The open run.
+        beat: The lease's keeper; asked before each stage.
+
+    Returns:
+        The run as it ended.
+
+    Raises:
+        LeaseLostError: The lease was taken over; nothing was published.
+        RefreshError: A stage failed.
+    """
+    run = job.metastore.writer.update_refresh(
+        run.id, run.fencing_token, mode=plan.mode, reason=plan.reason, stages=plan.to_json()
+    )
+    progress = _Progress(run)
+    try:
+        for stage in plan.stages:
+            beat.check()
+            ended = _do(job, plan, stage, progress)
+            if ended is not None:
+                return ended
+            job.checkpoint(stage.name)
+    finally:
+        if progress.built is not None:
+            progress.built.release()
+    raise AssertionError("a plan ends with Publish or Unchanged")
+
+
+def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> RefreshRunRecord | None:
+    """Carry out one stage; the run's record if it was the last one."""
+    location = job.table.location
+    match stage:
+        case Unchanged():
+            run = progress.run
+            return job.metastore.writer.finish_unchanged(run.id, run.fencing_token, now=job.now())
+        case PinVersions():
+            pass
+        case ValidateJoins():
+            joins = declared_joins(job.metastore, job.plan)
+            progress.joins, progress.broken = check_joins(
+                job.session, job.metastore, joins, job.tables, job.now()
+            )
+        case RestorePublished(version=version):
+            content = {"kind": RESTORE, "restores": version, **_who(job, progress)}
+            progress.version = restore(job.session, location, version, content)
+        case PrepareTable(create=create):
+            _prepare_table(job, progress, create)
+        case WriteFull():
+            _write_full(job, plan, progress)
+        case Adopt(version=version):
+            progress.commit = read_commit(job.session, location, version)
+            progress.version = version
+        case Measure():
+            _measure(job, progress)
+        case Publish():
+            return _publish(job, progress)
+    return None
+
+
+def _who(job: Job, progress: _Progress) -> dict[str, Any]:
+    return {
+        "cache_id": job.cache.id,
+        "cache": job.name,
+        "refresh_id": progress.run.id,
+        "fencing_token": progress.run.fencing_token,
+    }
+
+
+def _build(job: Job, progress: _Progress) -> Built:
+    if progress.built is None:
+        progress.built = build_rows(
+            job.session, job.plan, job.reads, job.cache.partition_by, job.cache.cluster_by
+        )
+    return progress.built
+
+
+def _prepare_table(job: Job, progress: _Progress, create: bool) -> None:
+    if create:
+        create_table(job.session, job.table, _build(job, progress).rows.schema)
+    else:
+        set_properties(job.session, job.table, missing_properties(job.session, job.table))
+
+
+def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
+    run, writer = progress.run, job.metastore.writer
+    built = _build(job, progress)
+    parent = _head_version(job)
+    number = writer.next_commit_number(job.cache.id)
+    stages = plan.to_json()
+    if job.plan.is_cube:
+        stages.append({"stage": "Sets", "detail": _sets_text(job.plan, built)})
+    progress.run = writer.update_refresh(
+        run.id, run.fencing_token, commit_number=number, parent_version=parent, stages=stages
+    )
+    stamp = {
+        "kind": FULL,
+        **_who(job, progress),
+        "commit_number": number,
+        "parent_version": parent,
+        "base_versions": base_versions(job.tables),
+        "base_names": [t.name for t in job.tables],
+        "base_timestamps_ms": [t.timestamp_ms for t in job.tables],
+        "definition": job.cache.definition,
+        "definition_hash": job.cache.definition_hash,
+        "spec": job.spec,
+        "mode": plan.mode,
+    }
+    job.checkpoint("writing")
+    write_commit(
+        job.session,
+        built.rows,
+        job.table,
+        app_id=job.cache.id,
+        commit_number=number,
+        stamp=stamp,
+    )
+    job.checkpoint("written")
+    commit = read_back(job.session, job.name, job.table.location, parent, run.id)
+    progress.commit, progress.version = commit, commit.version
+
+
+def _head_version(job: Job) -> int:
+    found = head(job.session, job.table.location)
+    return -1 if found is None else found.version
+
+
+def _sets_text(plan: CachePlan, built: Built) -> str:
+    reason = built.lattice.reason if built.lattice is not None else "few rows: one base pass"
+    names = [c.name for c in plan.keys or ()]
+    lines = [
+        f"({', '.join(names[i] for i in s.keys)}): {source['source']}"
+        for s, source in zip(plan.grouping_sets, built.sources(plan), strict=True)
+    ]
+    return "; ".join([reason, *lines])
+
+
+def _measure(job: Job, progress: _Progress) -> None:
+    commit = progress.commit
+    assert commit is not None
+    written = TableRead(normalise_location(job.session, job.table.location), commit.version)
+    progress.measured = measure(job.session, job.plan, commit, written, job.reads)
+
+
+def _publish(job: Job, progress: _Progress) -> RefreshRunRecord:
+    job.checkpoint("publishing")
+    if progress.measured is None:
+        return _publish_again(job, progress)
+    found, version = progress.measured, progress.version
+    assert version is not None
+    joins = progress.joins or ()
+    facts: dict[str, Any] = {
+        "spec": job.spec,
+        "base_rows": found.base_rows,
+        "exact_sums": sorted(found.plan.exact_sums),
+        "non_null": sorted(found.plan.non_null),
+        **_join_facts(job, progress),
+    }
+    if progress.built is not None and job.plan.is_cube:
+        facts["sets"] = progress.built.sources(job.plan)
+    return job.metastore.writer.publish_refresh(
+        progress.run.id,
+        progress.run.fencing_token,
+        now=job.now(),
+        cache_version=version,
+        rows=found.rows,
+        bytes=found.bytes,
+        tables=_snapshot_tables(job),
+        sets=_set_records(found.plan),
+        facts=facts,
+        plan=encode_plan(replace(found.plan, joins=joins)),
+    )
+
+
+def _join_facts(job: Job, progress: _Progress) -> dict[str, Any]:
+    return {
+        "joins_declared": joins_text(declared_joins(job.metastore, job.plan)),
+        "joins": [j.name for j in progress.joins or ()],
+        "joins_broken": dict(progress.broken),
+    }
+
+
+def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
+    """The same rows under another version, or with other joins: nothing was computed."""
+    snapshot = job.published
+    assert snapshot is not None and snapshot.run.plan is not None
+    plan = decode_plan(dict(snapshot.run.plan))
+    facts = dict(snapshot.run.facts)
+    if progress.joins is not None or not declared_joins(job.metastore, job.plan):
+        plan = replace(plan, joins=progress.joins or ())
+        facts |= _join_facts(job, progress)
+    version = progress.version
+    if version is None:
+        version = _head_version(job)
+    return job.metastore.writer.publish_refresh(
+        progress.run.id,
+        progress.run.fencing_token,
+        now=job.now(),
+        cache_version=version,
+        rows=snapshot.run.rows,
+        bytes=snapshot.run.bytes,
+        tables=snapshot.tables,
+        sets=_set_records(plan),
+        facts=facts,
+        plan=encode_plan(plan),
+    )
+
+
+def _snapshot_tables(job: Job) -> list[SnapshotTableRecord]:
+    return [
+        SnapshotTableRecord(t.name, t.location, t.table_id, t.version, t.timestamp_ms)
+        for t in job.tables
+    ]
+
+
+def _set_records(plan: CachePlan) -> Sequence[GroupingSetRecord]:
+    names = [c.name for c in plan.keys or ()]
+    return [
+        GroupingSetRecord(s.grouping_id, i, tuple(names[k] for k in s.keys), s.rows, s.bytes)
+        for i, s in enumerate(plan.grouping_sets)
+    ]

@@ -1,0 +1,126 @@
+"""The record-preserving joins of a snapshot: which held at the versions that the refresh read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from cachemgr.metastore.records import JoinRecord, JoinState
+from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.joins import JoinCheck, validate_join
+from cachemgr.refresh.plan import BaseVersion
+from matcher.ir import CachePlan, RecordPreservingJoin
+
+
+def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, ...]:
+    """The declared joins both of whose tables the plan reads."""
+    places = {r.key for r in plan.relations}
+    return tuple(
+        j
+        for j in metastore.reader.joins()
+        if j.left.location in places and j.right.location in places
+    )
+
+
+def as_fact(join: JoinRecord, validated: bool) -> RecordPreservingJoin:
+    """A declared join as the matcher knows it."""
+    keys = tuple((a, b) for a, b in join.keys)
+    return RecordPreservingJoin(join.name, join.left.location, join.right.location, keys, validated)
+
+
+def is_checked(join: JoinRecord) -> bool:
+    """False for a join that was declared NOT VALIDATED and never validated since."""
+    return join.validated or join.state is not JoinState.NOT_VALIDATED
+
+
+def check_joins(
+    session: SparkSession,
+    metastore: Metastore,
+    joins: Sequence[JoinRecord],
+    tables: Sequence[BaseVersion],
+    now: datetime,
+) -> tuple[tuple[RecordPreservingJoin, ...], dict[str, str]]:
+    """Validate joins at pinned versions, and note down what was found.
+
+    A join that no longer holds becomes BROKEN at once and is left out of the snapshot; the cache
+    itself is right either way, since its rows come from the join as it is. One that was validated
+    at these very versions is not validated again.
+
+    Args:
+        session: A session of ours.
+        metastore: Where the joins' states are kept.
+        joins: The joins to check.
+        tables: The pinned base tables.
+        now: This moment.
+
+    Returns:
+        The joins that hold or were declared NOT VALIDATED, and the messages of those that do not
+        hold.
+    """
+    pinned = {t.location: t for t in tables}
+    facts: list[RecordPreservingJoin] = []
+    broken: dict[str, str] = {}
+    for join in joins:
+        if not is_checked(join):
+            facts.append(as_fact(join, validated=False))
+            continue
+        message = _known(join, pinned)
+        if message is None:
+            versions = {t.location: t.version for t in tables}
+            check = validate_join(
+                session, join.left.location, join.right.location, join.keys, versions
+            )
+            message = check.message(join.name, join.left.name, join.right.name, join.keys)
+            _note(metastore, join, check, message, pinned, now)
+        if message:
+            broken[join.name] = message
+        else:
+            facts.append(as_fact(join, validated=True))
+    return tuple(facts), broken
+
+
+def _known(join: JoinRecord, pinned: Mapping[str, BaseVersion]) -> str | None:
+    """What an earlier validation at these very versions found ('' for a join that holds), else
+    None.
+    """
+    for side in (join.left, join.right):
+        table = pinned[side.location]
+        checked = join.validated_versions.get(side.location)
+        if checked is None or tuple(checked) != (table.table_id, table.version):
+            return None
+    if join.state is JoinState.VALID:
+        return ""
+    return join.message if join.state is JoinState.BROKEN else None
+
+
+def _note(
+    metastore: Metastore,
+    join: JoinRecord,
+    check: JoinCheck,
+    message: str,
+    pinned: Mapping[str, BaseVersion],
+    now: datetime,
+) -> None:
+    metastore.writer.update_join_state(
+        join.name,
+        JoinState.VALID if check.ok else JoinState.BROKEN,
+        message=message or None,
+        validated_versions={
+            s.location: (pinned[s.location].table_id, pinned[s.location].version)
+            for s in (join.left, join.right)
+        },
+        validated_at=now,
+    )
+
+
+def joins_text(joins: Sequence[JoinRecord]) -> list[str]:
+    """Which joins are declared and how, so that a later refresh sees that one was added or
+    changed.
+    """
+    return sorted(
+        f"{j.name}: {j.left.location} {j.right.location} {[list(k) for k in j.keys]} "
+        f"{'checked' if is_checked(j) else 'not validated'}"
+        for j in joins
+    )

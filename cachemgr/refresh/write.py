@@ -1,0 +1,172 @@
+"""The cache's table: made with its properties, written in one commit, and the log read back.
+
+A commit counts only if it stands right above its parent and carries this refresh's stamp. Delta
+answers a commit number that it has seen before with success and writes nothing, so success alone
+proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from cachemgr.errors import RefreshError
+from cachemgr.metastore.records import CacheRecord
+from cachemgr.refresh.delta_log import Commit, head, read_commit, shape, stamp_text
+from matcher.ir import GROUPING_ID_COLUMN, CachePlan
+
+DAY = 24 * 3600
+# How far above the parent a stray commit of ours is looked for, to name it in the error.
+LOOK_ABOVE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """How the cache's table is laid out."""
+
+    location: str
+    partition_by: tuple[str, ...]
+    cluster_by: tuple[str, ...]
+    properties: Mapping[str, str]
+
+
+def table_spec(cache: CacheRecord, plan: CachePlan, drop_grace_seconds: int) -> TableSpec:
+    """The table that `cache` should have; a cube is partitioned by its grouping id first.
+
+    Files and log entries stay for as long as something may still read an old version: a query that
+    was planned before, the longest staleness promised, two rounds of its schedule.
+    """
+    trigger = dict(cache.refresh_trigger)
+    rhythm = max((int(v) for k, v in trigger.items() if k.endswith("seconds") and v), default=0)
+    longest = max(drop_grace_seconds, cache.max_staleness_seconds or 0, 2 * rhythm)
+    properties = {
+        "delta.deletedFileRetentionDuration": _interval(max(7 * DAY, longest)),
+        "delta.logRetentionDuration": _interval(max(30 * DAY, longest)),
+        **cache.properties,
+    }
+    first = (GROUPING_ID_COLUMN,) if plan.is_cube else ()
+    return TableSpec(
+        cache.location, (*first, *cache.partition_by), tuple(cache.cluster_by), properties
+    )
+
+
+def _interval(seconds: int) -> str:
+    return f"interval {-(-seconds // 3600)} hours"
+
+
+def missing_properties(session: SparkSession, spec: TableSpec) -> dict[str, str]:
+    """Properties that the existing table lacks or has otherwise."""
+    have = shape(session, spec.location).properties
+    return {k: v for k, v in spec.properties.items() if have.get(k) != v}
+
+
+def create_table(session: SparkSession, spec: TableSpec, schema: StructType) -> None:
+    """Make the empty table. Every column is nullable: a later refresh may store NULL where this
+    one could not.
+    """
+    fields = [StructField(f.name, f.dataType, True) for f in schema.fields]
+    builder = DeltaTable.createIfNotExists(session).location(spec.location)
+    builder = builder.addColumns(StructType(fields))
+    if spec.partition_by:
+        builder = builder.partitionedBy(*spec.partition_by)
+    if spec.cluster_by:
+        builder = builder.clusterBy(*spec.cluster_by)
+    for key, value in spec.properties.items():
+        builder = builder.property(key, value)
+    builder.execute()
+
+
+def set_properties(session: SparkSession, spec: TableSpec, properties: Mapping[str, str]) -> None:
+    """Set properties of the existing table, without its name in any catalog."""
+    # A path as a table name is a setting that the cache's own settings may have switched off.
+    session.conf.set("spark.sql.runSQLOnFiles", "true")
+    quoted = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in properties.items())
+    path = spec.location.replace("`", "``")
+    session.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({quoted})")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def write_commit(
+    session: SparkSession,
+    rows: DataFrame,
+    spec: TableSpec,
+    *,
+    app_id: str,
+    commit_number: int,
+    stamp: Mapping[str, Any],
+) -> None:
+    """Replace the table's rows in one commit.
+
+    Args:
+        session: The session of ours that `rows` belongs to.
+        rows: All rows of the cache.
+        spec: The table.
+        app_id: `txnAppId`, the cache's id.
+        commit_number: `txnVersion`, given out for this one commit.
+        stamp: What the commit says about itself.
+    """
+    # Options of this one write: as session settings Delta would put them on every write of the
+    # session.
+    writer = (
+        rows.write.format("delta")
+        .mode("overwrite")
+        .option("partitionOverwriteMode", "static")
+        .option("txnAppId", app_id)
+        .option("txnVersion", commit_number)
+        .option("userMetadata", stamp_text(stamp))
+    )
+    if spec.partition_by:
+        writer = writer.partitionBy(*spec.partition_by)
+    if spec.cluster_by:
+        writer = writer.clusterBy(*spec.cluster_by)
+    if _schema_differs(shape(session, spec.location).schema, rows.schema):
+        writer = writer.option("overwriteSchema", "true")
+    writer.save(spec.location)
+
+
+def _schema_differs(have: StructType, want: StructType) -> bool:
+    return [(f.name, f.dataType) for f in have] != [(f.name, f.dataType) for f in want]
+
+
+def read_back(
+    session: SparkSession, cache: str, location: str, parent: int, refresh_id: str
+) -> Commit:
+    """The commit that this refresh just wrote.
+
+    Raises:
+        RefreshError: It is not in the log, or not right above its parent.
+    """
+    newest = head(session, location)
+    last = newest.version if newest is not None else -1
+    for version in range(parent + 1, min(last, parent + LOOK_ABOVE) + 1):
+        commit = read_commit(session, location, version)
+        if commit.stamp.get("refresh_id") != refresh_id:
+            continue
+        if version == parent + 1:
+            return commit
+        raise RefreshError(
+            "COMMIT_MISPLACED",
+            f"refresh {refresh_id} of cache {cache} wrote version {version} instead of "
+            f"{parent + 1}: something else "
+            f"writes to {location}; nothing was published; keep others out of that place and "
+            "refresh again",
+        )
+    raise RefreshError(
+        "COMMIT_SKIPPED",
+        f"refresh {refresh_id} of cache {cache} is not in the log of {location}, though the write "
+        "reported success: "
+        f"Delta skips a commit number that it has seen; nothing was published; refresh again",
+    )
+
+
+def base_versions(tables: Sequence[Any]) -> list[list[Any]]:
+    """Base tables as the stamp holds them."""
+    return [list(t.identity) for t in tables]

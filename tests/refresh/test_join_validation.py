@@ -1,0 +1,84 @@
+"""Record-preserving joins on real data: duplicates, lost rows, NULL keys, pinned versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from cachemgr.errors import JoinValidationError
+from cachemgr.refresh.joins import JoinCheck, validate_join
+from cachemgr.spark.tables import current_versions
+from tests.refresh.star import SHOPS, Star
+
+pytestmark = pytest.mark.spark
+KEYS = (("shop_id", "id"),)
+
+
+def check(star: Star, keys: tuple[tuple[str, str], ...] = KEYS) -> JoinCheck:
+    places = (star.key("sales"), star.key("shops"))
+    versions = {k: v.version for k, v in current_versions(star.spark, places).items() if v}
+    return validate_join(star.spark, *places, keys, versions)
+
+
+def text(found: JoinCheck) -> str:
+    return found.message("j", "sales", "shops", KEYS)
+
+
+def test_a_join_that_holds(star: Star) -> None:
+    found = check(star)
+    assert found.ok and text(found) == ""
+    assert found.versions == {star.key("sales"): 0, star.key("shops"): 0}
+
+
+def test_lost_rows_are_counted_also_when_the_right_side_holds_a_null_key(star: Star) -> None:
+    """NOT IN would find none of them here."""
+    star.write("shops", [(None, "Nowhere", None)], SHOPS, "append")
+    star.sell((7, "pen", 1, 1, "1.00"), (7, "pen", 1, 1, "1.00"), (None, "pen", 1, 1, "1.00"))
+    found = check(star)
+    assert (found.ok, found.lost_rows, found.null_keys, found.duplicates) == (False, 3, 1, 0)
+    assert "3 rows of sales would be lost, 1 of them with a NULL key" in text(found)
+    assert "for example shop_id = 7" in text(found)
+
+
+def test_only_null_keys(star: Star) -> None:
+    star.sell((None, "pen", 1, 1, "1.00"))
+    found = check(star)
+    assert not found.ok and "for example shop_id = NULL" in text(found)
+
+
+def test_multiplied_rows_are_counted(star: Star) -> None:
+    star.write("shops", [(2, "Roma", "south")], SHOPS, "append")
+    found = check(star)
+    assert (found.ok, found.duplicates, found.multiplied, found.lost_rows) == (False, 1, 2, 0)
+    assert "2 rows of sales would be multiplied" in text(found) and "id = 2" in text(found)
+
+
+def test_several_null_keys_on_the_right_multiply_nothing(star: Star) -> None:
+    star.write("shops", [(None, "x", None), (None, "y", None)], SHOPS, "append")
+    assert check(star).ok
+
+
+def test_a_duplicate_that_no_row_uses_yet_is_not_unique_either(star: Star) -> None:
+    star.write("shops", [(9, "x", None), (9, "y", None)], SHOPS, "append")
+    found = check(star)
+    assert not found.ok and (found.duplicates, found.multiplied) == (1, 0)
+
+
+def test_keys_of_two_columns(star: Star) -> None:
+    star.write("shops", [(1, "pen", None)], SHOPS, "append")
+    found = check(star, (("shop_id", "id"), ("item", "city")))
+    assert (found.lost_rows, found.null_keys) == (4, 1)
+    assert found.examples is not None and len(found.examples["lost"]) == 2
+
+
+def test_it_is_checked_at_the_pinned_versions(star: Star) -> None:
+    star.sell((7, "pen", 1, 1, "1.00"))
+    places = (star.key("sales"), star.key("shops"))
+    assert validate_join(star.spark, *places, KEYS, dict.fromkeys(places, 0)).ok
+    assert not check(star).ok
+
+
+def test_a_table_without_versions_cannot_be_checked(star: Star) -> None:
+    with pytest.raises(JoinValidationError, match="no version is known"):
+        validate_join(star.spark, star.key("sales"), star.key("shops"), KEYS, {})
+    with pytest.raises(JoinValidationError, match="no key columns"):
+        check(star, ())

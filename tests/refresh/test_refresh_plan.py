@@ -1,0 +1,191 @@
+"""`plan_refresh` decides from its request alone; each way and each reason once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cachemgr.errors import RefreshError
+from cachemgr.refresh.fingerprint import plan_fingerprint, spec_hash
+from cachemgr.refresh.plan import BaseVersion, Head, Published, RefreshRequest, plan_refresh
+from matcher.expr import Agg, Col
+from matcher.ir import (
+    CachePlan,
+    GroupingSet,
+    Measure,
+    RecordPreservingJoin,
+    Relation,
+    StoredColumn,
+)
+
+PLAN = CachePlan(
+    name="c",
+    relations=(Relation("file:/t", "default.t"),),
+    predicates=(),
+    keys=(StoredColumn("k", Col(0, "k", "int")),),
+    measures=(Measure("s", Agg("sum", (Col(0, "v", "bigint"),), "bigint")),),
+)
+TABLE = BaseVersion("default.t", "file:/t", "id-1", 5, 1000)
+PUBLISHED = Published("r1", 3, "spec", (TABLE,))
+BASE = RefreshRequest(
+    cache="default.c",
+    mode="AUTO",
+    plan=PLAN,
+    spec="spec",
+    tables=(replace(TABLE, version=6),),
+    published=PUBLISHED,
+    head=Head(3, {}),
+)
+JOIN = RecordPreservingJoin("j", "file:/t", "file:/u", (("a", "b"),))
+
+
+def names(request: RefreshRequest) -> list[str]:
+    return [s.name for s in plan_refresh(request).stages]
+
+
+def stamp(**changed: object) -> dict[str, object]:
+    versions = [list(t.identity) for t in BASE.tables]
+    return {
+        "kind": "FULL",
+        "refresh_id": "r2",
+        "parent_version": 3,
+        "spec": "spec",
+        "base_versions": versions,
+        **changed,
+    }
+
+
+def test_first_refresh_creates_the_table() -> None:
+    plan = plan_refresh(replace(BASE, published=None, head=None))
+    assert [s.name for s in plan.stages] == [
+        "PinVersions",
+        "PrepareTable",
+        "WriteFull",
+        "Measure",
+        "Publish",
+    ]
+    assert plan.mode == "FULL" and "never refreshed" in plan.reason
+    rows = plan.describe()
+    assert rows[0][1:] == ("FULL", plan.reason) and rows[2][2] == "create the Delta table"
+
+
+def test_joins_are_validated_before_the_write() -> None:
+    assert names(replace(BASE, plan=replace(PLAN, joins=(JOIN,)))) == [
+        "PinVersions",
+        "ValidateJoins",
+        "WriteFull",
+        "Measure",
+        "Publish",
+    ]
+
+
+@pytest.mark.parametrize("mode", ["AUTO", "FULL", "INCREMENTAL", "INCREMENTAL_ONLY"])
+def test_nothing_moved_is_no_job_in_any_mode(mode: str) -> None:
+    assert names(replace(BASE, mode=mode, tables=(TABLE,))) == ["Unchanged"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "spec", "why"),
+    [
+        ((replace(TABLE, version=6),), "spec", "moved from version 5 to 6"),
+        ((replace(TABLE, table_id="id-2"),), "spec", "re-created"),
+        ((TABLE, replace(TABLE, location="file:/u")), "spec", "was not read before"),
+        ((), "spec", "no longer read"),
+        ((TABLE,), "other", "definition"),
+    ],
+)
+def test_the_reason_says_what_moved(tables: tuple[BaseVersion, ...], spec: str, why: str) -> None:
+    plan = plan_refresh(replace(BASE, tables=tables, spec=spec))
+    assert plan.mode == "FULL" and why in plan.reason
+
+
+def test_auto_says_why_full_and_incremental_falls_aloud() -> None:
+    assert "only way" in plan_refresh(BASE).reason
+    assert "asked for" in plan_refresh(replace(BASE, mode="FULL")).reason
+    assert "fell to full" in plan_refresh(replace(BASE, mode="INCREMENTAL")).reason
+
+
+def test_incremental_only_fails() -> None:
+    with pytest.raises(RefreshError, match=r"default\.c cannot be refreshed incrementally") as e:
+        plan_refresh(replace(BASE, mode="INCREMENTAL_ONLY"))
+    assert e.value.code == "NOT_INCREMENTAL"
+
+
+def test_unknown_mode() -> None:
+    with pytest.raises(RefreshError, match="SIDEWAYS"):
+        plan_refresh(replace(BASE, mode="SIDEWAYS"))
+
+
+def test_a_stray_commit_on_top_is_undone_first() -> None:
+    assert names(replace(BASE, head=Head(4, {}))) == [
+        "PinVersions",
+        "RestorePublished",
+        "WriteFull",
+        "Measure",
+        "Publish",
+    ]
+    unchanged = replace(BASE, head=Head(4, {}), tables=(TABLE,))
+    assert plan_refresh(unchanged).mode == "RESTORE"
+    assert names(unchanged) == ["RestorePublished", "Publish"]
+
+
+def test_a_restore_that_was_not_published_is_not_done_again() -> None:
+    restored = Head(5, {"kind": "RESTORE", "restores": 3})
+    assert "RestorePublished" not in names(replace(BASE, head=restored))
+    assert names(replace(BASE, head=restored, tables=(TABLE,))) == ["Publish"]
+    other = Head(5, {"kind": "RESTORE", "restores": 2})
+    assert "RestorePublished" in names(replace(BASE, head=other))
+
+
+def test_a_crashed_runs_commit_is_adopted() -> None:
+    request = replace(BASE, head=Head(4, stamp()), adoptable="r2")
+    assert plan_refresh(request).mode == "ADOPT"
+    assert names(request) == ["PinVersions", "Adopt", "Measure", "Publish"]
+    only = replace(request, mode="INCREMENTAL_ONLY")
+    assert plan_refresh(only).mode == "ADOPT"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        replace(BASE, head=Head(4, stamp()), adoptable=None),
+        replace(BASE, head=Head(4, stamp()), adoptable="r9"),
+        replace(BASE, head=Head(5, stamp()), adoptable="r2"),
+        replace(BASE, head=Head(4, stamp(spec="old")), adoptable="r2"),
+        replace(BASE, head=Head(4, stamp(base_versions=[])), adoptable="r2"),
+        replace(BASE, head=Head(4, stamp(kind="RESTORE")), adoptable="r2"),
+        replace(BASE, head=Head(4, stamp()), adoptable="r2", tables=(replace(TABLE, version=7),)),
+    ],
+    ids=["fenced", "another run", "not above parent", "spec", "versions", "restore", "moved on"],
+)
+def test_noop_a_commit_that_is_not_current_is_not_adopted(request_: RefreshRequest) -> None:
+    assert names(request_)[:2] == ["PinVersions", "RestorePublished"]
+
+
+def test_joins_declared_since_are_checked_without_computing() -> None:
+    request = replace(BASE, tables=(TABLE,), joins_known=False, plan=replace(PLAN, joins=(JOIN,)))
+    assert plan_refresh(request).mode == "JOINS"
+    assert names(request) == ["PinVersions", "ValidateJoins", "Publish"]
+
+
+def test_a_lost_cache_table_is_an_error_and_not_called_unchanged() -> None:
+    with pytest.raises(RefreshError, match="is gone"):
+        plan_refresh(replace(BASE, head=None, tables=(TABLE,)))
+    assert "PrepareTable" in names(replace(BASE, head=None))
+
+
+def test_fingerprints_ignore_what_a_refresh_measures() -> None:
+    sized = replace(PLAN, rows=7, bytes=9, non_null=frozenset({"s"}), joins=(JOIN,), name="d")
+    assert plan_fingerprint(sized) == plan_fingerprint(PLAN)
+    cube = replace(PLAN, grouping_sets=(GroupingSet(0, (0,)), GroupingSet(1, ())))
+    assert plan_fingerprint(cube) != plan_fingerprint(PLAN)
+    assert plan_fingerprint(replace(cube, grouping_sets=cube.grouping_sets[:1])) != (
+        plan_fingerprint(cube)
+    )
+    plain = spec_hash(PLAN, {"a": "1"}, (), ())
+    assert plain == spec_hash(sized, {"a": "1"}, (), ())
+    assert (
+        len({plain, spec_hash(PLAN, {"a": "2"}, (), ()), spec_hash(PLAN, {"a": "1"}, ("k",), ())})
+        == 3
+    )
