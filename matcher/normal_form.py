@@ -6,7 +6,8 @@
    and of a cache are
    equal objects as they stand, with no mapping, unless a table occurs twice.
 2. The predicates become a `PredicateContext` (classes, domains, residuals).
-3. Bit masks of tables and columns let the index refuse most caches with two integer operations.
+3. The columns that a query cannot do without, and those that a cache mentions, let the index
+    refuse most caches.
 """
 
 from __future__ import annotations
@@ -106,12 +107,11 @@ class NormalQuery:
             self._contexts[equalities] = found
         return found
 
-    def required(self, intern: Interner) -> int | None:
-        """Mask of columns without which no cache can serve: those of keys, outputs, filters and
+    def required(self) -> frozenset[tuple[int, str]]:
+        """The (table, column) pairs without which no cache can serve: of keys, outputs, filters,
         sums.
 
-        A column that equals another one is left out, because that one may stand in for it. None if
-        a needed column is in no cache.
+        A column that equals another one is left out, because that one may stand in for it.
         """
         context = self.context()
         needed: set[Col] = set()
@@ -124,14 +124,8 @@ class NormalQuery:
         for agg in self.aggregates:
             if agg.func != "count":
                 needed.update(columns(agg))
-        mask = 0
         joined = {member for members in context.classes().values() for member in members}
-        for column in needed - joined:
-            number = intern.known((column.rel % OCCURRENCE, column.name))
-            if number is None:
-                return None
-            mask |= 1 << number
-        return mask
+        return frozenset((c.rel % OCCURRENCE, c.name) for c in needed - joined)
 
 
 def mappings(query: NormalQuery, view_relations: tuple[int, ...]) -> Iterator[NormalQuery]:
@@ -167,10 +161,10 @@ class PreparedPlan:
         "_removals",
         "columns",
         "context",
-        "has_literals",
-        "key_mask",
         "keys",
+        "literal_predicates",
         "measures",
+        "mentioned",
         "name",
         "plan",
         "predicates",
@@ -179,7 +173,7 @@ class PreparedPlan:
         "table_count",
     )
 
-    def __init__(self, plan: CachePlan, intern: Interner, columns_of: Interner) -> None:
+    def __init__(self, plan: CachePlan, intern: Interner) -> None:
         self.plan: Final = plan
         self.name: Final = plan.name
         rels = occurrences(intern(r.key) for r in plan.relations)
@@ -193,10 +187,10 @@ class PreparedPlan:
         self.measures: Final[tuple[tuple[Agg, Measure], ...]] = tuple(
             (_agg(relabel(m.agg, rels)), m) for m in plan.measures
         )
-        self.key_mask: Final = self._mask(columns_of)
-        stored_exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures]
-        self.has_literals: Final = any(
-            isinstance(node, Lit) for e in (*stored_exprs, *self.predicates) for node in walk(e)
+        self.mentioned: Final = self._mentioned()
+        # the conditions on rows that other constants in a query may satisfy or not
+        self.literal_predicates: Final = tuple(
+            p for p in self.predicates if any(isinstance(node, Lit) for node in walk(p))
         )
         # the cheapest set first: the first that is valid wins inside one cube
         self.sets: Final = _by_size(plan.grouping_sets) if plan.is_cube else ((None, 0),)
@@ -213,18 +207,17 @@ class PreparedPlan:
         """Memo of `rules.map_relations` for this plan."""
         return self._removals
 
-    def _mask(self, intern: Interner) -> int:
-        """Every column that something stored or filtered mentions, with its equals: a superset of
-        what can be served."""
+    def _mentioned(self) -> frozenset[tuple[int, str]]:
+        """The (table, column) pairs of all that is stored or filtered by, with their equals.
+
+        More than what can be served, never less.
+        """
         seen: set[Col] = set()
         exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures] + list(self.predicates)
         for expr in exprs:
             for column in columns(expr):
                 seen.update(self.context.members(column))
-        mask = 0
-        for column in seen:
-            mask |= 1 << intern((column.rel % OCCURRENCE, column.name))
-        return mask
+        return frozenset((c.rel % OCCURRENCE, c.name) for c in seen)
 
 
 def _by_size(

@@ -7,38 +7,70 @@ on the few caches left, not on
 how many there are. Registering or dropping one replaces the shard that it touches (copy on write),
 and readers never wait.
 
-Decisions are remembered by shape (the block with its literals lifted): for the next literals only
-those caches are tried that
-were valid, or whose refusal may have hung on a literal.
+Decisions are remembered by shape, see `matcher.shapes`: for the next literals only the caches that
+were
+valid for such literals before are tried, cheapest first.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from matcher.choose import rank
+from matcher.choose import preference, rank
 from matcher.explain import candidates_of
-from matcher.expr import Expr, Lit, walk
 from matcher.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
 from matcher.normal_form import OCCURRENCE, Interner, NormalQuery, PreparedPlan, occurrences
 from matcher.reasons import Reason, ReasonCode
+from matcher.shapes import Seen, Shapes, shape_of
 
 Veto = Callable[[Rewrite], Reason | None]
-_REMEMBERED_SHAPES: Final = 4096
 _DEFAULTS: Final = MatchOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    """The caches over one set of tables, in order of their names."""
+    """The caches over one set of tables, grouped by which of the tables' columns they mention.
 
-    tables: int
-    plans: tuple[PreparedPlan, ...]
+    `bits` numbers these columns, so that a group is refused by one operation on small integers.
+    """
+
+    bits: dict[tuple[int, str], int]
+    groups: dict[int, tuple[PreparedPlan, ...]]
+
+    def mask(self, columns: frozenset[tuple[int, str]]) -> int | None:
+        """The columns as bits; None if some column is mentioned by no cache here."""
+        mask = 0
+        for column in columns:
+            bit = self.bits.get(column)
+            if bit is None:
+                return None
+            mask |= 1 << bit
+        return mask
+
+    def including(self, plan: PreparedPlan) -> _Shard:
+        """A copy with `plan` in it."""
+        bits = dict(self.bits)
+        for column in plan.mentioned:
+            bits.setdefault(column, len(bits))
+        grown = _Shard(bits, dict(self.groups))
+        mask = grown.mask(plan.mentioned) or 0
+        grown.groups[mask] = (*grown.groups.get(mask, ()), plan)
+        return grown
+
+    def excluding(self, plan: PreparedPlan) -> _Shard:
+        """A copy without `plan`."""
+        groups = dict(self.groups)
+        mask = self.mask(plan.mentioned) or 0
+        left = tuple(p for p in groups[mask] if p is not plan)
+        if left:
+            groups[mask] = left
+        else:
+            del groups[mask]
+        return _Shard(self.bits, groups)
 
 
 class Registry:
@@ -46,19 +78,17 @@ class Registry:
 
     def __init__(self) -> None:
         self._intern = Interner()
-        self._columns = Interner()
         self._plans: dict[str, PreparedPlan] = {}
         self._shards: dict[int, _Shard] = {}
         self._by_table: dict[int, tuple[int, ...]] = {}
         self._lock = Lock()
-        self._revision = 0
-        self._shapes: OrderedDict[object, tuple[PreparedPlan, ...]] = OrderedDict()
+        self._shapes = Shapes()
 
     # -- writing ------------------------------------------------------------------------------
 
     def put(self, plan: CachePlan) -> None:
         """Register `plan`, replacing an earlier one of the same name."""
-        prepared = PreparedPlan(plan, self._intern, self._columns)
+        prepared = PreparedPlan(plan, self._intern)
         with self._lock:
             old = self._plans.get(plan.name)
             if old is not None:
@@ -75,24 +105,28 @@ class Registry:
                 self._take_out(old)
                 self._forget()
 
+    def forget_decisions(self) -> None:
+        """Drop what is remembered of shapes; the next decision of each is a first sight again."""
+        with self._lock:
+            self._forget()
+
     def _forget(self) -> None:
-        self._revision += 1
-        self._shapes = OrderedDict()
+        self._shapes = Shapes()
 
     def _put_in(self, prepared: PreparedPlan) -> None:
         mask = _mask(prepared.relations)
         shard = self._shards.get(mask)
-        others = shard.plans if shard is not None else ()
         if shard is None:
+            shard = _Shard({}, {})
             for table in _bits(mask):
                 self._by_table[table] = (*self._by_table.get(table, ()), mask)
-        self._shards[mask] = _Shard(mask, (*others, prepared))
+        self._shards[mask] = shard.including(prepared)
 
     def _take_out(self, old: PreparedPlan) -> None:
         mask = _mask(old.relations)
-        left = tuple(p for p in self._shards[mask].plans if p is not old)
-        if left:
-            self._shards[mask] = _Shard(mask, left)
+        shard = self._shards[mask].excluding(old)
+        if shard.groups:
+            self._shards[mask] = shard
             return
         del self._shards[mask]
         for table in _bits(mask):
@@ -136,33 +170,40 @@ class Registry:
         query = self._normalise(block)
         if query is None:
             return Decision(None, (), (_no_cache(block),))
-        shape = (_shape(block), options)
-        revision, shapes = self._revision, self._shapes
-        remembered = shapes.get(shape)
-        proposed = remembered if remembered is not None else tuple(self._propose(query))
-        rewrites: list[Rewrite] = []
+        shapes = self._shapes
+        shape = (shape_of(block), options)
+        seen = shapes.get(shape)
+        if seen is not None:
+            decision = _decide_again(seen, query, options, veto)
+            if decision is not None:
+                return decision
+        return self._decide_first(query, options, veto, shapes, shape)
+
+    def _decide_first(
+        self,
+        query: NormalQuery,
+        options: MatchOptions,
+        veto: Veto | None,
+        shapes: Shapes,
+        shape: object,
+    ) -> Decision:
+        proposed = tuple(self._propose(query))
+        rewrites: list[tuple[Rewrite, PreparedPlan]] = []
         misses: list[Miss] = []
-        worth: list[PreparedPlan] = []
         for plan in proposed:
-            valid = False
             for found in match_plan(query, plan, options, thorough=False):
                 if isinstance(found, Rewrite):
-                    rewrites.append(found)
-                    valid = True
+                    rewrites.append((found, plan))
                     break
                 misses.append(found)
-            if valid or plan.has_literals:
-                worth.append(plan)
-        if remembered is None and revision == self._revision:
-            _remember(shapes, shape, tuple(worth))
-        for rewrite in rank(rewrites):
+        rewrites.sort(key=lambda pair: preference(pair[0]))
+        shapes.put(shape, query, proposed, tuple(plan for _, plan in rewrites))
+        for rewrite, _ in rewrites:
             reason = veto(rewrite) if veto is not None else None
             if reason is None:
                 return Decision(rewrite)
             misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
-        if not misses:
-            return Decision(None, (), (_no_cache(block),))
-        return Decision(None, (), tuple(r for m in misses[-3:] for r in m.reasons))
+        return Decision(None, (), _best_reasons(misses, query.block))
 
     def _explain(self, block: Block, options: MatchOptions, veto: Veto | None) -> Decision:
         query = NormalQuery(block, occurrences(self._intern(r.key) for r in block.relations))
@@ -203,18 +244,17 @@ class Registry:
     def _propose(self, query: NormalQuery) -> Iterator[PreparedPlan]:
         wanted = _mask(query.relations)
         rarest = min((self._by_table.get(t, ()) for t in _bits(wanted)), key=len)
-        required = query.required(self._columns)
-        if required is None:
-            return
+        needed = query.required()
         for mask in rarest:
             if mask & wanted != wanted:
                 continue
             shard = self._shards.get(mask)
-            if shard is None:
+            required = None if shard is None else shard.mask(needed)
+            if shard is None or required is None:
                 continue
-            for plan in shard.plans:
-                if plan.key_mask & required == required:
-                    yield plan
+            for mentioned, plans in list(shard.groups.items()):
+                if mentioned & required == required:
+                    yield from plans
 
 
 def _mask(relations: tuple[int, ...]) -> int:
@@ -231,41 +271,20 @@ def _bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def _shape(block: Block) -> object:
-    """The block without the values of its literals; equal shapes differ in literals only."""
-    parts: list[object] = [
-        tuple(r.key for r in block.relations),
-        block.grouping_sets,
-        block.limit,
-        block.offset,
-    ]
-    exprs: list[Expr] = [*block.predicates, *(o.expr for o in block.outputs), *block.having]
-    exprs += [*(block.group_keys or ()), *(k.expr for k in block.order_by)]
-    parts += [o.name for o in block.outputs]
-    parts.append(
-        (len(block.predicates), len(block.outputs), len(block.having), block.group_keys is None)
-    )
-    parts += [(k.ascending, k.nulls_first) for k in block.order_by]
-    for expr in exprs:
-        for node in walk(expr):
-            if isinstance(node, Lit):
-                parts.append(("?", node.type, node.value is None))
-            elif node.children:
-                head = getattr(node, "op", None) or (node.func, node.distinct, node.filter is None)  # type: ignore[attr-defined]
-                parts.append((head, len(node.children), node.type, getattr(node, "params", ())))
-            else:
-                parts.append(node)
-    return tuple(parts)
-
-
-def _remember(
-    shapes: OrderedDict[object, tuple[PreparedPlan, ...]],
-    shape: object,
-    plans: tuple[PreparedPlan, ...],
-) -> None:
-    shapes[shape] = plans
-    if len(shapes) > _REMEMBERED_SHAPES:
-        shapes.popitem(last=False)
+def _decide_again(
+    seen: Seen, query: NormalQuery, options: MatchOptions, veto: Veto | None
+) -> Decision | None:
+    """The decision by the caches that served such literals before; None when the index must be
+    asked again."""
+    vetoed: list[Reason] = []
+    for plan in seen.plans_for(query):
+        for found in match_plan(query, plan, options, thorough=False):
+            if isinstance(found, Rewrite):
+                reason = veto(found) if veto is not None else None
+                if reason is None:
+                    return Decision(found)
+                vetoed.append(reason)
+    return Decision(None, (), tuple(dict.fromkeys(vetoed))) if vetoed else None
 
 
 def _no_cache(block: Block) -> Reason:
