@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from cachemgr.ddl.parser import parse, parse_script
 from cachemgr.ddl.recognise import looks_like_ours
-from cachemgr.ddl.render import render
-from cachemgr.ddl.statements import STATEMENTS, QualifiedName, SelectText, Statement
+from cachemgr.ddl.render import STATEMENTS, render
+from cachemgr.ddl.statements import QualifiedName, SelectText, Statement
 
 __all__ = [
     "STATEMENTS",

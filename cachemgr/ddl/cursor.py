@@ -19,7 +19,7 @@ _MAX_DAYS = 36500
 # Where a name is missing, the next keyword must not be taken for it. Quoted, it is a name.
 _NOT_A_NAME = frozenset(("AS", "FROM", "ON", "PRESERVES", "SELECT", "SET", "TO"))
 _AFTER_A_NAME = frozenset(("(", ")", ",", ".", "=", "<", ">", "<=>", "!=", "<>", "<=", ">="))
-_QUOTE = "a name (put one with other characters into `backticks`)"
+_QUOTE = "ASCII letters, digits and _ (put one with other characters into `backticks`)"
 
 
 class Cursor:
@@ -147,9 +147,13 @@ class Cursor:
         tok = self.peek()
         if tok.kind is Kind.QUOTED and tok.text:
             return self.advance().text
-        if tok.kind is Kind.WORD and tok.text.upper() not in _NOT_A_NAME:
+        reserved = tok.text.upper() in _NOT_A_NAME
+        if tok.kind is Kind.WORD and tok.text.isascii() and not reserved:
             return self.advance().text
-        self.tried(_QUOTE if what == "name" else f"a {what}")
+        self.tried(f"a {what}")
+        if tok.kind is Kind.WORD and not reserved:
+            # As in Spark: letters beyond ASCII need quotes.
+            raise self.fail(f"an unquoted {what} holds another character", (_QUOTE,))
         if tok.kind is Kind.WORD:
             message = f"the {what} is missing before {tok.text.upper()}"
         elif tok.kind is Kind.QUOTED:
@@ -195,7 +199,7 @@ class Cursor:
         tok = self.peek()
         touches = self._at > 0 and self.lexed.toks[self._at - 1].end == tok.start
         if touches and tok.kind is Kind.SYMBOL and tok.text not in _AFTER_A_NAME:
-            raise self.fail(f"an unquoted {what} holds letters, digits and _ only", (_QUOTE,))
+            raise self.fail(f"an unquoted {what} holds another character", (_QUOTE,))
 
     def name(self, what: str = "name") -> QualifiedName:
         """Read an object's name of one to three parts.

@@ -381,26 +381,6 @@ Statement: TypeAlias = (
     | RevokeUse
 )
 
-# Each class's heading in docs/ddl.md; a test holds the two equal.
-STATEMENTS: dict[type, str] = {
-    CreateRelationalCache: "CREATE RELATIONAL CACHE",
-    AlterRelationalCache: "ALTER RELATIONAL CACHE",
-    RefreshRelationalCache: "REFRESH RELATIONAL CACHE",
-    DropRelationalCache: "DROP RELATIONAL CACHE",
-    ShowRelationalCaches: "SHOW RELATIONAL CACHES",
-    ShowCreateRelationalCache: "SHOW CREATE RELATIONAL CACHE",
-    DescribeRelationalCache: "DESCRIBE RELATIONAL CACHE",
-    ExplainRewrite: "EXPLAIN REWRITE",
-    ExplainRefresh: "EXPLAIN REFRESH",
-    ExplainCreate: "EXPLAIN CREATE RELATIONAL CACHE",
-    CreateRecordPreservingJoin: "CREATE RECORD PRESERVING JOIN",
-    DropRecordPreservingJoin: "DROP RECORD PRESERVING JOIN",
-    ShowRecordPreservingJoins: "SHOW RECORD PRESERVING JOINS",
-    ValidateRecordPreservingJoin: "VALIDATE RECORD PRESERVING JOIN",
-    GrantUse: "GRANT USE ON RELATIONAL CACHE",
-    RevokeUse: "REVOKE USE ON RELATIONAL CACHE",
-}
-
 
 def _check_seconds(seconds: int | None) -> None:
     if seconds is not None and seconds <= 0:

@@ -66,7 +66,9 @@ def test_defaults() -> None:
     assert "REFRESH ON DEMAND AUTO\n  STRICT\n  ENABLE REWRITE\nAS" in render(statement)
 
 
-@pytest.mark.parametrize("unit,seconds", [("SECOND", 1), ("minute", 60), ("Hour", 3600), ("DAY", 86400)])
+@pytest.mark.parametrize(
+    "unit,seconds", [("SECOND", 1), ("minute", 60), ("Hour", 3600), ("DAY", 86400)]
+)
 def test_every_unit_in_both_numbers(unit: str, seconds: int) -> None:
     for plural in ("", "s", "S"):
         text = f"ALTER RELATIONAL CACHE c SET REFRESH EVERY 3 {unit}{plural}"
@@ -110,7 +112,9 @@ def test_select_error_is_placed_in_the_script() -> None:
 
 
 def test_large_select() -> None:
-    sums = ",\n".join(f"SUM(CASE WHEN k = {n} THEN `v é {n}` ELSE 0 END) AS s{n}" for n in range(2500))
+    sums = ",\n".join(
+        f"SUM(CASE WHEN k = {n} THEN `v é {n}` ELSE 0 END) AS s{n}" for n in range(2500)
+    )
     select = f"SELECT g,\n{sums}\nFROM t GROUP BY g"
     assert len(select) > 100_000
     begin = time.perf_counter()
@@ -156,7 +160,9 @@ def test_every_error_in_the_docs_is_the_one_raised() -> None:
         assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("name", [info.name for info in pkgutil.iter_modules(cachemgr.ddl.__path__)])
+@pytest.mark.parametrize(
+    "name", [info.name for info in pkgutil.iter_modules(cachemgr.ddl.__path__)]
+)
 def test_doctests(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"cachemgr.ddl.{name}"))
     assert result.failed == 0

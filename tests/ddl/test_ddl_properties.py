@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachemgr.ddl import looks_like_ours, parse, parse_script, render
+from cachemgr.ddl import STATEMENTS, looks_like_ours, parse, parse_script, render
 from cachemgr.ddl import statements as ddl
 from cachemgr.errors import StatementError
 
@@ -131,7 +131,7 @@ _STATEMENT = st.one_of(list(_BY_CLASS.values()))
 
 
 def test_every_class_is_generated() -> None:
-    assert set(_BY_CLASS) == set(ddl.STATEMENTS)
+    assert set(_BY_CLASS) == set(STATEMENTS)
 
 
 @settings(max_examples=600, deadline=None)
@@ -148,9 +148,10 @@ def test_scripts_too(statements: list[ddl.Statement]) -> None:
     assert parse_script(";\n".join(map(render, statements))) == statements
 
 
-_WORDS = """create or replace relational cache if not exists c a.b record preserving join as inner on
-a.k = b.k preserves refresh every 5 minutes cron '0 6 * * *' max staleness interval strict select 1
-( ) , . ; ` ' " -- /* */ \\ r' 😀 10s explain rewrite alter set tblproperties show like""".split()
+_WORDS = """create or replace relational cache if not exists c a.b record preserving join as inner
+on a.k = b.k preserves refresh every 5 minutes cron '0 6 * * *' max staleness interval strict
+select 1 ( ) , . ; ` ' " -- /* */ \\ r' 😀 10s explain rewrite alter set tblproperties show
+like""".split()
 
 
 @settings(max_examples=400, deadline=None)
