@@ -15,7 +15,22 @@ from pyspark.sql import SparkSession
 from cachemgr.errors import CacheManagerError, ConfigurationError
 
 PACKAGE: Final = "relationalcache"
-SOURCES: Final = ("Scala", "Tables")
+SOURCES: Final = (
+    "Scala",
+    "Tags",
+    "Counters",
+    "Tables",
+    "ExprWriter",
+    "PlanWriter",
+    "Problems",
+    "Grafter",
+    "Frames",
+    "Request",
+    "Hook",
+)
+
+# Those that Python calls.
+DOORS: Final = frozenset({"Counters", "Hook", "Problems", "Tables"})
 
 _lock = threading.Lock()
 _loaded: dict[int, tuple[object, dict[str, Any]]] = {}
@@ -30,7 +45,7 @@ def java_class(spark: SparkSession, name: str) -> Any:
 
     Args:
         spark: Any session of the application.
-        name: Simple name of one of `SOURCES`.
+        name: Simple name of one of `DOORS`.
 
     Raises:
         ConfigurationError: The session is a Spark Connect one: it has no JVM of its own.
@@ -77,7 +92,8 @@ def _compile(jvm: Any) -> dict[str, Any]:
             loader = compiler.getClassLoader()
             # py4j finds a class by name only in the application's own loader; an instance needs no look-up,
             # and static methods can be called through it.
-            classes[name] = loader.loadClass(f"{PACKAGE}.{name}").newInstance()
+            if name in DOORS:
+                classes[name] = loader.loadClass(f"{PACKAGE}.{name}").newInstance()
         except Exception as error:
             raise HookError(
                 "HOOK_COMPILE",

@@ -1,0 +1,291 @@
+package relationalcache;
+
+import java.util.List;
+
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.OuterReference;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StringType;
+
+/**
+ * Expressions as nested JSON lists. What each class means is decided in Python; here only shapes are told apart:
+ * ["a", id, name, type, nullable] attribute, ["l", value, type] literal, ["as", id, name, e] alias,
+ * ["g", class, args, type, nullable, distinct, filter, params] aggregate, ["x", code, text] what no block may hold,
+ * ["f", class, prettyName, args, type, nullable, params] all else.
+ */
+public final class ExprWriter {
+    private final StringBuilder out;
+
+    public ExprWriter(StringBuilder out) {
+        this.out = out;
+    }
+
+    public void list(String prefix, Object expressions) {
+        out.append(prefix).append('[');
+        List items = Scala.list(expressions);
+        for (int i = 0; i < items.size(); i++) {
+            if (i > 0) {
+                out.append(',');
+            }
+            write((Expression) items.get(i));
+        }
+        out.append(']');
+    }
+
+    public void write(Expression e) {
+        if (e instanceof AttributeReference) {
+            if (((AttributeReference) e).metadata().contains("__metadata_col")
+                || ((AttributeReference) e).metadata().contains("__file_source_metadata_col")) {
+                refuse("METADATA_COLUMN", ((AttributeReference) e).name());
+            } else {
+                attribute((Attribute) e);
+            }
+        } else if (e instanceof Literal) {
+            literal((Literal) e);
+        } else if (e instanceof Alias) {
+            Alias alias = (Alias) e;
+            out.append("[\"as\",").append(alias.exprId().id()).append(',');
+            Scala.quote(out, alias.name());
+            out.append(',');
+            write(alias.child());
+            out.append(']');
+        } else if (e instanceof AggregateExpression) {
+            aggregate((AggregateExpression) e);
+        } else {
+            String problem = problem(e);
+            if (problem != null) {
+                refuse(problem, e.sql());
+            } else if (e instanceof InSet) {
+                inSet((InSet) e);
+            } else {
+                call(e);
+            }
+        }
+    }
+
+    /** The construct that makes `e` no part of any block, or null. Children are looked at on their own. */
+    public static String problem(Expression e) {
+        if (e instanceof PythonUDF || e instanceof UserDefinedExpression) {
+            return "UDF";
+        }
+        if (e instanceof PlanExpression) {
+            return "SUBQUERY";
+        }
+        if (e instanceof OuterReference) {
+            return "OUTER_REFERENCE";
+        }
+        if (e instanceof WindowExpression) {
+            return "WINDOW";
+        }
+        if (e instanceof org.apache.spark.sql.catalyst.expressions.Generator) {
+            return "GENERATOR";
+        }
+        String name = e.getClass().getName();
+        if (name.endsWith("UDF") || name.endsWith("UDAF") || name.contains(".objects.") && !replaced(name)) {
+            return "UDF";
+        }
+        return nonDeterministic(e) ? "NON_DETERMINISTIC" : null;
+    }
+
+    /** True if `e` itself, and not just something below it, may give another value for the same input. */
+    private static boolean nonDeterministic(Expression e) {
+        if (e.deterministic()) {
+            return false;
+        }
+        List children = Scala.list(e.children());
+        for (int i = 0; i < children.size(); i++) {
+            if (!((Expression) children.get(i)).deterministic()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** StaticInvoke and Invoke are what many of Spark's own functions become. */
+    private static boolean replaced(String name) {
+        return name.endsWith(".StaticInvoke") || name.endsWith(".Invoke");
+    }
+
+    private void refuse(String code, String text) {
+        out.append("[\"x\",\"").append(code).append("\",");
+        Scala.quote(out, text.length() > 200 ? text.substring(0, 200) : text);
+        out.append(']');
+    }
+
+    public void attribute(Attribute a) {
+        out.append("[\"a\",").append(a.exprId().id()).append(',');
+        Scala.quote(out, a.name());
+        out.append(',');
+        type(a.dataType());
+        out.append(a.nullable() ? ",1]" : ",0]");
+    }
+
+    private void aggregate(AggregateExpression e) {
+        Expression function = (Expression) e.aggregateFunction();
+        String problem = problem(function);
+        // first() and the like: any value that Spark itself may return is right, so no reason to refuse a query.
+        problem = "NON_DETERMINISTIC".equals(problem) ? null : problem;
+        if (problem != null) {
+            refuse(problem, e.sql());
+            return;
+        }
+        out.append("[\"g\",");
+        Scala.quote(out, simpleName(function));
+        list(",", function.children());
+        out.append(',');
+        type(function.dataType());
+        out.append(function.nullable() ? ",1" : ",0").append(e.isDistinct() ? ",1," : ",0,");
+        if (e.filter().isDefined()) {
+            write((Expression) e.filter().get());
+        } else {
+            out.append("null");
+        }
+        params(function);
+        out.append(']');
+    }
+
+    private void call(Expression e) {
+        out.append("[\"f\",");
+        Scala.quote(out, simpleName(e));
+        out.append(',');
+        Scala.quote(out, e.prettyName());
+        list(",", e.children());
+        out.append(',');
+        type(e.dataType());
+        out.append(e.nullable() ? ",1" : ",0");
+        params(e);
+        out.append(']');
+    }
+
+    private void inSet(InSet e) {
+        out.append("[\"f\",\"In\",\"in\",[");
+        write(e.child());
+        scala.collection.Iterator values = e.hset().iterator();
+        while (values.hasNext()) {
+            out.append(',');
+            literal(new Literal(values.next(), e.child().dataType()));
+        }
+        out.append("],\"boolean\",").append(e.nullable() ? "1" : "0").append(",[]]");
+    }
+
+    /** The arguments of a node that are not expressions, as text. */
+    private void params(Expression e) {
+        out.append(",[");
+        boolean first = true;
+        if (e instanceof scala.Product) {
+            scala.Product product = (scala.Product) e;
+            for (int i = 0; i < product.productArity(); i++) {
+                Object part = product.productElement(i);
+                if (isExpression(part) || part instanceof DataType && part.equals(e.dataType())) {
+                    continue;
+                }
+                if (e instanceof Cast && part instanceof scala.Option && !((Cast) e).needsTimeZone()) {
+                    continue;
+                }
+                if (!first) {
+                    out.append(',');
+                }
+                first = false;
+                Scala.quote(out, text(part));
+            }
+        }
+        out.append(']');
+    }
+
+    private static String text(Object part) {
+        if (part instanceof Class) {
+            return ((Class) part).getName();
+        }
+        return String.valueOf(part);
+    }
+
+    private static boolean isExpression(Object part) {
+        if (part instanceof Expression) {
+            return true;
+        }
+        if (part instanceof scala.Option) {
+            scala.Option option = (scala.Option) part;
+            return option.isDefined() && isExpression(option.get());
+        }
+        if (part instanceof scala.collection.Seq) {
+            scala.collection.Seq seq = (scala.collection.Seq) part;
+            return seq.isEmpty() || isExpression(seq.head());
+        }
+        if (part instanceof scala.Tuple2) {
+            return isExpression(((scala.Tuple2) part)._1());
+        }
+        return false;
+    }
+
+    private void literal(Literal l) {
+        Object value = l.value();
+        DataType type = l.dataType();
+        boolean plain = value == null || value instanceof Boolean || value instanceof Number
+            || value instanceof org.apache.spark.unsafe.types.UTF8String
+            || value instanceof org.apache.spark.sql.types.Decimal
+            || type instanceof BinaryType;
+        if (!plain) {
+            // Arrays, maps, structs and calendar intervals: comparable by their text, never rendered.
+            out.append("[\"f\",\"Literal\",\"literal\",[],");
+            type(type);
+            out.append(",0,[");
+            Scala.quote(out, l.sql());
+            out.append("]]");
+            return;
+        }
+        out.append("[\"l\",");
+        if (value == null || value instanceof Boolean) {
+            out.append(value);
+        } else if (value instanceof Float || value instanceof Double) {
+            out.append("{\"f\":");
+            Scala.quote(out, value.toString());
+            out.append('}');
+        } else if (value instanceof org.apache.spark.sql.types.Decimal) {
+            out.append("{\"d\":");
+            Scala.quote(out, ((org.apache.spark.sql.types.Decimal) value).toJavaBigDecimal().toPlainString());
+            out.append('}');
+        } else if (value instanceof Number) {
+            out.append(((Number) value).longValue());
+        } else if (type instanceof BinaryType) {
+            out.append("{\"b\":");
+            Scala.quote(out, hex((byte[]) value));
+            out.append('}');
+        } else {
+            Scala.quote(out, value.toString());
+        }
+        out.append(',');
+        type(type);
+        out.append(']');
+    }
+
+    private void type(DataType type) {
+        // The catalog spelling leaves a collation out, which decides what is equal.
+        Scala.quote(out, type instanceof StringType ? type.typeName() : type.catalogString());
+    }
+
+    private static String simpleName(Object node) {
+        String name = node.getClass().getName();
+        name = name.substring(name.lastIndexOf('.') + 1);
+        return name.endsWith("$") ? name.substring(0, name.length() - 1) : name;
+    }
+
+    private static String hex(byte[] bytes) {
+        StringBuilder text = new StringBuilder(bytes.length * 2);
+        for (int i = 0; i < bytes.length; i++) {
+            text.append(Character.forDigit((bytes[i] >> 4) & 15, 16)).append(Character.forDigit(bytes[i] & 15, 16));
+        }
+        return text.toString();
+    }
+}

@@ -1,0 +1,119 @@
+package relationalcache;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.DeltaTableUtils;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+/** Puts an analysed plan in the place of a subtree, under that subtree's own attributes. */
+public final class Grafter {
+    public Grafter() {
+    }
+
+    /** What differs between the columns of the subtree and of its replacement, or null if nothing does. */
+    public static String difference(LogicalPlan original, LogicalPlan replacement) {
+        List wanted = Scala.list(original.output());
+        List given = Scala.list(replacement.output());
+        if (wanted.size() != given.size()) {
+            return given.size() + " columns instead of " + wanted.size();
+        }
+        for (int i = 0; i < wanted.size(); i++) {
+            Attribute a = (Attribute) wanted.get(i);
+            Attribute b = (Attribute) given.get(i);
+            if (!a.dataType().equals(b.dataType())) {
+                return "column " + a.name() + " would be " + b.dataType().sql() + " instead of " + a.dataType().sql();
+            }
+        }
+        return null;
+    }
+
+    public static LogicalPlan at(LogicalPlan root, int[] path) {
+        LogicalPlan node = root;
+        for (int i = 0; i < path.length; i++) {
+            node = (LogicalPlan) node.children().apply(path[i]);
+        }
+        return node;
+    }
+
+    /** `root` with `analysed` at `path`, ready for the middle of the optimiser. */
+    public static LogicalPlan graft(SparkSession spark, LogicalPlan root, int[] path, LogicalPlan analysed) {
+        LogicalPlan original = at(root, path);
+        // The batch that drops aliases and rewrites run-time replaceable functions is over for this query.
+        LogicalPlan body = (LogicalPlan) spark.sessionState().optimizer().FinishAnalysis().apply(analysed);
+        List wanted = Scala.list(original.output());
+        List given = Scala.list(body.output());
+        ArrayList columns = new ArrayList();
+        for (int i = 0; i < wanted.size(); i++) {
+            Attribute a = (Attribute) wanted.get(i);
+            columns.add(new Alias(
+                (Attribute) given.get(i), a.name(), a.exprId(), a.qualifier(),
+                Scala.some(a.metadata()), Scala.seq(new ArrayList())));
+        }
+        Project project = new Project(Scala.seq(columns), body);
+        ArrayList gone = new ArrayList();
+        relations(original, gone);
+        project.setTagValue(Tags.SUBSTITUTED, gone);
+        return put(root, path, 0, project);
+    }
+
+    private static LogicalPlan put(LogicalPlan node, int[] path, int depth, LogicalPlan replacement) {
+        if (depth == path.length) {
+            return replacement;
+        }
+        List children = Scala.list(node.children());
+        children.set(path[depth], put((LogicalPlan) children.get(path[depth]), path, depth + 1, replacement));
+        return (LogicalPlan) node.withNewChildren(Scala.seq(children));
+    }
+
+    private static void relations(LogicalPlan plan, List into) {
+        if (plan instanceof LogicalRelation) {
+            into.add(plan);
+        }
+        List children = Scala.list(plan.children());
+        for (int i = 0; i < children.size(); i++) {
+            relations((LogicalPlan) children.get(i), into);
+        }
+    }
+
+    /**
+     * The tables still read beside a cache, held at the snapshots that the decision saw: a commit that lands before
+     * Spark prepares its scans would otherwise show in one part of the answer and not in the other.
+     */
+    public static LogicalPlan pinRest(LogicalPlan plan, Map snapshots) {
+        if (plan.getTagValue(Tags.SUBSTITUTED).isDefined()) {
+            return plan;
+        }
+        if (plan instanceof LogicalRelation) {
+            TahoeLogFileIndex index = PlanWriter.deltaIndex((LogicalRelation) plan);
+            if (index == null || index.isTimeTravelQuery()) {
+                return plan;
+            }
+            Snapshot snapshot = (Snapshot) snapshots.get(PlanWriter.locationOf((LogicalRelation) plan));
+            if (snapshot == null) {
+                return plan;
+            }
+            return DeltaTableUtils.replaceFileIndex(plan, (FileIndex) new TahoeLogFileIndex(
+                index.spark(), index.deltaLog(), index.path(), snapshot, index.catalogTableOpt(),
+                index.partitionFilters(), true));
+        }
+        List children = Scala.list(plan.children());
+        boolean changed = false;
+        for (int i = 0; i < children.size(); i++) {
+            LogicalPlan child = (LogicalPlan) children.get(i);
+            LogicalPlan pinned = pinRest(child, snapshots);
+            changed = changed || pinned != child;
+            children.set(i, pinned);
+        }
+        return changed ? (LogicalPlan) plan.withNewChildren(Scala.seq(children)) : plan;
+    }
+}

@@ -1,0 +1,272 @@
+package relationalcache;
+
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** What the rule of all sessions shares: who takes part, and which places are known. */
+public final class Hook {
+    private static final Map DECIDERS = new ConcurrentHashMap();
+    private static final Set INJECTED = Collections.newSetFromMap(new IdentityHashMap());
+    private static final ThreadLocal GUARD = new ThreadLocal();
+    private static final ThreadLocal CAPTURE = new ThreadLocal();
+    private static volatile Set known = Collections.EMPTY_SET;
+    private static volatile Function shared = null;
+
+    public Hook() {
+    }
+
+    /** Adds the rule to the session and to all that share its extensions; once, since there is no way to take it off. */
+    public static void inject(SparkSession spark) {
+        synchronized (INJECTED) {
+            if (INJECTED.add(spark.extensions())) {
+                spark.extensions().injectOptimizerRule(new Builder());
+            }
+        }
+    }
+
+    public static void register(SparkSession spark, Function decider) {
+        inject(spark);
+        DECIDERS.put(spark.sessionUUID(), decider);
+    }
+
+    public static void unregister(SparkSession spark) {
+        DECIDERS.remove(spark.sessionUUID());
+    }
+
+    public static boolean isRegistered(SparkSession spark) {
+        return DECIDERS.containsKey(spark.sessionUUID());
+    }
+
+    /** The decider of sessions that were never registered but whose spark.cachemgr.enabled is true; null for none. */
+    public static void share(Function decider) {
+        shared = decider;
+    }
+
+    public static void setKnown(List locations) {
+        known = Collections.unmodifiableSet(new HashSet(locations));
+    }
+
+    /** A plan of ours is being made or run in this thread: leave it as it is until `leave`. */
+    public static void enter() {
+        Object depth = GUARD.get();
+        GUARD.set(Integer.valueOf(depth == null ? 1 : ((Integer) depth).intValue() + 1));
+    }
+
+    public static void leave() {
+        int depth = ((Integer) GUARD.get()).intValue() - 1;
+        if (depth == 0) {
+            GUARD.remove();
+        } else {
+            GUARD.set(Integer.valueOf(depth));
+        }
+    }
+
+    public static boolean guarded() {
+        return GUARD.get() != null;
+    }
+
+    /**
+     * The plan of `analysed` at the very stage where the rule sees queries, as JSON. No job is run. Cached data of the user
+     * is not put in: a definition means its tables.
+     */
+    public static String capture(SparkSession spark, LogicalPlan analysed) {
+        inject(spark);
+        Capture capture = new Capture();
+        CAPTURE.set(capture);
+        try {
+            spark.sessionState().optimizer().execute((TreeNode) analysed.clone());
+            throw new IllegalStateException(
+                "the optimiser never called the rule: is it in spark.sql.optimizer.excludedRules?");
+        } catch (Captured done) {
+            CAPTURE.remove();
+            return write(spark, capture.plan, new PlanWriter(null));
+        } finally {
+            CAPTURE.remove();
+        }
+    }
+
+    static String write(SparkSession spark, LogicalPlan plan, PlanWriter writer) {
+        SQLConf conf = spark.sessionState().conf();
+        return writer.write(plan, conf.ansiEnabled(), conf.decimalOperationsAllowPrecisionLoss(),
+            conf.sessionLocalTimeZone());
+    }
+
+    /** A copy of the analysed plan, tagged so that its queries carry the hint; the given plan stays as it is. */
+    public static Dataset hinted(SparkSession spark, LogicalPlan analysed, String hint) {
+        LogicalPlan copy = (LogicalPlan) analysed.clone();
+        tag(copy, Tags.HINT, hint);
+        return Dataset.ofRows(spark, copy);
+    }
+
+    static void tag(LogicalPlan plan, TreeNodeTag tag, Object value) {
+        plan.setTagValue(tag, value);
+        List children = Scala.list(plan.children());
+        for (int i = 0; i < children.size(); i++) {
+            tag((LogicalPlan) children.get(i), tag, value);
+        }
+    }
+
+    public static final class Capture {
+        public LogicalPlan plan;
+    }
+
+    public static final class Captured extends RuntimeException {
+        public Captured() {
+            super("captured", null, false, false);
+        }
+    }
+
+    public static final class Builder extends scala.runtime.AbstractFunction1 {
+        public Object apply(Object session) {
+            return new RewriteRule((SparkSession) session);
+        }
+    }
+
+    /** One rule object serves one run of the optimiser: Spark builds its batches anew for each. */
+    public static final class RewriteRule extends Rule {
+        private final SparkSession spark;
+        private boolean decided = false;
+
+        public RewriteRule(SparkSession spark) {
+            this.spark = spark;
+        }
+
+        public String ruleName() {
+            return "relationalcache.RewriteRule";
+        }
+
+        public TreeNode apply(TreeNode node) {
+            Capture capture = (Capture) CAPTURE.get();
+            if (capture != null && !(node instanceof Subquery)) {
+                capture.plan = (LogicalPlan) node;
+                throw new Captured();
+            }
+            if (decided || capture != null || GUARD.get() != null) {
+                return node;
+            }
+            decided = true;
+            Counters.count("called");
+            String mode = "rewrite";
+            try {
+                Function decider = (Function) DECIDERS.get(spark.sessionUUID());
+                SQLConf conf = spark.sessionState().conf();
+                String enabled = conf.getConfString("spark.cachemgr.enabled", decider == null ? "false" : "true");
+                mode = conf.getConfString("spark.cachemgr.mode", "rewrite").trim().toLowerCase(java.util.Locale.ROOT);
+                if (decider == null) {
+                    decider = shared;
+                }
+                if (decider == null || !"true".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
+                    return node;
+                }
+                LogicalPlan plan = (LogicalPlan) node;
+                if (!PlanWriter.reads(plan, known)) {
+                    Counters.count("no_known_table");
+                    return node;
+                }
+                return decide(decider, plan, mode);
+            } catch (Exception error) {
+                return fallBack(node, mode, error);
+            } catch (LinkageError error) {
+                return fallBack(node, mode, error);
+            } catch (StackOverflowError error) {
+                return fallBack(node, mode, error);
+            }
+        }
+
+        private TreeNode fallBack(TreeNode node, String mode, Throwable error) {
+            Counters.failed(cause(error), error);
+            if ("failfast".equals(mode)) {
+                throw new IllegalStateException("relational cache rewrite failed: " + error.getMessage(), error);
+            }
+            return node;
+        }
+
+        private static String cause(Throwable error) {
+            String text = String.valueOf(error.getMessage());
+            int end = text.indexOf('\n');
+            text = end > 0 ? text.substring(0, end) : text;
+            return error.getClass().getSimpleName() + ": " + (text.length() > 160 ? text.substring(0, 160) : text);
+        }
+
+        private TreeNode decide(Function decider, LogicalPlan plan, String mode) {
+            Set places = known;
+            if (plan.isStreaming() || decidedBefore(plan, places)) {
+                return plan;
+            }
+            StackTraceElement[] frames = new Throwable().getStackTrace();
+            if (Frames.neverRewritten(frames)) {
+                return plan;
+            }
+            Request request = new Request(spark, plan, mode, Frames.isWrite(frames) || isCommand(plan));
+            enter();
+            try {
+                Counters.count("asked");
+                PlanWriter writer = new PlanWriter(places);
+                request.document = write(spark, plan, writer);
+                Object answer = decider.apply(request);
+                if (answer instanceof String && ((String) answer).length() > 0) {
+                    throw new IllegalStateException((String) answer);
+                }
+                if (request.grafts == 0 || "planonly".equals(mode)) {
+                    markDecided(plan, places);
+                    return plan;
+                }
+                LogicalPlan rewritten = request.rewritten;
+                if (!request.write) {
+                    rewritten = Grafter.pinRest(rewritten, writer.snapshots());
+                }
+                markDecided(rewritten, places);
+                Counters.count("replaced");
+                return rewritten;
+            } finally {
+                leave();
+            }
+        }
+
+        private static boolean isCommand(LogicalPlan plan) {
+            return plan instanceof Command;
+        }
+
+        /** True if every known place in the plan was asked about already. */
+        private static boolean decidedBefore(LogicalPlan plan, Set places) {
+            if (plan instanceof LogicalRelation) {
+                String location = PlanWriter.locationOf((LogicalRelation) plan);
+                return location == null || !places.contains(location) || plan.getTagValue(Tags.DECIDED).isDefined();
+            }
+            scala.collection.Iterator children = plan.children().iterator();
+            while (children.hasNext()) {
+                if (!decidedBefore((LogicalPlan) children.next(), places)) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        private static void markDecided(LogicalPlan plan, Set places) {
+            if (plan instanceof LogicalRelation) {
+                plan.setTagValue(Tags.DECIDED, Boolean.TRUE);
+            }
+            List children = Scala.list(plan.children());
+            for (int i = 0; i < children.size(); i++) {
+                markDecided((LogicalPlan) children.get(i), places);
+            }
+        }
+    }
+}

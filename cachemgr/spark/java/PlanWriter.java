@@ -1,0 +1,245 @@
+package relationalcache;
+
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+/** A logical plan as compact JSON: shapes, expressions, and the tables at its leaves with the version Spark reads now. */
+public final class PlanWriter {
+    private final StringBuilder out = new StringBuilder(4096);
+    private final StringBuilder tables = new StringBuilder();
+    private final HashMap numbers = new HashMap();
+    private final HashMap snapshots = new HashMap();
+    private final ExprWriter expressions = new ExprWriter(out);
+    private final Set versioned;
+    private int nodes = 0;
+
+    /** `versioned`: the places whose current version is looked up (each costs a listing); null for all. */
+    public PlanWriter(Set versioned) {
+        this.versioned = versioned;
+    }
+
+    /** The current snapshot of each table written, by location: what the decision was made on. */
+    public Map snapshots() {
+        return snapshots;
+    }
+
+    public String write(LogicalPlan plan, boolean ansi, boolean precisionLoss, String timeZone) {
+        out.append("{\"v\":1,\"ansi\":").append(ansi).append(",\"precision_loss\":").append(precisionLoss);
+        out.append(",\"time_zone\":");
+        Scala.quote(out, timeZone);
+        out.append(",\"plan\":");
+        node(plan);
+        subqueries(plan);
+        out.append(",\"schema\":[");
+        List output = Scala.list(plan.output());
+        for (int i = 0; i < output.size(); i++) {
+            if (i > 0) {
+                out.append(',');
+            }
+            expressions.attribute((org.apache.spark.sql.catalyst.expressions.Attribute) output.get(i));
+        }
+        out.append("],\"tables\":[").append(tables).append("]}");
+        return out.toString();
+    }
+
+    private void node(LogicalPlan plan) {
+        if (++nodes > 5000) {
+            throw new IllegalStateException("plan has more than 5000 nodes");
+        }
+        out.append("{\"n\":");
+        String name = plan.getClass().getName();
+        Scala.quote(out, name.substring(name.lastIndexOf('.') + 1));
+        scala.Option gone = plan.getTagValue(Tags.SUBSTITUTED);
+        if (gone.isDefined()) {
+            out.append(",\"cache\":1");
+            List before = (List) gone.get();
+            for (int i = 0; i < before.size(); i++) {
+                table((LogicalRelation) before.get(i), true);
+            }
+        }
+        if (plan instanceof Project) {
+            expressions.list(",\"p\":", ((Project) plan).projectList());
+        } else if (plan instanceof Filter) {
+            out.append(",\"p\":[");
+            expressions.write(((Filter) plan).condition());
+            out.append(']');
+        } else if (plan instanceof Join) {
+            join((Join) plan);
+        } else if (plan instanceof Aggregate) {
+            expressions.list(",\"g\":", ((Aggregate) plan).groupingExpressions());
+            expressions.list(",\"p\":", ((Aggregate) plan).aggregateExpressions());
+        } else if (plan instanceof Expand) {
+            expand((Expand) plan);
+        } else if (plan instanceof LogicalRelation) {
+            out.append(",\"t\":").append(table((LogicalRelation) plan, false));
+            expressions.list(",\"o\":", plan.output());
+        }
+        List children = Scala.list(plan.children());
+        if (!children.isEmpty()) {
+            out.append(",\"c\":[");
+            for (int i = 0; i < children.size(); i++) {
+                if (i > 0) {
+                    out.append(',');
+                }
+                node((LogicalPlan) children.get(i));
+            }
+            out.append(']');
+        }
+        out.append('}');
+    }
+
+    private void join(Join join) {
+        out.append(",\"j\":");
+        Scala.quote(out, join.joinType().sql());
+        out.append(",\"p\":[");
+        if (join.condition().isDefined()) {
+            expressions.write((Expression) join.condition().get());
+        }
+        out.append(']');
+    }
+
+    private void expand(Expand expand) {
+        expressions.list(",\"o\":", expand.output());
+        out.append(",\"e\":[");
+        List rows = Scala.list(expand.projections());
+        for (int i = 0; i < rows.size(); i++) {
+            expressions.list(i == 0 ? "" : ",", rows.get(i));
+        }
+        out.append(']');
+    }
+
+    /** The tables read by subquery expressions belong to the query as well: one moment a query. */
+    private void subqueries(LogicalPlan plan) {
+        List all = Scala.list(plan.subqueriesAll());
+        for (int i = 0; i < all.size(); i++) {
+            leaves((LogicalPlan) all.get(i));
+        }
+    }
+
+    private void leaves(LogicalPlan plan) {
+        scala.Option gone = plan.getTagValue(Tags.SUBSTITUTED);
+        if (gone.isDefined()) {
+            List before = (List) gone.get();
+            for (int i = 0; i < before.size(); i++) {
+                table((LogicalRelation) before.get(i), true);
+            }
+            return;
+        }
+        if (plan instanceof LogicalRelation) {
+            table((LogicalRelation) plan, true);
+        }
+        List children = Scala.list(plan.children());
+        for (int i = 0; i < children.size(); i++) {
+            leaves((LogicalPlan) children.get(i));
+        }
+    }
+
+    private int table(LogicalRelation relation, boolean elsewhere) {
+        String location = locationOf(relation);
+        TahoeLogFileIndex delta = deltaIndex(relation);
+        boolean pinned = delta != null && delta.isTimeTravelQuery();
+        String kind = delta != null ? "delta" : location != null ? "files" : "other";
+        String id = delta != null ? delta.metadata().id() : "";
+        long version = -1L;
+        if (delta != null && (pinned || versioned == null || versioned.contains(location))) {
+            Snapshot snapshot = (Snapshot) (pinned ? null : snapshots.get(location));
+            if (snapshot == null) {
+                snapshot = delta.getSnapshot();
+                if (!pinned) {
+                    snapshots.put(location, snapshot);
+                }
+            }
+            version = snapshot.version();
+            id = snapshot.metadata().id();
+        }
+        String key = location + "|" + version + "|" + pinned + "|" + elsewhere;
+        Integer known = (Integer) numbers.get(key);
+        if (known != null && location != null) {
+            return known.intValue();
+        }
+        int number = numbers.size();
+        numbers.put(location == null ? key + number : key, Integer.valueOf(number));
+        if (number > 0) {
+            tables.append(',');
+        }
+        tables.append("{\"name\":");
+        Scala.quote(tables, nameOf(relation, location));
+        tables.append(",\"location\":");
+        Scala.quote(tables, location == null ? "" : location);
+        tables.append(",\"table_id\":");
+        Scala.quote(tables, id);
+        tables.append(",\"version\":").append(version < 0 ? "null" : Long.toString(version));
+        tables.append(",\"kind\":\"").append(kind).append("\",\"pinned\":").append(pinned);
+        tables.append(",\"elsewhere\":").append(elsewhere).append('}');
+        return number;
+    }
+
+    private static String nameOf(LogicalRelation relation, String location) {
+        if (relation.catalogTable().isDefined()) {
+            String name = ((org.apache.spark.sql.catalyst.catalog.CatalogTable) relation.catalogTable().get())
+                .identifier().unquotedString();
+            return name.startsWith("spark_catalog.") ? name.substring("spark_catalog.".length()) : name;
+        }
+        return location == null ? relation.relation().getClass().getSimpleName() : location;
+    }
+
+    public static TahoeLogFileIndex deltaIndex(LogicalRelation relation) {
+        if (relation.relation() instanceof HadoopFsRelation) {
+            FileIndex index = ((HadoopFsRelation) relation.relation()).location();
+            if (index instanceof TahoeLogFileIndex) {
+                TahoeLogFileIndex delta = (TahoeLogFileIndex) index;
+                return delta.partitionFilters().isEmpty() ? delta : null;
+            }
+        }
+        return null;
+    }
+
+    /** Where a file-based relation lies; null for anything that has no place, and for Delta's indexes over its own files. */
+    public static String locationOf(LogicalRelation relation) {
+        if (!(relation.relation() instanceof HadoopFsRelation)) {
+            return null;
+        }
+        FileIndex index = ((HadoopFsRelation) relation.relation()).location();
+        if (index instanceof TahoeLogFileIndex) {
+            TahoeLogFileIndex delta = (TahoeLogFileIndex) index;
+            // Filters on partitions inside the index make it another relation than the table.
+            return delta.partitionFilters().isEmpty() ? Tables.location(delta.path()) : null;
+        }
+        if (index.getClass().getName().startsWith("org.apache.spark.sql.delta.")) {
+            return null;
+        }
+        List roots = Scala.list(index.rootPaths());
+        return roots.size() == 1 ? Tables.location((Path) roots.get(0)) : null;
+    }
+
+    /** True if some leaf of `plan` (subquery expressions aside) is one of the `known` places. */
+    public static boolean reads(LogicalPlan plan, Set known) {
+        if (plan instanceof LogicalRelation) {
+            String location = locationOf((LogicalRelation) plan);
+            return location != null && known.contains(location);
+        }
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (reads((LogicalPlan) children.next(), known)) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

@@ -1,0 +1,115 @@
+package relationalcache;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+
+/** One question to the decider, and where its answer is put together. Lives for one callback, in one thread. */
+public final class Request {
+    private final SparkSession spark;
+    private final LogicalPlan plan;
+    private final String mode;
+    public final boolean write;
+    public String document;
+    public LogicalPlan rewritten;
+    public int grafts = 0;
+
+    public Request(SparkSession spark, LogicalPlan plan, String mode, boolean write) {
+        this.spark = spark;
+        this.plan = plan;
+        this.mode = mode;
+        this.write = write;
+        this.rewritten = plan;
+    }
+
+    public SparkSession session() {
+        return spark;
+    }
+
+    /** {"session", "mode", "write", "subquery", "settings", "texts", "tags", "document"} in one piece: one crossing. */
+    public String read() {
+        StringBuilder out = new StringBuilder(document.length() + 4096);
+        out.append("{\"session\":");
+        Scala.quote(out, spark.sessionUUID());
+        out.append(",\"mode\":");
+        Scala.quote(out, mode);
+        out.append(",\"write\":").append(write).append(",\"subquery\":").append(plan instanceof Subquery);
+        settings(out);
+        StringBuilder texts = new StringBuilder();
+        StringBuilder tags = new StringBuilder();
+        hints(plan, texts, tags, new HashSet());
+        out.append(",\"texts\":[").append(texts).append("],\"tags\":[").append(tags).append(']');
+        return out.append(",\"document\":").append(document).append('}').toString();
+    }
+
+    private void settings(StringBuilder out) {
+        out.append(",\"settings\":{\"spark.sql.session.timeZone\":");
+        Scala.quote(out, spark.sessionState().conf().sessionLocalTimeZone());
+        scala.collection.Iterator entries = spark.sessionState().conf().getAllConfs().iterator();
+        while (entries.hasNext()) {
+            scala.Tuple2 entry = (scala.Tuple2) entries.next();
+            String key = (String) entry._1();
+            if (key.startsWith("spark.sql.") || key.startsWith("spark.cachemgr.")
+                || key.startsWith("spark.databricks.delta.")) {
+                if (!key.equals("spark.sql.session.timeZone")) {
+                    out.append(',');
+                    Scala.quote(out, key);
+                    out.append(':');
+                    Scala.quote(out, (String) entry._2());
+                }
+            }
+        }
+        out.append('}');
+    }
+
+    /** The SQL texts that the plan's nodes came from, where they may hold a hint, and hints given by the DataFrame API. */
+    private static void hints(LogicalPlan node, StringBuilder texts, StringBuilder tags, HashSet seen) {
+        scala.Option tag = node.getTagValue(Tags.HINT);
+        if (tag.isDefined() && seen.add("tag:" + tag.get())) {
+            tags.append(tags.length() > 0 ? "," : "");
+            Scala.quote(tags, (String) tag.get());
+        }
+        scala.Option text = node.origin().sqlText();
+        if (text.isDefined() && seen.add(text.get())
+            && ((String) text.get()).toUpperCase(Locale.ROOT).contains("RELATIONAL_CACHE")) {
+            texts.append(texts.length() > 0 ? "," : "");
+            Scala.quote(texts, (String) text.get());
+        }
+        List expressions = Scala.list(node.expressions());
+        for (int i = 0; i < expressions.size(); i++) {
+            text = ((org.apache.spark.sql.catalyst.expressions.Expression) expressions.get(i)).origin().sqlText();
+            if (text.isDefined() && seen.add(text.get())
+                && ((String) text.get()).toUpperCase(Locale.ROOT).contains("RELATIONAL_CACHE")) {
+                texts.append(texts.length() > 0 ? "," : "");
+                Scala.quote(texts, (String) text.get());
+            }
+        }
+        List children = Scala.list(node.children());
+        for (int i = 0; i < children.size(); i++) {
+            hints((LogicalPlan) children.get(i), texts, tags, seen);
+        }
+    }
+
+    /** Puts the plan of `frame` at `path` ("0.1"); says what is wrong with its columns instead, where something is. */
+    public String graft(String path, Dataset frame) {
+        String[] parts = path.length() == 0 ? new String[0] : path.split("\\.");
+        int[] steps = new int[parts.length];
+        for (int i = 0; i < parts.length; i++) {
+            steps[i] = Integer.parseInt(parts[i]);
+        }
+        LogicalPlan analysed = frame.queryExecution().analyzed();
+        String difference = Grafter.difference(Grafter.at(plan, steps), analysed);
+        if (difference != null) {
+            Counters.count("refused_schema");
+            return difference;
+        }
+        rewritten = Grafter.graft(spark, rewritten, steps, analysed);
+        grafts++;
+        return "";
+    }
+}

@@ -1,0 +1,16 @@
+package relationalcache;
+
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+
+/** The marks that we leave on plan nodes. */
+public final class Tags {
+    /** On the root of what we put into a plan: the relations of the subtree that stood there. */
+    public static final TreeNodeTag SUBSTITUTED = new TreeNodeTag("relationalcache.substituted");
+    /** On a plan's nodes: the query carries a hint given through the DataFrame API. */
+    public static final TreeNodeTag HINT = new TreeNodeTag("relationalcache.hint");
+    /** On the leaves of a plan that was decided on: optimising it again, as a write does, asks nobody again. */
+    public static final TreeNodeTag DECIDED = new TreeNodeTag("relationalcache.decided");
+
+    public Tags() {
+    }
+}

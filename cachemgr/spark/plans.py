@@ -1,0 +1,95 @@
+"""Queries and definitions as plain data, seen at the stage of Spark's optimiser at which the hook sees them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.spark.jvm import java_class, session_of
+
+TableKind = Literal["delta", "files", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A table that a query reads.
+
+    `version` is what Spark would read now (None where nobody looked or there are none), `pinned` says that the query itself asked
+    for that version, `elsewhere` that the table is read by a subquery expression or stood in a part that a cache replaced
+    already.
+    """
+
+    name: str
+    location: str
+    table_id: str
+    version: int | None
+    kind: TableKind
+    pinned: bool
+    elsewhere: bool = False
+
+
+class Problem(NamedTuple):
+    """A construct that a definition may not hold; line and column count from 1, None where Spark does not say."""
+
+    construct: str
+    detail: str
+    line: int | None
+    col: int | None
+
+
+class SchemaColumn(NamedTuple):
+    """A column as Spark resolved it."""
+
+    name: str
+    type: str
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedPlan:
+    """A plan as `matcher.from_spark` reads it, its tables, its schema as analysed, and what a definition may not hold.
+
+    `problems` constructs: NON_DETERMINISTIC, SESSION_DEPENDENT, UDF, TEMP_VIEW, TABLESAMPLE, TIME_TRAVEL, STREAMING, METADATA_COLUMN,
+    TABLE_FUNCTION, RELATION (a leaf that is no table: range(), VALUES, cached or local data).
+    """
+
+    document: dict[str, Any]
+    tables: tuple[TableRef, ...]
+    schema: tuple[SchemaColumn, ...]
+    problems: tuple[Problem, ...]
+
+
+def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
+    """Analyse a query and take its plan at the hook's stage; no job is run and nothing is rewritten.
+
+    Args:
+        spark: The session in which names are resolved and whose settings hold.
+        query: One SELECT, or a DataFrame.
+
+    Raises:
+        pyspark.errors.AnalysisException: The query does not analyse.
+        pyspark.errors.ParseException: The text does not parse.
+    """
+    hook = java_class(spark, "Hook")
+    session = session_of(spark)
+    if isinstance(query, DataFrame):
+        analysed = query._jdf.queryExecution().analyzed()
+    else:
+        analysed = session.sql(query).queryExecution().analyzed()
+    schema = json.loads(java_class(spark, "Problems").schema(analysed))
+    problems = json.loads(java_class(spark, "Problems").find(analysed))
+    document: dict[str, Any] = json.loads(hook.capture(session, analysed))
+    return CapturedPlan(
+        document,
+        read_tables(document),
+        tuple(SchemaColumn(name, type_, bool(nullable)) for _, _, name, type_, nullable in schema),
+        tuple(Problem(*found) for found in problems),
+    )
+
+
+def read_tables(document: dict[str, Any]) -> tuple[TableRef, ...]:
+    """The tables of a plan document."""
+    return tuple(TableRef(**table) for table in document["tables"])
