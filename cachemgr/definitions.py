@@ -1,0 +1,123 @@
+"""From a CREATE statement and Spark's analysis of its SELECT to the record that is stored."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from cachemgr.convert import LOCATION_GIVEN, freshness_fields, policy_fields
+from cachemgr.ddl.statements import CreateRelationalCache
+from cachemgr.engine import Definition
+from cachemgr.errors import DefinitionError
+from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
+from cachemgr.names import cache_location
+from matcher.codec import PLAN_VERSION, decode_plan, encode_plan
+
+
+def build_record(
+    statement: CreateRelationalCache,
+    namespace: str,
+    definition: Definition,
+    location_root: str,
+    owner: str,
+) -> CacheRecord:
+    """The record of a new cache.
+
+    Args:
+        statement: The CREATE.
+        namespace: Where its name points to.
+        definition: Its SELECT, analysed.
+        location_root: `spark.cachemgr.location`; a LOCATION in the statement goes first.
+        owner: Who creates it.
+
+    Returns:
+        The record, with an id and a place of its own.
+
+    Raises:
+        DefinitionError: A clause names a column that the cache does not have, or is not for cubes.
+    """
+    partition_by, cluster_by = matched_columns(statement, definition)
+    cache_id = new_id()
+    return CacheRecord(
+        id=cache_id,
+        namespace=namespace,
+        name=statement.name.last,
+        definition=statement.select.text,
+        definition_hash=hashlib.sha256(statement.select.text.encode()).hexdigest(),
+        location=cache_location(statement.location or location_root, cache_id),
+        columns=definition.columns,
+        comment=statement.comment,
+        context={
+            "catalog": definition.catalog,
+            "schema": definition.schema,
+            LOCATION_GIVEN: statement.location,
+        },
+        settings=definition.settings,
+        plan=encode_plan(definition.plan),
+        plan_version=PLAN_VERSION,
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        properties=dict(statement.properties),
+        rewrite_enabled=statement.rewrite_enabled,
+        owner=owner,
+        **policy_fields(statement.refresh),
+        **freshness_fields(statement.freshness),
+    )
+
+
+def matched_columns(
+    statement: CreateRelationalCache, definition: Definition
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of PARTITIONED BY and CLUSTER BY as the cache spells them.
+
+    Args:
+        statement: The CREATE.
+        definition: Its SELECT, analysed.
+
+    Returns:
+        Both lists.
+
+    Raises:
+        DefinitionError: A column does not exist, or CLUSTER BY stands on a cube.
+    """
+    if statement.cluster_by and definition.plan.is_cube:
+        raise DefinitionError(
+            "CLUSTER_BY_ON_CUBE",
+            f"cache {statement.name}: CLUSTER BY ({', '.join(statement.cluster_by)}) cannot be "
+            "used on a cube, whose table is partitioned by its grouping id and sorted inside each "
+            "set: leave it out, or use PARTITIONED BY",
+        )
+    known = {column.name.lower(): column.name for column in definition.columns}
+    name = str(statement.name)
+    partition_by = _known(name, "PARTITIONED BY", statement.partitioned_by, known)
+    if partition_by and len(set(partition_by)) == len(known):
+        raise DefinitionError(
+            "PARTITIONED_BY_ALL",
+            f"cache {name}: PARTITIONED BY names all of its columns: leave one out",
+        )
+    return partition_by, _known(name, "CLUSTER BY", statement.cluster_by, known)
+
+
+def _known(
+    name: str, clause: str, columns: Iterable[str], known: dict[str, str]
+) -> tuple[str, ...]:
+    found = []
+    for column in columns:
+        if column.lower() not in known:
+            raise DefinitionError(
+                "UNKNOWN_COLUMN",
+                f"cache {name}: {clause} names {column}, which the SELECT does not have: "
+                f"its columns are {', '.join(known.values())}",
+            )
+        found.append(known[column.lower()])
+    return tuple(found)
+
+
+def grouping_set_records(record: CacheRecord) -> tuple[GroupingSetRecord, ...]:
+    """The grouping sets of a new cache, each stored once."""
+    plan = decode_plan(dict(record.plan or {}))
+    keys = plan.keys or ()
+    return tuple(
+        GroupingSetRecord(stored.grouping_id, ordinal, tuple(keys[i].name for i in stored.keys))
+        for ordinal, stored in enumerate(plan.grouping_sets)
+    )

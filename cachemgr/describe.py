@@ -1,0 +1,272 @@
+"""How a cache stands, in words and rows: SHOW, DESCRIBE and EXPLAIN CREATE.
+
+A cache has a definition, a refresh and an availability, each with a word of its own, and one
+combined word. A cache that cannot be refreshed never looks healthy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cachemgr.convert import freshness_of, policy_of
+from cachemgr.ddl.render import render_freshness, render_refresh
+from cachemgr.metastore.records import (
+    CacheRecord,
+    GroupingSetRecord,
+    JoinRecord,
+    RefreshRunRecord,
+    RunState,
+    SnapshotRecord,
+)
+from cachemgr.results import ResultRows, table
+from matcher.codec import PLAN_VERSION, decode_plan
+from matcher.ir import GROUPING_ID_COLUMN, CachePlan
+from matcher.render import NotRenderable, quote, quote_path, render_stored
+
+Versions = Mapping[str, "tuple[str, int] | None"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """The states of a cache; each word is stable, `combined` is the one to watch."""
+
+    definition: str
+    refresh: str
+    availability: str
+    combined: str
+
+
+def status_of(
+    cache: CacheRecord,
+    last: RefreshRunRecord | None,
+    published: SnapshotRecord | None,
+    versions: Versions,
+) -> Status:
+    """Where a cache stands.
+
+    Args:
+        cache: The cache.
+        last: Its latest refresh run.
+        published: The snapshot that it serves from.
+        versions: What stands at its base tables' places now.
+
+    Returns:
+        `definition` VALID, OUTDATED (stored by another version of this program) or BROKEN (a base
+        table is gone); `refresh` NEVER, RUNNING, FAILED or OK; `availability` DISABLED,
+        NOT_REFRESHED, STALE or AVAILABLE; `combined` the worst of them, HEALTHY if all is well.
+    """
+    definition = "VALID"
+    if cache.plan_version != PLAN_VERSION:
+        definition = "OUTDATED"
+    elif any(state is None for state in versions.values()):
+        definition = "BROKEN"
+    refresh = "NEVER" if last is None else _run_word(last)
+    stale = published is not None and any(
+        versions.get(t.location, (t.table_id, t.version)) != (t.table_id, t.version)
+        for t in published.tables
+    )
+    if not cache.rewrite_enabled:
+        availability = "DISABLED"
+    elif published is None:
+        availability = "NOT_REFRESHED"
+    else:
+        availability = "STALE" if stale else "AVAILABLE"
+    return Status(definition, refresh, availability, _combined(definition, refresh, availability))
+
+
+def _run_word(run: RefreshRunRecord) -> str:
+    if run.state is RunState.RUNNING:
+        return "RUNNING"
+    return "OK" if run.state in (RunState.PUBLISHED, RunState.UNCHANGED) else "FAILED"
+
+
+def _combined(definition: str, refresh: str, availability: str) -> str:
+    if definition != "VALID":
+        return definition
+    if refresh == "FAILED":
+        return "REFRESH_FAILED"
+    return "HEALTHY" if availability == "AVAILABLE" else availability
+
+
+@dataclass(frozen=True)
+class CacheFacts:
+    """A cache with all that is known of it."""
+
+    cache: CacheRecord
+    sets: tuple[GroupingSetRecord, ...]
+    last: RefreshRunRecord | None
+    published: SnapshotRecord | None
+    versions: Versions
+    grants: Sequence[str] = ()
+    lag_seconds: int | None = None
+
+    @property
+    def status(self) -> Status:
+        """Its states."""
+        return status_of(self.cache, self.last, self.published, self.versions)
+
+    @property
+    def plan(self) -> CachePlan | None:
+        """Its plan as published, else as created; None if another version stored it."""
+        run = self.published.run if self.published else None
+        payload = run.plan if run is not None and run.plan is not None else self.cache.plan
+        try:
+            return None if payload is None else decode_plan(dict(payload))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def show_rows(found: Sequence[CacheFacts]) -> ResultRows:
+    """The rows of SHOW RELATIONAL CACHES."""
+    return table(
+        ["namespace", "name", "status", "refresh", "freshness", "rewrite", "rows bigint",
+         "bytes bigint", "refreshed_at timestamp", "comment"],
+        [
+            (
+                f.cache.namespace,
+                f.cache.name,
+                f.status.combined,
+                render_refresh(policy_of(f.cache)),
+                render_freshness(freshness_of(f.cache)),
+                "ENABLED" if f.cache.rewrite_enabled else "DISABLED",
+                None if f.published is None else f.published.run.rows,
+                None if f.published is None else f.published.run.bytes,
+                None if f.published is None else f.published.run.finished_at,
+                f.cache.comment,
+            )
+            for f in found
+        ],
+    )  # fmt: skip
+
+
+def describe_rows(facts: CacheFacts, extended: bool) -> ResultRows:
+    """The rows of DESCRIBE RELATIONAL CACHE, in the form of Spark's DESCRIBE TABLE."""
+    columns = ["col_name", "data_type", "comment"]
+    rows = [(c.name, c.type, None if c.nullable else "NOT NULL") for c in facts.cache.columns]
+    rows += [("", "", None), ("# Relational cache", "", None)]
+    rows += [(item, value, None) for item, value in _summary(facts)]
+    if extended:
+        rows += [("", "", None), ("# Details", "", None)]
+        rows += [(item, value, None) for item, value in _details(facts)]
+    return table(columns, rows)
+
+
+def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
+    status, cache = facts.status, facts.cache
+    return [
+        ("name", cache.qualified_name),
+        ("status", status.combined),
+        ("definition status", status.definition),
+        ("refresh status", status.refresh),
+        ("availability", status.availability),
+        ("refresh", render_refresh(policy_of(cache)) + (" (paused)" if cache.paused else "")),
+        ("freshness", render_freshness(freshness_of(cache))),
+        ("rewrite", "ENABLED" if cache.rewrite_enabled else "DISABLED"),
+        ("read it with", read_select(facts)),
+    ]
+
+
+def _details(facts: CacheFacts) -> list[tuple[str, str]]:
+    cache, published = facts.cache, facts.published
+    items = [
+        ("id", cache.id),
+        ("owner", cache.owner or ""),
+        ("comment", cache.comment or ""),
+        ("location", cache.location),
+        ("created at", str(cache.created_at or "")),
+        ("definition", cache.definition),
+        ("partitioned by", ", ".join(cache.partition_by)),
+        ("clustered by", ", ".join(cache.cluster_by)),
+        ("properties", ", ".join(f"{k}={v}" for k, v in cache.properties.items())),
+        ("granted to", ", ".join(facts.grants) or ("nobody" if cache.narrowed else "everybody")),
+    ]
+    items += [(f"setting {k}", v) for k, v in cache.settings.items()]
+    if facts.last is not None:
+        items.append(("last refresh", f"{facts.last.state.value} {facts.last.mode}"))
+        items.append(("last refresh reason", facts.last.reason))
+        if facts.last.error:
+            items.append(("last refresh error", facts.last.error))
+    if published is not None:
+        items += [
+            ("refreshed at", str(published.run.finished_at or "")),
+            ("cache version", str(published.run.cache_version)),
+            ("rows", str(published.run.rows)),
+            ("bytes", str(published.run.bytes)),
+        ]
+        items += [
+            (f"snapshot of {t.name}", f"version {t.version}, now {_now(facts, t.location)}")
+            for t in published.tables
+        ]
+    if facts.lag_seconds is not None:
+        items.append(("lag", f"{facts.lag_seconds} s"))
+    plan = facts.plan
+    if plan is not None:
+        items += stored_items(plan)
+        items += [("record-preserving join", j.name) for j in plan.joins]
+    items += [
+        (f"grouping set {s.grouping_id}", f"({', '.join(s.columns)}) {s.rows} rows, {s.bytes} bytes")
+        for s in facts.sets
+    ]
+    return items
+
+
+def _now(facts: CacheFacts, location: str) -> str:
+    state = facts.versions.get(location)
+    return "gone" if state is None else f"version {state[1]}"
+
+
+def read_select(facts: CacheFacts) -> str:
+    """The SELECT that reads a cache right: its published version, without hidden columns."""
+    published = facts.published
+    if published is None:
+        return f"nothing to read yet: REFRESH RELATIONAL CACHE {facts.cache.qualified_name}"
+    plan = facts.plan
+    names = [quote(c.name) for c in facts.cache.columns]
+    if plan is not None and plan.is_cube:
+        names.insert(0, quote(GROUPING_ID_COLUMN))
+    source = f"delta.`{facts.cache.location}` VERSION AS OF {published.run.cache_version}"
+    return f"SELECT {', '.join(names)} FROM {source}"
+
+
+def stored_items(plan: CachePlan) -> list[tuple[str, str]]:
+    """How a plan is stored, item by item: keys, measures, hidden columns, sets."""
+    items = [("base table", r.name) for r in plan.relations]
+    if plan.keys is None:
+        items += [("column", c.name) for c in plan.columns]
+    for key in plan.keys or ():
+        items.append(("hidden key" if key.hidden else "key", f"{key.name} {key.expr.type}"))
+    for measure in plan.measures:
+        kind = "hidden column" if measure.hidden else "measure"
+        items.append((kind, f"{measure.name} {measure.agg.type}"))
+    for stored in plan.grouping_sets:
+        names = ", ".join(plan.keys[i].name for i in stored.keys) if plan.keys else ""
+        items.append((f"stored set {stored.grouping_id}", f"({names})"))
+    return items
+
+
+def stored_select(plan: CachePlan) -> str:
+    """The SELECT that fills a cache's table, hidden columns included."""
+    try:
+        return render_stored(plan, [quote_path(r.name) for r in plan.relations])
+    except NotRenderable as error:
+        return f"-- cannot be written as SQL: {error}"
+
+
+def join_rows(joins: Sequence[JoinRecord]) -> ResultRows:
+    """The rows of SHOW RECORD PRESERVING JOINS."""
+    return table(
+        ["name", "preserved", "joined", "keys", "state", "message", "validated_at timestamp"],
+        [
+            (
+                j.name,
+                j.left.name,
+                j.right.name,
+                ", ".join(f"{a} = {b}" for a, b in j.keys),
+                j.state.value,
+                j.message,
+                j.validated_at,
+            )
+            for j in joins
+        ],
+    )

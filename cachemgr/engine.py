@@ -1,0 +1,102 @@
+"""What the service asks of Spark, as a protocol, so that the service itself needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cachemgr.ddl.statements import SelectText
+from cachemgr.metastore.records import CacheRecord, ColumnRecord, JoinRecord, RefreshRunRecord
+from cachemgr.results import ResultRows
+from matcher.ir import CachePlan
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A base table as a name resolves to it now."""
+
+    name: str
+    location: str
+    table_id: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A cache's SELECT, analysed.
+
+    Args:
+        plan: What the cache stores.
+        columns: Its visible columns.
+        settings: The session's settings that can change rows.
+        catalog: The current catalog under which names were resolved.
+        schema: The current schema likewise.
+    """
+
+    plan: CachePlan
+    columns: tuple[ColumnRecord, ...]
+    settings: Mapping[str, str]
+    catalog: str
+    schema: str
+
+
+@dataclass(frozen=True)
+class JoinVerdict:
+    """What a validation of a record-preserving join found.
+
+    Args:
+        message: What is wrong; empty if it holds.
+        versions: Location to (table id, version) that were read.
+    """
+
+    message: str
+    versions: Mapping[str, tuple[str | None, int | None]]
+
+
+class Engine(Protocol):
+    """Spark, as far as the statements need it."""
+
+    def current(self) -> tuple[str, str]:
+        """The session's current catalog and schema."""
+        ...
+
+    def user(self) -> str:
+        """Who runs the session."""
+        ...
+
+    def define(self, name: str, select: SelectText) -> Definition:
+        """Analyse a cache's SELECT; raises DefinitionError."""
+        ...
+
+    def resolve_table(self, name: str) -> TableState:
+        """The Delta table that a name stands for; raises DefinitionError."""
+        ...
+
+    def validate(self, join: JoinRecord) -> JoinVerdict:
+        """Check a record-preserving join at the tables' versions of now."""
+        ...
+
+    def table_states(self, locations: Sequence[str]) -> Mapping[str, tuple[str, int] | None]:
+        """(table id, version) at each place now, None where there is no table."""
+        ...
+
+    def lag_seconds(self, tables: Mapping[str, tuple[str, int]]) -> int | None:
+        """How long ago the first commit after these versions was, 0 if there is none."""
+        ...
+
+    def refresh(self, cache: CacheRecord, mode: str | None) -> RefreshRunRecord:
+        """Refresh a cache; raises RefreshError."""
+        ...
+
+    def explain_refresh(self, cache: CacheRecord, mode: str | None) -> ResultRows:
+        """What a refresh would do."""
+        ...
+
+    def explain_rewrite(self, query: str, *, as_json: bool) -> ResultRows:
+        """Which cache would answer a query, or why none."""
+        ...
+
+    def remove_files(self, location: str) -> None:
+        """Delete a cache's files."""
+        ...

@@ -1,0 +1,77 @@
+"""From a CREATE RECORD PRESERVING JOIN to the record that is stored: tables and key columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cachemgr.ddl.render import render, render_name
+from cachemgr.ddl.statements import (
+    ColumnRef,
+    CreateRecordPreservingJoin,
+    JoinKey,
+    Side,
+)
+from cachemgr.engine import Engine, TableState
+from cachemgr.errors import DefinitionError
+from cachemgr.metastore.records import JoinRecord, JoinSide
+
+
+def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRecord:
+    """The record of a new join, the preserved table on its left.
+
+    Args:
+        statement: The CREATE.
+        engine: Resolves the tables.
+
+    Returns:
+        The record, not validated yet.
+
+    Raises:
+        DefinitionError: A table or a key column does not exist, or a column is ambiguous.
+    """
+    left = engine.resolve_table(render_name(statement.left.name))
+    right = engine.resolve_table(render_name(statement.right.name))
+    name = str(statement.name)
+    keys = tuple(_key(name, key, left, right) for key in statement.keys)
+    if statement.preserves is Side.RIGHT:
+        left, right = right, left
+        keys = tuple((b, a) for a, b in keys)
+    return JoinRecord(
+        name=name,
+        definition=render(replace(statement, if_not_exists=False)),
+        left=JoinSide(left.name, left.location, left.table_id),
+        right=JoinSide(right.name, right.location, right.table_id),
+        keys=keys,
+        validated=statement.validated,
+    )
+
+
+def _key(name: str, key: JoinKey, left: TableState, right: TableState) -> tuple[str, str]:
+    if key.resolved:
+        return _column(name, key.left, left), _column(name, key.right, right)
+    as_written = _has(left, key.left) and _has(right, key.right)
+    swapped = _has(left, key.right) and _has(right, key.left)
+    if as_written and swapped:
+        raise DefinitionError(
+            "AMBIGUOUS_COLUMN",
+            f"record-preserving join {name}: {key.left} = {key.right} fits both ways round, "
+            f"since {left.name} and {right.name} both have these columns: qualify them",
+        )
+    if swapped:
+        return _column(name, key.right, left), _column(name, key.left, right)
+    return _column(name, key.left, left), _column(name, key.right, right)
+
+
+def _has(table: TableState, ref: ColumnRef) -> bool:
+    return ref.column.lower() in {column.lower() for column in table.columns}
+
+
+def _column(name: str, ref: ColumnRef, table: TableState) -> str:
+    for column in table.columns:
+        if column.lower() == ref.column.lower():
+            return column
+    raise DefinitionError(
+        "UNKNOWN_COLUMN",
+        f"record-preserving join {name}: {table.name} has no column {ref.column}: "
+        f"its columns are {', '.join(table.columns)}",
+    )

@@ -1,0 +1,54 @@
+"""Where a cache's name points to, and where its files go."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cachemgr.ddl.statements import QualifiedName
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SESSION_CATALOG = "spark_catalog"
+
+
+def namespace_of(name: QualifiedName, catalog: str, schema: str) -> str:
+    """The namespace of a cache by Spark's rules.
+
+    Args:
+        name: The name as written.
+        catalog: The session's current catalog.
+        schema: The session's current schema.
+
+    Returns:
+        `schema`, or `catalog.schema` outside of Spark's own catalog.
+
+    >>> namespace_of(QualifiedName(("spark_catalog", "s", "c")), "spark_catalog", "default")
+    's'
+    """
+    parts = name.namespace
+    if len(parts) == 2:
+        catalog, schema = parts
+    elif len(parts) == 1:
+        schema = parts[0]
+    return schema if catalog.lower() == _SESSION_CATALOG else f"{catalog}.{schema}"
+
+
+def absolute_location(root: str) -> str:
+    """A root folder with a scheme or from the top, so that a later chdir changes nothing.
+
+    Args:
+        root: A URI or a path.
+    """
+    if _SCHEME.match(root):
+        return root.rstrip("/")
+    return str(Path(root).absolute())
+
+
+def cache_location(root: str, cache_id: str) -> str:
+    """The private place of one cache: never another cache's, also after OR REPLACE.
+
+    Args:
+        root: `spark.cachemgr.location`, or the LOCATION that the statement gave.
+        cache_id: The cache's id.
+    """
+    return f"{absolute_location(root)}/{cache_id}"

@@ -1,0 +1,380 @@
+"""Carries statements out: one function a statement, rows as the answer.
+
+Knows the metastore, and Spark only as the `Engine` protocol. Every door (spark.sql, CLI, later
+REST) ends here. It decides nothing about text (cachemgr.ddl) and nothing about rows (matcher).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from cachemgr.convert import create_statement, freshness_fields, policy_fields
+from cachemgr.ddl.render import render
+from cachemgr.ddl.statements import (
+    AlterRelationalCache,
+    CreateRecordPreservingJoin,
+    CreateRelationalCache,
+    DescribeRelationalCache,
+    DropRecordPreservingJoin,
+    DropRelationalCache,
+    ExplainCreate,
+    ExplainRefresh,
+    ExplainRewrite,
+    GrantUse,
+    QualifiedName,
+    RefreshMode,
+    RefreshRelationalCache,
+    RenameTo,
+    RevokeUse,
+    SetFreshness,
+    SetPaused,
+    SetProperties,
+    SetRefresh,
+    SetRewriteEnabled,
+    ShowCreateRelationalCache,
+    ShowRecordPreservingJoins,
+    ShowRelationalCaches,
+    Statement,
+    ValidateRecordPreservingJoin,
+)
+from cachemgr.definitions import build_record, grouping_set_records, matched_columns
+from cachemgr.describe import (
+    CacheFacts,
+    describe_rows,
+    join_rows,
+    show_rows,
+    stored_items,
+    stored_select,
+)
+from cachemgr.engine import Engine
+from cachemgr.errors import AlreadyExistsError, JoinValidationError, NotFoundError
+from cachemgr.joins import build_join
+from cachemgr.metastore import Metastore
+from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
+from cachemgr.names import namespace_of
+from cachemgr.results import ResultRows, done, table
+from cachemgr.settings import Settings
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """This moment."""
+    return datetime.now(UTC)
+
+
+class CacheService:
+    """Carries out statements against one metastore.
+
+    Args:
+        metastore: Where caches are recorded.
+        engine: Spark.
+        settings: The settings in force.
+        changed: Called after every change, so that the caller's session sees it at once.
+        now: The clock.
+    """
+
+    def __init__(
+        self,
+        metastore: Metastore,
+        engine: Engine,
+        settings: Callable[[], Settings],
+        changed: Callable[[], object] = lambda: None,
+        now: Clock = utc_now,
+    ) -> None:
+        self._metastore = metastore
+        self._engine = engine
+        self._settings = settings
+        self._changed = changed
+        self._now = now
+
+    def execute(self, statement: Statement) -> ResultRows:
+        """Carry a statement out.
+
+        Args:
+            statement: What to do.
+
+        Returns:
+            The rows that answer it.
+
+        Raises:
+            CacheManagerError: What happened, to which object, and what to do next.
+        """
+        match statement:
+            case ShowRelationalCaches(pattern):
+                return self._show(pattern)
+            case ShowCreateRelationalCache(name):
+                return table(["createtab_stmt"], [(render(create_statement(self._find(name))),)])
+            case DescribeRelationalCache(name, extended):
+                return describe_rows(self._facts(self._find(name), lag=extended), extended)
+            case ShowRecordPreservingJoins():
+                return join_rows(self._metastore.reader.joins())
+            case ExplainRewrite(query, format_json):
+                return self._engine.explain_rewrite(query.text, as_json=format_json)
+            case ExplainRefresh(name, mode):
+                return self._engine.explain_refresh(self._find(name), _mode(mode))
+            case ExplainCreate(inner):
+                return self._explain_create(inner)
+            case _:
+                answer = self._change(statement)
+                self._changed()
+                return answer
+
+    def _change(self, statement: Statement) -> ResultRows:
+        match statement:
+            case CreateRelationalCache():
+                return self._create(statement)
+            case AlterRelationalCache():
+                return self._alter(statement)
+            case RefreshRelationalCache(name, mode):
+                return self._refresh(self._find(name), _mode(mode))
+            case DropRelationalCache(name, if_exists):
+                return self._drop(name, if_exists)
+            case GrantUse(name, principal):
+                new = self._metastore.writer.grant(self._find(name).id, principal)
+                return done(str(name), f"granted to {principal}" if new else "was granted already")
+            case RevokeUse(name, principal):
+                self._metastore.writer.revoke(self._find(name).id, principal)
+                return done(str(name), f"revoked from {principal}")
+            case CreateRecordPreservingJoin():
+                return self._create_join(statement)
+            case DropRecordPreservingJoin(name, if_exists):
+                return self._drop_join(name, if_exists)
+            case ValidateRecordPreservingJoin(name):
+                return self._validate_join(self._find_join(name))
+            case (
+                ShowRelationalCaches()
+                | ShowCreateRelationalCache()
+                | DescribeRelationalCache()
+                | ShowRecordPreservingJoins()
+                | ExplainRewrite()
+                | ExplainRefresh()
+                | ExplainCreate()
+            ):
+                raise AssertionError(f"{type(statement).__name__} changes nothing")
+            case _:
+                assert_never(statement)
+
+    # -- caches -------------------------------------------------------------------------------
+
+    def _create(self, statement: CreateRelationalCache) -> ResultRows:
+        namespace = self._namespace(statement.name)
+        existing = self._metastore.reader.cache(namespace, statement.name.last)
+        if existing is not None and statement.if_not_exists:
+            return done(existing.qualified_name, "exists already, nothing was changed")
+        if existing is not None and not statement.or_replace:
+            raise AlreadyExistsError(
+                "CACHE_EXISTS",
+                f"the relational cache {existing.qualified_name} exists already: "
+                "use OR REPLACE or IF NOT EXISTS, or take another name",
+            )
+        record = self._record(statement, namespace)
+        self._metastore.writer.create_cache(
+            record,
+            grouping_set_records(record),
+            now=self._now(),
+            replace=statement.or_replace,
+        )
+        self.purge()
+        return done(record.qualified_name, "replaced" if existing is not None else "created")
+
+    def _record(self, statement: CreateRelationalCache, namespace: str) -> CacheRecord:
+        name = statement.name.last
+        shown = name if namespace.lower() == "default" else f"{namespace}.{name}"
+        definition = self._engine.define(shown, statement.select)
+        root = self._settings().location
+        return build_record(statement, namespace, definition, root, self._engine.user())
+
+    def _explain_create(self, statement: CreateRelationalCache) -> ResultRows:
+        namespace = self._namespace(statement.name)
+        definition = self._engine.define(str(statement.name), statement.select)
+        matched_columns(statement, definition)
+        plan = definition.plan
+        existing = self._metastore.reader.cache(namespace, statement.name.last)
+        items = [("name", f"{namespace}.{statement.name.last}")]
+        items.append(("exists", "yes" if existing is not None else "no"))
+        items += stored_items(plan)
+        items += [(f"setting {key}", value) for key, value in definition.settings.items()]
+        items.append(("stored as", stored_select(plan)))
+        return table(["item", "value"], items)
+
+    def _alter(self, statement: AlterRelationalCache) -> ResultRows:
+        cache = self._find(statement.name)
+        now, writer = self._now(), self._metastore.writer
+        match statement.action:
+            case RenameTo(name):
+                namespace = self._namespace(name) if name.namespace else cache.namespace
+                new = writer.rename_cache(
+                    cache.id, cache.version, name.last, namespace=namespace, now=now
+                )
+                return done(cache.qualified_name, f"renamed to {new.qualified_name}")
+            case SetRewriteEnabled(enabled):
+                fields: dict[str, object] = {"rewrite_enabled": enabled}
+                said = "rewrite enabled" if enabled else "rewrite disabled"
+            case SetPaused(paused):
+                fields, said = {"paused": paused}, "paused" if paused else "resumed"
+            case SetRefresh(policy):
+                fields, said = policy_fields(policy), "refresh policy set"
+            case SetFreshness(freshness):
+                fields, said = freshness_fields(freshness), "freshness set"
+            case SetProperties(properties):
+                fields = {"properties": {**cache.properties, **dict(properties)}}
+                said = "properties set"
+            case _:
+                assert_never(statement.action)
+        writer.update_cache(cache.id, cache.version, now=now, **fields)
+        return done(cache.qualified_name, said)
+
+    def _refresh(self, cache: CacheRecord, mode: str | None) -> ResultRows:
+        run = self._engine.refresh(cache, mode)
+        self.purge()
+        return table(
+            ["name", "result", "mode", "reason", "rows bigint", "bytes bigint", "version bigint",
+             "seconds double"],
+            [
+                (
+                    cache.qualified_name,
+                    run.state.value,
+                    run.mode,
+                    run.reason,
+                    run.rows,
+                    run.bytes,
+                    run.cache_version,
+                    None
+                    if run.finished_at is None
+                    else (run.finished_at - run.started_at).total_seconds(),
+                )
+            ],
+        )  # fmt: skip
+
+    def _drop(self, name: QualifiedName, if_exists: bool) -> ResultRows:
+        found = self._metastore.reader.cache(self._namespace(name), name.last)
+        if found is None and if_exists:
+            return done(str(name), "did not exist, nothing was changed")
+        cache = self._find(name)
+        self._metastore.writer.drop_cache(cache.id, now=self._now())
+        self.purge()
+        return done(cache.qualified_name, "dropped")
+
+    def purge(self) -> int:
+        """Delete the files of caches that were dropped longer ago than the grace.
+
+        Returns:
+            How many caches were forgotten.
+        """
+        before = self._now() - timedelta(seconds=self._settings().drop_grace_seconds)
+        gone = [
+            cache
+            for cache in self._metastore.reader.caches(include_dropped=True)
+            if cache.dropped_at is not None and cache.dropped_at <= before
+        ]
+        for cache in gone:
+            self._engine.remove_files(cache.location)
+            self._metastore.writer.purge_cache(cache.id)
+        return len(gone)
+
+    def _show(self, pattern: str | None) -> ResultRows:
+        return show_rows([self._facts(c) for c in self._metastore.reader.list_caches(pattern)])
+
+    def _facts(self, cache: CacheRecord, *, lag: bool = False) -> CacheFacts:
+        reader = self._metastore.reader
+        published = reader.published(cache.id)
+        runs = reader.refreshes(cache.id, limit=1)
+        snapshot = {
+            t.location: (t.table_id, t.version)
+            for t in (published.tables if published else ())
+            if t.table_id is not None and t.version is not None
+        }
+        places = list(snapshot) or [str(r[0]) for r in (cache.plan or {}).get("relations", ())]
+        return CacheFacts(
+            cache=cache,
+            sets=reader.grouping_sets(cache.id),
+            last=runs[0] if runs else None,
+            published=published,
+            versions=self._engine.table_states(places),
+            grants=reader.grants(cache.id),
+            lag_seconds=self._engine.lag_seconds(snapshot) if lag and snapshot else None,
+        )
+
+    def _namespace(self, name: QualifiedName) -> str:
+        return namespace_of(name, *self._engine.current())
+
+    def _find(self, name: QualifiedName) -> CacheRecord:
+        cache = self._metastore.reader.cache(self._namespace(name), name.last)
+        if cache is None:
+            raise NotFoundError(
+                "CACHE_NOT_FOUND",
+                f"there is no relational cache {name}: "
+                "SHOW RELATIONAL CACHES lists those that exist",
+            )
+        return cache
+
+    # -- record-preserving joins --------------------------------------------------------------
+
+    def _create_join(self, statement: CreateRecordPreservingJoin) -> ResultRows:
+        reader = self._metastore.reader
+        if statement.if_not_exists and reader.join(str(statement.name)) is not None:
+            return done(str(statement.name), "exists already, nothing was changed")
+        if reader.join(str(statement.name)) is not None:
+            raise AlreadyExistsError(
+                "JOIN_EXISTS",
+                f"the record-preserving join {statement.name} exists already: "
+                "use IF NOT EXISTS, drop it first, or take another name",
+            )
+        record = build_join(statement, self._engine)
+        if statement.validated:
+            record = self._validated(record)
+        self._metastore.writer.create_join(record, now=self._now())
+        return done(record.name, "created" if statement.validated else "created, not validated")
+
+    def _validated(self, record: JoinRecord) -> JoinRecord:
+        verdict = self._engine.validate(record)
+        if verdict.message:
+            raise JoinValidationError("JOIN_DOES_NOT_HOLD", verdict.message)
+        return JoinRecord(
+            name=record.name,
+            definition=record.definition,
+            left=record.left,
+            right=record.right,
+            keys=record.keys,
+            id=record.id,
+            validated=True,
+            state=JoinState.VALID,
+            validated_versions=verdict.versions,
+            validated_at=self._now(),
+        )
+
+    def _validate_join(self, join: JoinRecord) -> ResultRows:
+        verdict = self._engine.validate(join)
+        state = JoinState.BROKEN if verdict.message else JoinState.VALID
+        self._metastore.writer.update_join_state(
+            join.name,
+            state,
+            message=verdict.message or None,
+            validated_versions=verdict.versions,
+            validated_at=self._now(),
+            validated=True,
+        )
+        return table(["name", "state", "message"], [(join.name, state.value, verdict.message)])
+
+    def _drop_join(self, name: QualifiedName, if_exists: bool) -> ResultRows:
+        if if_exists and self._metastore.reader.join(str(name)) is None:
+            return done(str(name), "did not exist, nothing was changed")
+        self._metastore.writer.drop_join(str(name))
+        return done(str(name), "dropped")
+
+    def _find_join(self, name: QualifiedName) -> JoinRecord:
+        join = self._metastore.reader.join(str(name))
+        if join is None:
+            raise NotFoundError(
+                "JOIN_NOT_FOUND",
+                f"there is no record-preserving join {name}: "
+                "SHOW RECORD PRESERVING JOINS lists those that exist",
+            )
+        return join
+
+
+def _mode(mode: RefreshMode | None) -> str | None:
+    return None if mode is None else mode.name

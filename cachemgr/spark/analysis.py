@@ -1,0 +1,134 @@
+"""A cache's SELECT, analysed by Spark itself: its plan for the matcher, its columns, its tables.
+
+Refuses, with the construct and its place, what cannot be analysed, what would give other rows on
+another day or for another user, and what a cache cannot store. Spark resolves all names, so a view
+is expanded and a temp view is seen for what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cachemgr.ddl.statements import SelectText
+from cachemgr.errors import CacheManagerError, DefinitionError
+from cachemgr.metastore.records import ColumnRecord
+from cachemgr.spark.plans import TableRef, capture_query
+from matcher.definition import plan_definition
+from matcher.errors import MatcherError
+from matcher.from_spark import definition_block
+from matcher.ir import CachePlan
+
+_PLACE = re.compile(r"line (\d+),? pos (\d+)")
+_WHY = {
+    "NON_DETERMINISTIC": "{0} gives another value each time: leave it out of the definition",
+    "SESSION_DEPENDENT": "{0} depends on the session or the moment of the query: "
+    "use a column or a constant instead",
+    "UDF": "{0} is a user-defined function, whose meaning may change unseen: "
+    "write it with built-in functions",
+    "TEMP_VIEW": "{0} is a temporary view, which other sessions do not have: "
+    "use the table or a permanent view",
+    "TABLESAMPLE": "{0} reads other rows each time: leave it out",
+    "TIME_TRAVEL": "{0} is read at a fixed version: a cache follows its base tables, "
+    "name the table alone",
+    "STREAMING": "{0} is a stream: caches are made of Delta tables",
+    "TABLE_FUNCTION": "{0} makes rows of its own: caches are made of tables, joins and groups",
+    "METADATA_COLUMN": "{0} names files that the cache does not have: leave it out",
+    "RELATION": "{0} is no Delta table: caches are made of Delta tables",
+}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What Spark and the matcher made of a definition.
+
+    Args:
+        plan: What the cache stores.
+        columns: The visible columns.
+        tables: The base tables.
+    """
+
+    plan: CachePlan
+    columns: tuple[ColumnRecord, ...]
+    tables: tuple[TableRef, ...]
+
+
+def analyse_definition(spark: SparkSession, name: str, select: SelectText) -> Analysis:
+    """Analyse the SELECT of a cache.
+
+    Args:
+        spark: The session whose names and settings hold.
+        name: The matcher's name of the cache.
+        select: The SELECT and where it stands in the statement.
+
+    Returns:
+        The analysis.
+
+    Raises:
+        DefinitionError: Names the construct, its line and column, and what to do.
+    """
+    try:
+        captured = capture_query(spark, select.text)
+    except PySparkException as error:
+        raise _not_analysable(error, name, select) from error
+    for construct, detail, line, column in captured.problems:
+        text = _WHY.get(construct, "{0} is not supported in a cache definition").format(detail)
+        raise DefinitionError(construct, f"cache {name}: {text}{_where(select, line, column)}")
+    for table in captured.tables:
+        if table.kind != "delta":
+            raise DefinitionError(
+                "NOT_A_DELTA_TABLE",
+                f"cache {name}: {table.name} is not a Delta table, so its versions are not known: "
+                "convert it to Delta",
+            )
+    if not captured.tables:
+        raise DefinitionError(
+            "NO_TABLE", f"cache {name}: the SELECT reads no table: there is nothing to cache"
+        )
+    _check_names(name, select, [column for column, _, _ in captured.schema])
+    try:
+        plan = plan_definition(name, definition_block(captured.document))
+    except MatcherError as error:
+        place = _where(select, error.line, error.col)
+        raise DefinitionError(error.code, f"cache {name}: {error}{place}") from error
+    visible = set(plan.visible)
+    columns = tuple(ColumnRecord(n, t, null) for n, t, null in captured.schema if n in visible)
+    return Analysis(plan, columns, captured.tables)
+
+
+def _check_names(name: str, select: SelectText, columns: list[str]) -> None:
+    """Refuse two columns of one name as Spark compares names, the place being the SELECT's own."""
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen:
+            raise DefinitionError(
+                "DUPLICATE_COLUMN",
+                f"cache {name}: two output columns are named {column}: give each its own name "
+                f"with AS{_where(select, 1, 1)}",
+            )
+        seen.add(column.lower())
+
+
+def _not_analysable(error: PySparkException, name: str, select: SelectText) -> CacheManagerError:
+    text = str(error)
+    place = _PLACE.search(text)
+    line, column = (int(place.group(1)), int(place.group(2)) + 1) if place else (None, None)
+    message = text.splitlines()[0].split("; line ")[0].strip().rstrip(".:;")
+    code = (error.getCondition() or "NOT_ANALYSABLE").split(".")[0]
+    message = re.sub(rf"^\[{re.escape(error.getCondition() or '-')}\]\s*", "", message)
+    return DefinitionError(
+        code,
+        f"cache {name}: Spark cannot analyse the SELECT: {message}"
+        f"{_where(select, line, column)}; correct it and run the statement again",
+    )
+
+
+def _where(select: SelectText, line: int | None, column: int | None) -> str:
+    """A place inside the SELECT as one of the whole statement."""
+    if line is None or column is None:
+        return ""
+    shift = select.column - 1 if line == 1 else 0
+    return f" (line {line + select.line - 1}, column {column + shift})"

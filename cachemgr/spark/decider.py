@@ -1,0 +1,214 @@
+"""Which parts of one query are answered from which caches.
+
+Visits the query's blocks from the outermost inwards and asks the registry for each. Then looks at
+the query as a whole: all its parts read each base table at one version. A stale cache next to a
+table read live, or next to a cache with another snapshot, would join two moments; then the query is
+decided again with exact caches only, and what was dropped says `MIXED_SNAPSHOTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cachemgr.settings import Settings
+from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
+from cachemgr.spark.feed import Feed
+from cachemgr.spark.freshness import TableSeen
+from cachemgr.spark.served import ServedCache
+from matcher.from_spark import LocatedBlock, walk_blocks
+from matcher.ir import Block, Candidate, MatchOptions, Rewrite
+from matcher.reasons import Reason, ReasonCode
+
+_ANSI = "spark.sql.ansi.enabled"
+_PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A block that is answered from a cache.
+
+    Args:
+        path: Where the block stands in the plan.
+        block: The block.
+        rewrite: What runs instead.
+        cache: The state of the cache that was checked.
+        exact: All tables that the block reads stand at the snapshot's versions.
+        sql: What runs over the cache, outputs named c0, c1, …
+    """
+
+    path: tuple[int, ...]
+    block: Block
+    rewrite: Rewrite
+    cache: ServedCache
+    exact: bool
+    sql: str
+
+
+@dataclass(frozen=True)
+class BlockOutcome:
+    """What was found for one block, or why a part of the plan is none."""
+
+    path: tuple[int, ...]
+    block: Block | None
+    hit: Hit | None
+    candidates: tuple[Candidate, ...]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass
+class Examination:
+    """What was found for one query."""
+
+    outcomes: list[BlockOutcome] = field(default_factory=list)
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The blocks that are answered from caches."""
+        return tuple(o.hit for o in self.outcomes if o.hit is not None)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why the other blocks are not, each once."""
+        found = [r for o in self.outcomes if o.hit is None for r in o.reasons]
+        return tuple(dict.fromkeys(found))
+
+
+def match_options(settings: Settings, session: Mapping[str, str]) -> MatchOptions:
+    """The matcher's switches for a session.
+
+    Args:
+        settings: Our settings in that session.
+        session: All settings explicitly set in it.
+    """
+    return MatchOptions(
+        approximate_floats=settings.approximate_floats,
+        trust_unvalidated=settings.trust_unvalidated,
+        assume_exact_averages=settings.assume_exact_averages,
+        ansi=session.get(_ANSI, "true").lower() == "true",
+        decimal_precision_loss=session.get(_PRECISION, "true").lower() == "true",
+    )
+
+
+def examine(
+    document: dict[str, Any],
+    feed: Feed,
+    checks: Checks,
+    query: QueryState,
+    options: MatchOptions,
+    *,
+    explain: bool = False,
+) -> Examination:
+    """Decide a whole query.
+
+    Args:
+        document: The query's plan.
+        feed: The caches.
+        checks: What eligibility asks.
+        query: The query's state.
+        options: The matcher's switches.
+        explain: Also name every candidate and why it was refused.
+
+    Returns:
+        What was found for each block; the hits among them are consistent with each other.
+    """
+    first = _walk(document, feed, checks, query, options, explain)
+    reason = _mixed(first.hits, query.seen, _live_tables(document, first.hits))
+    if reason is None:
+        return first
+    strict = replace(query, exact_only=reason)
+    return _walk(document, feed, checks, strict, options, explain)
+
+
+def _walk(
+    document: dict[str, Any],
+    feed: Feed,
+    checks: Checks,
+    query: QueryState,
+    options: MatchOptions,
+    explain: bool,
+) -> Examination:
+    examination = Examination()
+
+    def visit(located: LocatedBlock) -> bool:
+        outcome = _decide(located, feed, checks, query, options, explain)
+        examination.outcomes.append(outcome)
+        return outcome.hit is not None
+
+    walk_blocks(document, visit)
+    return examination
+
+
+def _decide(
+    located: LocatedBlock,
+    feed: Feed,
+    checks: Checks,
+    query: QueryState,
+    options: MatchOptions,
+    explain: bool,
+) -> BlockOutcome:
+    block = located.block
+    if block is None:
+        return BlockOutcome(located.path, None, None, (), tuple(located.reasons))
+    veto = BlockVeto(query, block, checks)
+    decision = feed.registry.decide(block, options, veto, explain=explain)
+    hit = None
+    if decision.rewrite is not None:
+        cache, exact, sql = veto.passed[id(decision.rewrite)]
+        hit = Hit(located.path, block, decision.rewrite, cache, exact, sql)
+    return BlockOutcome(located.path, block, hit, decision.candidates, decision.reasons)
+
+
+def _live_tables(document: Mapping[str, Any], hits: Iterable[Hit]) -> frozenset[str]:
+    """Names of the tables that the query reads outside of the replaced blocks."""
+    tables = document["tables"]
+    replaced = {hit.path for hit in hits}
+    found = {table["name"] for table in tables if table.get("elsewhere")}
+    found.update(tables[number]["name"] for number in _leaves(document["plan"], (), replaced))
+    return frozenset(found)
+
+
+def _leaves(
+    node: Mapping[str, Any], path: tuple[int, ...], replaced: set[tuple[int, ...]]
+) -> Iterable[int]:
+    if path in replaced:
+        return
+    if "t" in node:
+        yield node["t"]
+    for index, child in enumerate(node.get("c", ())):
+        yield from _leaves(child, (*path, index), replaced)
+
+
+def _mixed(
+    hits: Iterable[Hit], seen: Mapping[str, list[TableSeen]], live: frozenset[str]
+) -> Reason | None:
+    """Why these hits must not stand in one query; None if they read one moment."""
+    stale = [hit for hit in hits if not hit.exact]
+    if not stale:
+        return None
+    if live:
+        name = stale[0].cache.name
+        return Reason(
+            ReasonCode.MIXED_SNAPSHOTS,
+            f"cache {name} is behind its base tables, and the query also reads "
+            f"{sorted(live)[0]} as it is now",
+            f"REFRESH RELATIONAL CACHE {name}",
+        )
+    for hit in stale:
+        for other in hits:
+            shared = _tables(hit) & _tables(other)
+            differing = [p for p in shared if hit.cache.snapshot[p] != other.cache.snapshot[p]]
+            if differing:
+                name = seen[differing[0]][0].name
+                return Reason(
+                    ReasonCode.MIXED_SNAPSHOTS,
+                    f"caches {hit.cache.name} and {other.cache.name} read {name} at different "
+                    "versions",
+                    "refresh both",
+                )
+    return None
+
+
+def _tables(hit: Hit) -> frozenset[str]:
+    return frozenset(relation.key for relation in hit.block.relations)

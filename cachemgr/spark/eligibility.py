@@ -1,0 +1,126 @@
+"""May this rewrite serve this query now: the checks that the matcher, which knows no clock and no
+session, leaves to its caller.
+
+Cheap checks come first; the one that may ask a Delta log (how long ago did a table move) is last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cachemgr.spark.freshness import CommitTimes, TableSeen, Verdict, check_freshness
+from cachemgr.spark.result_settings import SettingsComparer
+from cachemgr.spark.served import ServedCache
+from matcher.ir import Block, Rewrite
+from matcher.reasons import Reason, ReasonCode
+from matcher.render import NotRenderable, render_rewrite
+
+# The name under which a rewrite's text reads the cache.
+RELATION = "__cache"
+
+
+@dataclass(frozen=True)
+class QueryState:
+    """What is the same for all parts of one query.
+
+    Args:
+        seen: The query's tables by location.
+        settings: Fingerprint of the session's result-changing settings.
+        principal: Who asks.
+        now_ms: The moment of the query.
+        stamp: The feed's stamp before any plan was looked at.
+        exact_only: Why only caches equal to the tables now may serve; None if stale ones may.
+    """
+
+    seen: Mapping[str, list[TableSeen]]
+    settings: frozenset[tuple[str, str]]
+    principal: str
+    now_ms: int
+    stamp: int
+    exact_only: Reason | None = None
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The sources that eligibility asks."""
+
+    served: Callable[[str], ServedCache | None]
+    comparer: SettingsComparer
+    commits: CommitTimes
+
+
+@dataclass
+class BlockVeto:
+    """Vetoes rewrites of one block; `passed` keeps the state that each one let pass was checked on.
+
+    Args:
+        query: The query's state.
+        block: The block.
+        checks: What to ask.
+    """
+
+    query: QueryState
+    block: Block
+    checks: Checks
+    passed: dict[int, tuple[ServedCache, bool, str]] = field(default_factory=dict, init=False)
+
+    def __call__(self, rewrite: Rewrite) -> Reason | None:
+        """Why a valid rewrite may not serve; None if it may.
+
+        Args:
+            rewrite: What the matcher found.
+        """
+        cache = self.checks.served(rewrite.cache)
+        if cache is None or cache.stamp > self.query.stamp:
+            return Reason(
+                ReasonCode.REGISTRY_LOADING,
+                f"cache {rewrite.cache} changed while this query was decided",
+                "run the query again",
+            )
+        reason = _state(cache, self.query) or self.checks.comparer.compare(
+            self.query.settings, cache.settings
+        )
+        if reason is not None:
+            return reason
+        try:
+            sql = render_rewrite(rewrite, RELATION, positional=True)
+        except NotRenderable as error:
+            return Reason(
+                ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
+            )
+        verdict = self._freshness(cache)
+        if verdict.reason is not None:
+            return verdict.reason
+        if not verdict.exact and self.query.exact_only is not None:
+            return self.query.exact_only
+        self.passed[id(rewrite)] = (cache, verdict.exact, sql)
+        return None
+
+    def _freshness(self, cache: ServedCache) -> Verdict:
+        read = [relation.key for relation in self.block.relations]
+        return check_freshness(
+            cache, read, self.query.seen, self.query.now_ms, self.checks.commits
+        )
+
+
+def _state(cache: ServedCache, query: QueryState) -> Reason | None:
+    if not cache.rewrite_enabled:
+        return Reason(
+            ReasonCode.CACHE_DISABLED,
+            f"cache {cache.name} has DISABLE REWRITE",
+            f"ALTER RELATIONAL CACHE {cache.name} ENABLE REWRITE",
+        )
+    if cache.version is None:
+        return Reason(
+            ReasonCode.CACHE_NOT_REFRESHED,
+            f"cache {cache.name} was never refreshed",
+            f"REFRESH RELATIONAL CACHE {cache.name}",
+        )
+    if cache.principals is not None and query.principal not in cache.principals:
+        return Reason(
+            ReasonCode.NOT_GRANTED,
+            f"{query.principal} has no grant on cache {cache.name}",
+            f"GRANT USE ON RELATIONAL CACHE {cache.name} TO `{query.principal}`",
+        )
+    return None

@@ -1,0 +1,151 @@
+"""Which cache would answer a query, which grouping set, what is compensated, or why not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cachemgr.results import ResultRows, table
+from cachemgr.spark.decider import Examination, Hit
+from matcher.ir import CachePlan, Candidate, GroupingSet
+from matcher.reasons import Reason
+from matcher.render import NotRenderable, quote_path, render_rewrite
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What would be done with one query, and why.
+
+    Args:
+        hit: Whether some part of it would be answered from a cache.
+        caches: The caches used, outermost part first.
+        grouping_set: The key columns of the grouping set that the outermost hit reads, if any.
+        rewritten_sql: What would run over the caches, each under its own name.
+        reasons: Why the parts that are not answered are not.
+        candidates: Every view considered.
+        steps: The compensations.
+        joins: Record-preserving joins relied upon.
+        unvalidated_joins: Those among them that nobody validated.
+    """
+
+    hit: bool
+    caches: tuple[str, ...] = ()
+    grouping_set: str | None = None
+    rewritten_sql: str | None = None
+    reasons: tuple[Reason, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    steps: tuple[str, ...] = ()
+    joins: tuple[str, ...] = ()
+    unvalidated_joins: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """The explanation for people."""
+        return "\n".join(f"{item}: {value}" if item else value for item, value in self._items())
+
+    def rows(self) -> ResultRows:
+        """The explanation as the rows of EXPLAIN REWRITE."""
+        return table(["item", "value"], self._items())
+
+    def as_data(self) -> dict[str, Any]:
+        """The explanation as JSON data, in the form of the offline explain."""
+        return {
+            "hit": self.hit,
+            "caches": list(self.caches),
+            "grouping_set": self.grouping_set,
+            "rewritten_sql": self.rewritten_sql,
+            "steps": list(self.steps),
+            "joins": list(self.joins),
+            "unvalidated_joins": list(self.unvalidated_joins),
+            "reasons": [_reason_data(r) for r in self.reasons],
+            "candidates": [
+                {
+                    "cache": c.cache,
+                    "grouping_set": None if c.grouping_set is None else list(c.grouping_set),
+                    "outcome": c.outcome,
+                    "reasons": [_reason_data(r) for r in c.reasons],
+                }
+                for c in self.candidates
+            ],
+        }
+
+    def json(self) -> ResultRows:
+        """The explanation as the one row of EXPLAIN REWRITE FORMAT JSON."""
+        return table(["json"], [(json.dumps(self.as_data(), indent=2),)])
+
+    def _items(self) -> list[tuple[str, str]]:
+        items = [("result", "hit" if self.hit else "miss")]
+        items += [("cache", name) for name in self.caches]
+        if self.grouping_set is not None:
+            items.append(("grouping set", self.grouping_set))
+        items += [("compensation", step) for step in self.steps]
+        for name in self.joins:
+            note = " (NOT VALIDATED)" if name in self.unvalidated_joins else ""
+            items.append(("record-preserving join", name + note))
+        items += [("reason", reason_text(r)) for r in self.reasons]
+        for c in self.candidates:
+            keys = "" if c.grouping_set is None else f" ({', '.join(c.grouping_set)})"
+            why = "; ".join(reason_text(r) for r in c.reasons)
+            items.append(("candidate", f"{c.cache}{keys} {c.outcome}{': ' if why else ''}{why}"))
+        if self.rewritten_sql is not None:
+            items.append(("rewritten SQL", self.rewritten_sql))
+        return items
+
+
+def reason_text(reason: Reason) -> str:
+    """A reason in one line: code, detail and what would help."""
+    cure = f" ({reason.suggestion})" if reason.suggestion else ""
+    return f"{reason.code.value}: {reason.detail}{cure}"
+
+
+def explanation_of(
+    examination: Examination,
+    plans: Mapping[str, CachePlan],
+    unvalidated: Iterable[str] = (),
+) -> Explanation:
+    """Put what was found into words.
+
+    Args:
+        examination: What was found.
+        plans: The plans of the caches hit, by name.
+        unvalidated: Names of joins that nobody validated.
+    """
+    hits = examination.hits
+    first = hits[0] if hits else None
+    joins = tuple(dict.fromkeys(j for h in hits for j in h.rewrite.joins_used))
+    return Explanation(
+        hit=bool(hits),
+        caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),
+        grouping_set=None
+        if first is None
+        else set_text(plans[first.rewrite.cache], first.rewrite.grouping_set),
+        rewritten_sql="\n;\n".join(map(_sql, hits)) if hits else None,
+        reasons=examination.reasons,
+        candidates=tuple(c for o in examination.outcomes for c in o.candidates),
+        steps=tuple(s for h in hits for s in h.rewrite.steps),
+        joins=joins,
+        unvalidated_joins=tuple(j for j in joins if j in set(unvalidated)),
+    )
+
+
+def set_text(plan: CachePlan, grouping_set: GroupingSet | None) -> str | None:
+    """A grouping set by its key columns; None for a cache without sets."""
+    if grouping_set is None or plan.keys is None:
+        return None
+    return f"({', '.join(plan.keys[i].name for i in grouping_set.keys)})"
+
+
+def _sql(hit: Hit) -> str:
+    try:
+        return render_rewrite(hit.rewrite, quote_path(hit.rewrite.cache))
+    except NotRenderable as error:
+        return f"-- cannot be written as SQL: {error}"
+
+
+def _reason_data(reason: Reason) -> dict[str, str]:
+    return {
+        "code": reason.code.value,
+        "detail": reason.detail,
+        "suggestion": reason.suggestion,
+    }

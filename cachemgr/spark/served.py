@@ -1,0 +1,158 @@
+"""What a session knows of one cache: its plan, where it lies, and what its snapshot read.
+
+Built from the metastore's records alone. Decides which record-preserving joins hold for a
+snapshot: a validation serves the versions that it was made at, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
+from matcher.codec import decode_plan
+from matcher.ir import CachePlan, GroupingSet, RecordPreservingJoin
+
+DEFAULT_NAMESPACE = "default"
+
+TableState = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class ServedCache:
+    """One cache as the decider sees it.
+
+    Args:
+        id: The metastore's id.
+        name: The matcher's name of it.
+        plan: What is stored, with the joins that held at the snapshot.
+        location: Where its Delta table lies.
+        version: The published Delta version; None before the first refresh.
+        snapshot: Location of each base table to its (table id, version).
+        freshness: What a hit may lag behind.
+        max_staleness_seconds: The bound of MAX STALENESS.
+        rewrite_enabled: ENABLE or DISABLE REWRITE.
+        settings: Fingerprint of the result-changing settings that it is refreshed under.
+        principals: Who may use it; None is everybody who may read the base tables.
+        unvalidated: Names of the joins in the plan that nobody validated.
+        stamp: The feed's count of changes once this state was complete.
+    """
+
+    id: str
+    name: str
+    plan: CachePlan
+    location: str
+    version: int | None
+    snapshot: Mapping[str, TableState]
+    freshness: Freshness
+    max_staleness_seconds: int | None
+    rewrite_enabled: bool
+    settings: frozenset[tuple[str, str]]
+    principals: frozenset[str] | None
+    unvalidated: frozenset[str]
+    stamp: int = 0
+
+
+def matcher_name(cache: CacheRecord) -> str:
+    """The name under which the matcher and EXPLAIN know a cache: bare in the default schema."""
+    if cache.namespace.lower() in ("", DEFAULT_NAMESPACE):
+        return cache.name
+    return cache.qualified_name
+
+
+def serve(
+    entry: RegistryEntry,
+    joins: Iterable[JoinRecord],
+    settings: frozenset[tuple[str, str]],
+) -> ServedCache:
+    """Build what a session holds of a cache.
+
+    Args:
+        entry: The cache's records.
+        joins: All record-preserving joins.
+        settings: Fingerprint of the settings stored with the cache.
+
+    Returns:
+        The cache, refreshed or not.
+
+    Raises:
+        ValueError: Its stored plan is missing or of another version of this program.
+    """
+    cache, published = entry.cache, entry.published
+    payload = published.run.plan if published and published.run.plan else cache.plan
+    if payload is None:
+        raise ValueError(f"cache {cache.qualified_name} has no stored plan")
+    snapshot = {
+        table.location: (table.table_id, table.version)
+        for table in (published.tables if published else ())
+        if table.table_id is not None and table.version is not None
+    }
+    plan = decode_plan(dict(payload))
+    plan = replace(
+        plan,
+        name=matcher_name(cache),
+        joins=joins_holding(plan, snapshot, joins),
+        grouping_sets=_sized(plan.grouping_sets, entry),
+    )
+    return ServedCache(
+        id=cache.id,
+        name=plan.name,
+        plan=plan,
+        location=cache.location,
+        version=published.run.cache_version if published else None,
+        snapshot=snapshot,
+        freshness=cache.freshness,
+        max_staleness_seconds=cache.max_staleness_seconds,
+        rewrite_enabled=cache.rewrite_enabled,
+        settings=settings,
+        principals=entry.grants if cache.narrowed else None,
+        unvalidated=frozenset(j.name for j in plan.joins if not j.validated),
+    )
+
+
+def joins_holding(
+    plan: CachePlan, snapshot: Mapping[str, TableState], joins: Iterable[JoinRecord]
+) -> tuple[RecordPreservingJoin, ...]:
+    """The joins that rewrites over this snapshot may rely on.
+
+    A join that was dropped or found broken since is out at once, though it held then. One that was
+    validated at the very versions of the snapshot is in, though it was declared after the refresh.
+
+    Args:
+        plan: The plan published with the snapshot; its joins held when it was refreshed.
+        snapshot: Location to (table id, version).
+        joins: The joins as they are declared now.
+
+    Returns:
+        The joins, those NOT VALIDATED marked so.
+    """
+    held = {(j.name.lower(), j.left, j.right, j.keys) for j in plan.joins if j.validated}
+    tables = {relation.key for relation in plan.relations}
+    found = []
+    for join in joins:
+        left, right = join.left.location, join.right.location
+        if join.state is JoinState.BROKEN or not {left, right} <= tables:
+            continue
+        proven = (join.name.lower(), left, right, join.keys) in held or (
+            join.state is JoinState.VALID
+            and bool(snapshot)
+            and all(_same_version(join, place, snapshot) for place in (left, right))
+        )
+        if proven or not join.validated:
+            found.append(RecordPreservingJoin(join.name, left, right, join.keys, proven))
+    return tuple(found)
+
+
+def _same_version(join: JoinRecord, place: str, snapshot: Mapping[str, TableState]) -> bool:
+    checked = join.validated_versions.get(place)
+    return checked is not None and tuple(checked) == snapshot.get(place)
+
+
+def _sized(sets: tuple[GroupingSet, ...], entry: RegistryEntry) -> tuple[GroupingSet, ...]:
+    measured = {s.grouping_id: s for s in entry.grouping_sets}
+    return tuple(
+        replace(s, rows=m.rows, bytes=m.bytes)
+        if s.rows is None and (m := measured.get(s.grouping_id)) is not None
+        else s
+        for s in sets
+    )

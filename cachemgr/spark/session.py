@@ -1,0 +1,268 @@
+"""One Spark session that takes part: it decides its queries, pins hot sets, and logs decisions.
+
+No query waits for the metastore or for a pin: the feed follows the metastore in the background, and
+a set is pinned beside the query that found it missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.settings import PREFIX, Mode, Settings
+from cachemgr.spark.decider import BlockOutcome, Examination, Hit, examine, match_options
+from cachemgr.spark.eligibility import RELATION, Checks, QueryState
+from cachemgr.spark.explain import set_text
+from cachemgr.spark.feed import Feed
+from cachemgr.spark.freshness import CommitTimes, by_location
+from cachemgr.spark.hook import HookContext, Replacement
+from cachemgr.spark.pins import PinStore
+from cachemgr.spark.plans import TableRef
+from cachemgr.spark.result_settings import SettingsComparer
+from cachemgr.spark.tables import TableRead, first_commit_after, run_select
+from cachemgr.telemetry import Telemetry
+from matcher.reasons import Reason, ReasonCode
+from matcher.render import quote
+
+NO_CACHE_HINT = "NO_RELATIONAL_CACHE"
+_NO_SET = -1
+
+
+class CacheSession:
+    """Decides the queries of one Spark session, and of those that share its `enable()`.
+
+    Args:
+        spark: The session.
+        feed: The caches of its metastore.
+        telemetry: Counters and the log of its own.
+    """
+
+    def __init__(self, spark: SparkSession, feed: Feed, telemetry: Telemetry) -> None:
+        self.spark = spark
+        self.feed = feed
+        self.telemetry = telemetry
+        self.principal: str = spark.sparkContext.sparkUser()
+        self.comparer = SettingsComparer(self._default_of)
+        self.commits = CommitTimes(lambda place, version: first_commit_after(spark, place, version))
+        self.checks = Checks(feed.served, self.comparer, self.commits)
+        self.pins = PinStore(spark, Settings().pin_max_bytes)
+        self._parsed: dict[frozenset[tuple[str, str]], Settings] = {}
+        self._versions: dict[str, tuple[str, int | None]] = {}
+        feed.listen(self._drop_old_pins)
+
+    def close(self) -> None:
+        """Forget the pins; the session decides nothing any more."""
+        self.feed.unlisten(self._drop_old_pins)
+        self.pins.clear()
+
+    def known_locations(self) -> frozenset[str]:
+        """The base tables that some cache reads: queries without any of them are not asked about."""
+        return self.feed.registry.tables()
+
+    def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
+        """What of a query is answered from caches.
+
+        Args:
+            document: The query's plan.
+            context: The session's settings and the tables that Spark resolved.
+
+        Returns:
+            The parts to put in place.
+        """
+        started = time.perf_counter()
+        settings = self.settings(context.settings)
+        if not settings.enabled or settings.mode is Mode.OFF:
+            return ()
+        try:
+            found = self.examine(document, context, settings)
+            replacements = [self._replacement(hit, settings) for hit in found.hits]
+        except Exception:
+            self.telemetry.count("errors")
+            self._log(Outcome.ERROR, Examination(), context, started, settings)
+            raise
+        self._count(found, settings)
+        outcome = Outcome.MISS
+        if found.hits:
+            outcome = Outcome.PLAN_ONLY if settings.mode is Mode.PLAN_ONLY else Outcome.HIT
+        self._log(outcome, found, context, started, settings)
+        return replacements
+
+    def examine(
+        self,
+        document: dict[str, Any],
+        context: HookContext,
+        settings: Settings,
+        *,
+        explain: bool = False,
+    ) -> Examination:
+        """Decide a query without putting anything in place; see `decide`."""
+        refusal = self._refusal(context)
+        if refusal is not None:
+            return _refused(refusal)
+        query = QueryState(
+            seen=by_location(context.tables),
+            settings=self.comparer.fingerprint(context.settings),
+            principal=self.principal,
+            now_ms=int(time.time() * 1000),
+            stamp=self.feed.stamp,
+            exact_only=_exact_only(context),
+        )
+        options = match_options(settings, context.settings)
+        return examine(document, self.feed, self.checks, query, options, explain=explain)
+
+    def settings(self, explicit: Mapping[str, str]) -> Settings:
+        """Our settings among those explicitly set in a session.
+
+        Args:
+            explicit: All settings explicitly set.
+
+        Raises:
+            ConfigurationError: One of them has a value that is not accepted.
+        """
+        ours = frozenset((k, v) for k, v in explicit.items() if k.startswith(PREFIX))
+        if ours not in self._parsed:
+            if len(self._parsed) > 100:
+                self._parsed.clear()
+            self._parsed[ours] = Settings.from_mapping(dict(ours))
+        return self._parsed[ours]
+
+    def context_of(self, tables: Sequence[TableRef], hints: frozenset[str]) -> HookContext:
+        """The context that the hook would give for a query of this session planned now."""
+        return HookContext(
+            session_key=self.spark._jsparkSession.sessionUUID(),
+            settings=explicit_settings(self.spark),
+            tables=tuple(tables),
+            is_write=False,
+            in_subquery=False,
+            hints=hints,
+        )
+
+    def _refusal(self, context: HookContext) -> Reason | None:
+        if NO_CACHE_HINT in {hint.upper() for hint in context.hints}:
+            return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE_HINT}", "remove it")
+        not_ready = self.feed.why_not_ready()
+        if not_ready is not None:
+            return Reason(ReasonCode.REGISTRY_LOADING, not_ready, "run the query again")
+        return None
+
+    def _replacement(self, hit: Hit, settings: Settings) -> Replacement:
+        cache = hit.cache
+        assert cache.version is not None
+        read = TableRead(cache.location, cache.version)
+        pinned = self._pin(hit, read, settings) if settings.pin_enabled else None
+        relation: object = read if pinned is None else pinned
+        return Replacement(hit.path, hit.sql, {RELATION: relation}, cache.name)
+
+    def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
+        chosen = hit.rewrite.grouping_set
+        rows = chosen.rows if chosen is not None else hit.cache.plan.rows
+        if rows is None or rows > settings.pin_max_rows_per_set:
+            return None
+        number = _NO_SET if chosen is None else chosen.grouping_id
+        key = (hit.cache.id, read.version, number)
+        pinned: object | None = self.pins.get(key)
+        if pinned is None:
+            self.pins.max_bytes = settings.pin_max_bytes
+            self.pins.request(key, self._loader(read, number))
+            self.telemetry.count("pin_misses")
+        else:
+            self.telemetry.count("pin_hits")
+        return pinned
+
+    def _loader(self, read: TableRead, number: int) -> Callable[[SparkSession], DataFrame]:
+        where = "" if number == _NO_SET else f" WHERE {quote('__grouping_id')} = {number}L"
+        text = f"SELECT * FROM {RELATION}{where}"
+        return lambda session: run_select(session, text, {RELATION: read})
+
+    def _drop_old_pins(self) -> None:
+        now = {c.id: (c.id, c.version) for c in self.feed.caches()}
+        for cache_id, before in self._versions.items():
+            if now.get(cache_id) != before:
+                self.pins.drop_cache(cache_id)
+        self._versions = now
+
+    def _count(self, found: Examination, settings: Settings) -> None:
+        self.telemetry.count("hits" if found.hits else "misses")
+        if found.hits and settings.mode is Mode.PLAN_ONLY:
+            self.telemetry.count("plan_only")
+
+    def _log(
+        self,
+        outcome: Outcome,
+        found: Examination,
+        context: HookContext,
+        started: float,
+        settings: Settings,
+    ) -> None:
+        if not settings.decision_log_enabled:
+            return
+        millis = (time.perf_counter() - started) * 1000
+        at, session_id = datetime.now(UTC), context.session_key
+        self.feed.log(lambda: _decision(at, session_id, outcome, found, millis))
+
+    def _default_of(self, key: str) -> str | None:
+        jvm: Any = self.spark._jvm
+        entry = jvm.org.apache.spark.sql.internal.SQLConf.getConfigEntry(key)
+        text: str | None = None if entry is None else entry.defaultValueString()
+        return None if text is None or text == "<undefined>" else text
+
+
+def explicit_settings(spark: SparkSession) -> dict[str, str]:
+    """All settings explicitly set in a session, and its time zone.
+
+    Args:
+        spark: The session.
+    """
+    conf = spark._jsparkSession.sessionState().conf()
+    jvm: Any = spark._jvm
+    java_map = jvm.scala.jdk.javaapi.CollectionConverters.asJava(conf.getAllConfs())
+    found = {str(k): str(java_map[k]) for k in java_map}
+    found["spark.sql.session.timeZone"] = conf.sessionLocalTimeZone()
+    return found
+
+
+def _exact_only(context: HookContext) -> Reason | None:
+    if context.is_write:
+        return Reason(
+            ReasonCode.NOT_STRICT_FOR_WRITE,
+            "the query writes its rows, and the cache is behind its base tables",
+            "refresh the cache",
+        )
+    if context.in_subquery:
+        return Reason(
+            ReasonCode.MIXED_SNAPSHOTS,
+            "it is a subquery of a query that may read the tables as they are now, "
+            "and the cache is behind them",
+            "refresh the cache",
+        )
+    return None
+
+
+def _refused(reason: Reason) -> Examination:
+    return Examination([BlockOutcome((), None, None, (), (reason,))])
+
+
+def _decision(
+    at: datetime, session_id: str, outcome: Outcome, found: Examination, millis: float
+) -> DecisionRecord:
+    hits = found.hits
+    first = hits[0] if hits else None
+    blocks = repr([o.block for o in found.outcomes if o.block is not None])
+    return DecisionRecord(
+        at=at,
+        session_id=session_id,
+        query_hash=hashlib.sha256(blocks.encode()).hexdigest()[:16],
+        outcome=outcome,
+        caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),
+        grouping_set=None
+        if first is None
+        else set_text(first.cache.plan, first.rewrite.grouping_set),
+        reasons=tuple({"code": r.code.value, "detail": r.detail} for r in found.reasons),
+        millis=millis,
+    )
