@@ -174,7 +174,7 @@ class PredicateContext:
         True)."""
         pair = column_equality(predicate)
         if pair is not None and self.find(pair[0]) == self.find(pair[1]):
-            return pair[0] != pair[1] or self.never_null(self.find(pair[0]))
+            return self.never_null(self.find(pair[0]))
         return self._implies(self.canonical(predicate))
 
     def _implies(self, predicate: Expr) -> bool:
@@ -185,6 +185,8 @@ class PredicateContext:
             return True
         if not isinstance(predicate, Call):
             return False
+        if predicate.op == "eq" and predicate.args[0] == predicate.args[1]:
+            return self.never_null(predicate.args[0])
         if predicate.op == "and":
             return all(self._implies(arg) for arg in predicate.args)
         if predicate.op == "or" and any(self._implies(arg) for arg in predicate.args):

@@ -1,0 +1,153 @@
+"""Implication and domains, held against brute force over small worlds."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from evaluate import evaluate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matcher.domains import domain_of
+from matcher.expr import Call, Col, Expr, Lit
+from matcher.predicates import PredicateContext
+
+COLUMNS = [Col(0, name, "int") for name in "abc"]
+VALUES = [None, 0, 1, 2, 3]
+ROWS = [dict(zip("abc", values, strict=True)) for values in product(VALUES, repeat=3)]
+
+
+def call(op: str, *args: Expr) -> Call:
+    return Call(op, args, "boolean")
+
+
+def num(value: int | None) -> Lit:
+    return Lit(value, "int")
+
+
+columns = st.sampled_from(COLUMNS)
+literals = st.integers(-1, 4).map(num)
+comparisons = st.builds(
+    call, st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge", "nseq"]), columns, literals | columns
+)
+flipped = st.builds(call, st.sampled_from(["eq", "lt", "ge"]), literals, columns)
+lists = st.builds(
+    lambda c, items: call("in", c, *items),
+    columns,
+    st.lists(literals | st.just(num(None)), min_size=1, max_size=3),
+)
+nulls = st.builds(call, st.sampled_from(["isnull", "isnotnull"]), columns)
+predicates = st.recursive(
+    comparisons | flipped | lists | nulls,
+    lambda inner: (
+        st.builds(call, st.sampled_from(["and", "or"]), inner, inner)
+        | st.builds(lambda a: call("not", a), inner)
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(predicates, max_size=4), predicates)
+def test_whatever_is_implied_holds_in_every_row_that_passes(known: list[Expr], asked: Expr) -> None:
+    if PredicateContext(known).implies(asked):
+        for row in ROWS:
+            if all(evaluate(p, row) is True for p in known):
+                assert evaluate(asked, row) is True, row
+
+
+@settings(max_examples=600, deadline=None)
+@given(predicates)
+def test_a_predicate_implies_itself_and_keeps_its_meaning(predicate: Expr) -> None:
+    context = PredicateContext(())
+    canonical = context.canonical(predicate)
+    for row in ROWS:
+        assert (evaluate(canonical, row) is True) == (evaluate(predicate, row) is True), canonical
+    assert PredicateContext([predicate]).implies(predicate)
+
+
+@settings(max_examples=600, deadline=None)
+@given(predicates)
+def test_a_domain_is_exactly_what_passes(predicate: Expr) -> None:
+    found = domain_of(PredicateContext(()).canonical(predicate))
+    if found is None or not isinstance(found[0], Col):
+        return
+    operand, domain = found
+    for value in [*range(-3, 7), None]:
+        row = dict.fromkeys("abc", value)
+        only = domain_of(
+            call("nseq", operand, num(value)) if value is not None else call("isnull", operand)
+        )
+        assert only is not None
+        assert domain.contains(only[1]) == (evaluate(predicate, row) is True), value
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(predicates, min_size=1, max_size=4))
+def test_constants_and_never_null_are_true_of_every_row(known: list[Expr]) -> None:
+    context = PredicateContext(known)
+    passing = [r for r in ROWS if all(evaluate(p, r) is True for p in known)]
+    for column in COLUMNS:
+        canonical = context.canonical(column)
+        pinned = context.constant(canonical)
+        for row in passing:
+            if pinned is not None:
+                assert row[column.name] == pinned.value
+            if context.never_null(canonical):
+                assert row[column.name] is not None
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(predicates, min_size=1, max_size=3))
+def test_columns_of_one_class_are_equal_in_every_row(known: list[Expr]) -> None:
+    context = PredicateContext(known)
+    for row in ROWS:
+        if all(evaluate(p, row) is True for p in known):
+            for left, right in product(COLUMNS, repeat=2):
+                if left != right and context.find(left) == context.find(right):
+                    assert row[left.name] == row[right.name]
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "implied"),
+    [
+        ([("gt", 1992), ("le", 1997)], ("in", 1993, 1994, 1995, 1996, 1997), True),
+        ([("gt", 1992), ("le", 1997)], ("in", 1993, 1994, 1996, 1997), False),
+        ([("eq", 3)], ("isnotnull",), True),
+        ([("ne", 3)], ("isnotnull",), True),
+        ([("isnull",)], ("ne", 3), False),
+        ([("lt", 5)], ("le", 4), True),
+    ],
+)
+def test_whole_numbers_have_no_gaps(known: list[tuple], asked: tuple, implied: bool) -> None:
+    def build(spec: tuple) -> Call:
+        return call(spec[0], COLUMNS[0], *map(num, spec[1:]))
+
+    assert PredicateContext(map(build, known)).implies(build(asked)) is implied
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix"), [("ab", "a"), ("a\U0010ffffz", "a\U0010ffff"), ("\ud7ff\u00e9", "\ud7ff")]
+)
+def test_a_prefix_is_a_range_of_strings(text: str, prefix: str) -> None:
+    name = Col(0, "a", "string")
+    starts = call("startswith", name, Lit(prefix, "string"))
+    assert PredicateContext([call("eq", name, Lit(text, "string"))]).implies(starts)
+    assert not PredicateContext([call("ge", name, Lit(prefix, "string"))]).implies(starts)
+
+
+def test_float_equality_joins_no_classes() -> None:
+    """0.0 = -0.0 is true, and yet one must not be shown for the other."""
+    left, right = Col(0, "a", "double"), Col(0, "b", "double")
+    context = PredicateContext([call("eq", left, right)])
+    assert context.find(left) != context.find(right)
+    assert context.constant(left) is None
+    assert context.implies(call("eq", right, left))
+
+
+def test_nan_is_outside_of_ranges() -> None:
+    x = Col(0, "a", "double")
+    nan = Lit(float("nan"), "double")
+    assert domain_of(call("le", x, nan)) is None
+    assert not PredicateContext([call("le", x, nan)]).implies(call("le", x, Lit(1.0, "double")))
