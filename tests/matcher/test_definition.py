@@ -1,0 +1,89 @@
+"""What a definition stores, and which definitions are refused with the construct's name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from matcher.definition import grouping_id, plan_definition
+from matcher.errors import DefinitionNotSupported
+from matcher.expr import Agg, Call, Col, Lit
+from matcher.ir import Block, Output, Relation, SortKey
+from matcher.render import render_stored
+
+A, B = Col(0, "a", "int"), Col(0, "b", "string")
+X, Y = Col(0, "x", "int"), Col(0, "y", "bigint", nullable=False)
+T = (Relation("db.t", "t"),)
+
+
+def agg(func: str, *args, type: str = "bigint") -> Agg:
+    return Agg(func, args, type)
+
+
+def block(*outputs: Output, keys=(A, B), sets=None) -> Block:
+    return Block(T, (), outputs, keys, sets)
+
+
+def test_hidden_columns_are_what_rolling_up_needs() -> None:
+    plan = plan_definition(
+        "c",
+        block(
+            Output("a", A),
+            Output("m", agg("avg", X, type="double")),
+            Output("s", agg("sum", Y)),
+            Output("z", agg("max", X, type="int")),
+        ),
+    )
+    hidden = {m.name: m.agg for m in plan.measures if m.hidden}
+    assert hidden == {
+        "__rows": agg("count"),
+        "__sum_0": agg("sum", X),
+        "__count_0": agg("count", X),
+    }
+    assert [(k.name, k.hidden) for k in plan.keys or ()] == [("a", False), ("__key_1", True)]
+    assert plan.visible == ("a", "m", "s", "z")
+
+
+def test_a_visible_count_is_not_stored_twice() -> None:
+    plan = plan_definition("c", block(Output("a", A), Output("b", B), Output("n", agg("count"))))
+    assert [m.name for m in plan.measures] == ["n"]
+
+
+def test_repeated_grouping_sets_are_stored_once_in_any_order() -> None:
+    sets = ((0, 1), (0,), (1, 0), (0, 1, 0))
+    plan = plan_definition("c", block(Output("a", A), Output("b", B), sets=sets))
+    assert [(s.grouping_id, s.keys) for s in plan.grouping_sets] == [(0, (0, 1)), (1, (0,))]
+    text = render_stored(plan, ["t"])
+    assert text.count("GROUPING SETS ((t0.`a`, t0.`b`), (t0.`a`))") == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "count", "number"), [((0, 1, 2), 3, 0), ((), 3, 7), ((0,), 3, 3), ((2,), 3, 6)]
+)
+def test_grouping_ids_have_the_first_key_highest(keys: tuple, count: int, number: int) -> None:
+    assert grouping_id(keys, count) == number
+
+
+@pytest.mark.parametrize(
+    ("definition", "code"),
+    [
+        (block(Output("a", A), Output("A", B)), "DUPLICATE_COLUMN"),
+        (block(Output("a", A), Output("sum(x)", agg("sum", X))), "UNNAMED_COLUMN"),
+        (block(Output("__a", A)), "RESERVED_COLUMN"),
+        (block(Output("a", A), Output("b", A)), "DUPLICATE_KEY_COLUMN"),
+        (block(Output("a", A), Output("one", Lit(1, "int"))), "OUTPUT_NOT_STORED"),
+        (
+            block(Output("r", Call("div", (agg("sum", X), agg("count")), "double"))),
+            "EXPRESSION_OVER_AGGREGATES",
+        ),
+        (block(Output("a", Call("spark:Foo", (A,), "int")), keys=None), "EXPRESSION_NOT_SUPPORTED"),
+        (replace(block(Output("a", A)), limit=3), "CLAUSE_NOT_SUPPORTED"),
+        (replace(block(Output("a", A)), order_by=(SortKey(A),)), "CLAUSE_NOT_SUPPORTED"),
+        (replace(block(Output("a", A)), having=(Lit(True, "boolean"),)), "CLAUSE_NOT_SUPPORTED"),
+    ],
+)
+def test_refused_definitions_name_the_construct(definition: Block, code: str) -> None:
+    with pytest.raises(DefinitionNotSupported) as caught:
+        plan_definition("c", definition)
+    assert caught.value.code == code

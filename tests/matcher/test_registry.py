@@ -1,0 +1,145 @@
+"""The index proposes every cache that could serve, forgets what is dropped, and never blocks its
+readers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import Thread
+
+import pytest
+
+from bench.match_latency import col, query, registry_of
+from matcher.definition import plan_definition
+from matcher.expr import Agg, Call, Lit
+from matcher.ir import Block, CachePlan, Output, Relation, Rewrite
+from matcher.reasons import Reason, ReasonCode
+from matcher.registry import Registry
+from matcher.render import render_rewrite
+
+T = (Relation("file:/t", "t"),)
+
+
+def simple(name: str, *keys: str, predicates: tuple = (), rows: int | None = None) -> CachePlan:
+    """SELECT keys, SUM(lo_revenue) FROM t WHERE … GROUP BY keys."""
+    outputs = [Output(k, _t(k)) for k in keys] + [Output("s", _revenue())]
+    block = Block(T, predicates, tuple(outputs), tuple(_t(k) for k in keys))
+    return replace(plan_definition(name, block), rows=rows)
+
+
+def _t(name: str):
+    column = col(name)
+    return type(column)(0, column.name, column.type, column.nullable)
+
+
+def _revenue() -> Agg:
+    return Agg("sum", (_t("lo_revenue"),), "bigint")
+
+
+def ask(*keys: str, predicates: tuple = ()) -> Block:
+    outputs = [Output(k, _t(k)) for k in keys] + [Output("r", _revenue())]
+    return Block(T, predicates, tuple(outputs), tuple(_t(k) for k in keys))
+
+
+def equals(name: str, value: str) -> Call:
+    return Call("eq", (_t(name), Lit(value, "string")), "boolean")
+
+
+def winner(registry: Registry, block: Block, **options) -> str | None:
+    found = registry.decide(block, **options).rewrite
+    return None if found is None else found.cache
+
+
+@pytest.mark.parametrize("count", [1, 60, 400])
+def test_the_index_loses_no_candidate(count: int) -> None:
+    registry = registry_of(count)
+    for block in (query(), query("ASIA"), query("ASIA", 1995)):
+        thorough = registry.decide(block, explain=True)
+        registry.forget_decisions()
+        for _ in range(2):  # first sight, then the remembered shape
+            quick = registry.decide(block)
+            assert quick.rewrite == thorough.rewrite
+
+
+def test_remembered_shapes_follow_the_constants() -> None:
+    registry = Registry()
+    registry.put(simple("asia", "d_yearmonth", predicates=(equals("s_region", "ASIA"),), rows=10))
+    registry.put(simple("all", "d_yearmonth", "s_region", rows=1000))
+    for _ in range(2):
+        for region, expected in (("ASIA", "asia"), ("AFRICA", "all"), ("EUROPE", "all")):
+            block = ask("d_yearmonth", predicates=(equals("s_region", region),))
+            assert winner(registry, block) == expected
+            text = render_rewrite(registry.decide(block).rewrite, "`x`")
+            assert (f"'{region}'" in text) == (expected == "all")
+
+
+def test_a_constant_in_an_aggregate_is_part_of_the_shape() -> None:
+    registry = Registry()
+    doubled = Agg("sum", (Call("mul", (_t("lo_revenue"), Lit(2, "bigint")), "bigint"),), "bigint")
+    key = Output("k", _t("s_region"))
+    registry.put(plan_definition("c", Block(T, (), (key, Output("s", doubled)), (key.expr,))))
+    tripled = Agg("sum", (Call("mul", (_t("lo_revenue"), Lit(3, "bigint")), "bigint"),), "bigint")
+    for agg, hit in ((doubled, True), (tripled, False), (doubled, True)):
+        block = Block(T, (), (key, Output("s", agg)), (key.expr,))
+        assert (winner(registry, block) == "c") is hit
+
+
+def test_the_cheapest_wins_and_the_next_one_after_a_veto() -> None:
+    registry = Registry()
+    for name, rows in (("b", 10), ("a", 10), ("big", 500)):
+        registry.put(simple(name, "s_region", rows=rows))
+    stale = Reason(ReasonCode.STALE, "old")
+
+    def veto(refused: set[str]):
+        return lambda rewrite: stale if rewrite.cache in refused else None
+
+    for _ in range(2):
+        assert winner(registry, ask("s_region")) == "a"
+        assert winner(registry, ask("s_region"), veto=veto({"a"})) == "b"
+        assert winner(registry, ask("s_region"), veto=veto({"a", "b"})) == "big"
+        nothing = registry.decide(ask("s_region"), veto=veto({"a", "b", "big"}))
+        assert nothing.rewrite is None and nothing.reasons == (stale,)
+
+
+def test_replace_and_drop_take_effect_at_once() -> None:
+    registry = Registry()
+    registry.put(simple("c", "s_region"))
+    assert winner(registry, ask("s_region")) == "c"
+    registry.put(simple("c", "c_region"))
+    assert winner(registry, ask("s_region")) is None
+    assert winner(registry, ask("c_region")) == "c"
+    registry.drop("c")
+    assert winner(registry, ask("c_region")) is None
+    assert registry.names() == () and registry.tables() == frozenset()
+    registry.drop("c")
+
+
+def test_a_query_over_unknown_tables_says_so() -> None:
+    registry = registry_of(10)
+    block = replace(ask("s_region"), relations=(Relation("file:/else", "elsewhere"),))
+    decision = registry.decide(block)
+    assert decision.rewrite is None
+    assert decision.reasons[0].code is ReasonCode.NO_CACHE_FOR_TABLES
+    assert "elsewhere" in decision.reasons[0].detail
+
+
+def test_readers_see_a_whole_registry_while_it_changes() -> None:
+    registry = registry_of(50)
+    failures: list[object] = []
+    done = False
+
+    def read() -> None:
+        while not done:
+            found = registry.decide(query()).rewrite
+            if not isinstance(found, Rewrite):
+                failures.append(found)
+
+    readers = [Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for i in range(300):
+        registry.put(simple(f"extra_{i % 7}", "s_region"))
+        registry.drop(f"extra_{(i + 3) % 7}")
+    done = True
+    for reader in readers:
+        reader.join()
+    assert failures == []
