@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.StringType;
 /**
  * Expressions as nested JSON lists. What each class means is decided in Python; here only shapes are told apart:
  * ["a", id, name, type, nullable] attribute, ["l", value, type] literal, ["as", id, name, e] alias,
- * ["g", class, args, type, nullable, distinct, filter, params] aggregate, ["x", code, text] what no block may hold,
+ * ["g", class, prettyName, args, type, nullable, distinct, filter, params] aggregate, ["x", code, text] what no block may hold,
  * ["f", class, prettyName, args, type, nullable, params] all else.
  */
 public final class ExprWriter {
@@ -143,6 +143,8 @@ public final class ExprWriter {
         }
         out.append("[\"g\",");
         Scala.quote(out, simpleName(function));
+        out.append(',');
+        Scala.quote(out, function.prettyName());
         list(",", function.children());
         out.append(',');
         type(function.dataType());
@@ -277,7 +279,10 @@ public final class ExprWriter {
 
     private static String simpleName(Object node) {
         String name = node.getClass().getName();
-        name = name.substring(name.lastIndexOf('.') + 1);
+        // Another package's class keeps its whole name: it may be called like one of Spark's and mean something else.
+        if (name.startsWith("org.apache.spark.sql.catalyst.expressions.")) {
+            name = name.substring(name.lastIndexOf('.') + 1);
+        }
         return name.endsWith("$") ? name.substring(0, name.length() - 1) : name;
     }
 

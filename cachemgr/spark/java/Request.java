@@ -3,10 +3,10 @@ package relationalcache;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
-import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 
 /** One question to the decider, and where its answer is put together. Lives for one callback, in one thread. */
@@ -95,14 +95,14 @@ public final class Request {
         }
     }
 
-    /** Puts the plan of `frame` at `path` ("0.1"); says what is wrong with its columns instead, where something is. */
-    public String graft(String path, Dataset frame) {
+    /** Puts the rows of `sql` at `path` ("0.1"); says what is wrong with its columns instead, where something is. */
+    public String graft(String path, String sql, Map relations) {
         String[] parts = path.length() == 0 ? new String[0] : path.split("\\.");
         int[] steps = new int[parts.length];
         for (int i = 0; i < parts.length; i++) {
             steps[i] = Integer.parseInt(parts[i]);
         }
-        LogicalPlan analysed = frame.queryExecution().analyzed();
+        LogicalPlan analysed = Tables.select(spark, sql, relations).queryExecution().analyzed();
         String difference = Grafter.difference(Grafter.at(plan, steps), analysed);
         if (difference != null) {
             Counters.count("refused_schema");

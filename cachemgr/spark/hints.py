@@ -1,0 +1,89 @@
+"""The hints `NO_RELATIONAL_CACHE` and `RELATIONAL_CACHE(name, …)`, in SQL text and on DataFrames.
+
+Spark's analyser drops hints that it does not know, but each plan node remembers the text that it was parsed from. A hint counts
+only as a real hint comment: not inside a string, a quoted name or an ordinary comment.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from cachemgr.spark.jvm import java_class, session_of
+
+NO_CACHE: Final = "NO_RELATIONAL_CACHE"
+USE_CACHE: Final = "RELATIONAL_CACHE"
+
+# In the order in which Spark's lexer would see them: what opens first hides what is inside.
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<string> [rR]?'(?:\\.|[^'\\])*' | [rR]?"(?:\\.|[^"\\])*" )
+  | (?P<name> `(?:``|[^`])*` )
+  | (?P<line> --[^\r\n]* )
+  | (?P<hint> /\*\+ .*? \*/ )
+  | (?P<comment> /\*.*?\*/ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_CALL: Final = re.compile(
+    rf"\b(?P<name>{NO_CACHE}|{USE_CACHE})\b\s*(?:\((?P<args>[^)]*)\))?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """The hints of one query: their names in upper case, and the caches that RELATIONAL_CACHE names, in order."""
+
+    names: frozenset[str] = frozenset()
+    caches: tuple[str, ...] = ()
+
+
+def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
+    """The hints in SQL texts, and those given to DataFrames (`NAME` or `NAME(cache,…)`).
+
+    >>> sorted(read_hints(["SELECT /*+ no_relational_cache */ 'x /*+ RELATIONAL_CACHE(a) */'"]).names)
+    ['NO_RELATIONAL_CACHE']
+    >>> read_hints(["SELECT /*+ RELATIONAL_CACHE(a, `b`), BROADCAST(t) */ 1"]).caches
+    ('a', 'b')
+    """
+    bodies = [m.group("hint")[3:-2] for text in texts for m in _TOKEN.finditer(text) if m["hint"]]
+    names: set[str] = set()
+    caches: dict[str, None] = {}
+    for body in (*bodies, *tags):
+        for call in _CALL.finditer(body):
+            names.add(call["name"].upper())
+            for arg in (call["args"] or "").split(","):
+                cache = arg.strip().replace("`", "").strip("'\"")
+                if cache:
+                    caches[cache] = None
+    return Hints(frozenset(names), tuple(caches))
+
+
+def install_dataframe_hint() -> None:
+    """Make `df.hint("NO_RELATIONAL_CACHE")` and `df.hint("RELATIONAL_CACHE", "name")` known.
+
+    Once per process; harmless if repeated. Other hints go to Spark unchanged.
+    """
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    original = ClassicDataFrame.hint
+    if getattr(original, "_cachemgr", False):
+        return
+
+    @functools.wraps(original)
+    def hint(self: ClassicDataFrame, name: str, *parameters: Any) -> DataFrame:
+        if not isinstance(name, str) or name.upper() not in (NO_CACHE, USE_CACHE):
+            return original(self, name, *parameters)
+        session = self.sparkSession
+        text = f"{name.upper()}({','.join(map(str, parameters))})"
+        analysed = self._jdf.queryExecution().analyzed()
+        hook = java_class(session, "Hook")
+        return ClassicDataFrame(hook.hinted(session_of(session), analysed, text), session)
+
+    hint._cachemgr = True  # type: ignore[attr-defined]
+    ClassicDataFrame.hint = hint  # type: ignore[method-assign]

@@ -1,0 +1,242 @@
+"""The hook: Spark's optimiser asks a decider about each query over known tables, and puts the answer into the plan.
+
+The Java rule refuses what needs no question (unknown tables, sessions that never asked for us, mode `off`, writes of Spark's
+own caches, our own queries) without calling Python. What fails here, in the decider or in Java leaves the original plan in place,
+counts, and logs once per cause; mode `failFast` raises it to the user, `planOnly` decides and replaces nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import threading
+import traceback
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from pyspark import SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from cachemgr.spark.hints import Hints, read_hints
+from cachemgr.spark.jvm import HookError, java_class, session_of
+from cachemgr.spark.plans import TableRef, read_tables
+from cachemgr.spark.tables import logical_plan
+from matcher.reasons import Reason, ReasonCode
+
+MODES: Final = ("rewrite", "planOnly", "failFast", "off")
+
+_log = logging.getLogger("cachemgr.hook")
+
+
+@dataclass(frozen=True, slots=True)
+class HookContext:
+    """What a decision may depend on besides the plan.
+
+    `settings` are the explicitly set spark.sql.*, spark.cachemgr.* and spark.databricks.delta.* of the session, its
+    time zone always among them. `in_subquery`: the plan is that of a subquery expression, decided apart from its query. `hints` are the names of
+    the cache hints found, upper case; `hinted_caches` those that RELATIONAL_CACHE(…) names.
+    """
+
+    session_key: str
+    settings: Mapping[str, str]
+    tables: tuple[TableRef, ...]
+    is_write: bool
+    hints: frozenset[str]
+    hinted_caches: tuple[str, ...] = ()
+    in_subquery: bool = False
+    mode: str = "rewrite"
+    session: SparkSession | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Put the rows of `sql` over `relations` in place of the subtree at `path`.
+
+    The relations are as in `tables.run_select`, or a `pins.PinnedSet`. The columns of `sql` stand for the subtree's, by position; their names do not matter.
+    """
+
+    path: tuple[int, ...]
+    sql: str
+    relations: Mapping[str, object]
+    cache: str
+
+
+class Decider(Protocol):
+    """Decides which parts of a query are answered from caches."""
+
+    def known_locations(self) -> frozenset[str]:
+        """The places of all tables that some cache reads; queries over none of them are never asked about."""
+        ...
+
+    def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
+        """The replacements for one query plan (see `matcher.from_spark`); none of their paths inside another."""
+        ...
+
+
+class RefusalListener(Protocol):
+    """A decider may also have this: it is told what was dropped after it had decided."""
+
+    def refused(self, replacement: Replacement, reason: Reason) -> None:
+        """`replacement` was not put in."""
+        ...
+
+
+_lock = threading.Lock()
+_proxies: dict[int, _Proxy] = {}
+_sessions: dict[str, SparkSession] = {}
+_logged: set[str] = set()
+
+
+class _Proxy:
+    """The py4j face of a decider; called in the user's thread, with the JVM's thread waiting."""
+
+    class Java:
+        implements: Final = ["java.util.function.Function"]
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+
+    def apply(self, request: Any) -> str:
+        """Answers one request; "" or what went wrong."""
+        try:
+            _answer(self._decider, request)
+        except Exception as error:
+            _log_once(error)
+            return "".join(traceback.format_exception_only(error)).strip()
+        return ""
+
+
+def _answer(decider: Decider, request: Any) -> None:
+    data = json.loads(request.read())
+    document = data["document"]
+    hints: Hints = read_hints(data["texts"], data["tags"])
+    session = _session(data["session"], request.session())
+    context = HookContext(
+        session_key=data["session"],
+        settings=data["settings"],
+        tables=read_tables(document),
+        is_write=data["write"],
+        hints=hints.names,
+        hinted_caches=hints.caches,
+        in_subquery=data["subquery"],
+        mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
+        session=session,
+    )
+    for replacement in decider.decide(document, context):
+        wrong = _graft(session, request, replacement)
+        if wrong:
+            listener = getattr(decider, "refused", None)
+            if listener is not None:
+                listener(replacement, Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong))
+
+
+def _graft(session: SparkSession, request: Any, replacement: Replacement) -> str:
+    plans = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    for name, relation in replacement.relations.items():
+        plans[name] = logical_plan(session, relation)
+    path = ".".join(map(str, replacement.path))
+    wrong: str = request.graft(path, replacement.sql, plans)
+    return wrong
+
+
+def _session(key: str, jsession: Any) -> SparkSession:
+    # The active session of Python may be another one than that whose query is planned.
+    found = _sessions.get(key)
+    if found is not None and found.sparkContext is SparkContext._active_spark_context:
+        return found
+    if len(_sessions) >= 256:
+        _sessions.clear()
+    context = SparkContext._active_spark_context
+    if context is None:
+        raise HookError("SPARK_STOPPED", "the Spark application is gone: start a new one")
+    found = _sessions[key] = SparkSession(context, jsession)
+    return found
+
+
+def _log_once(error: Exception) -> None:
+    cause = f"{type(error).__name__}: {str(error)[:160]}"
+    with _lock:
+        if cause in _logged or len(_logged) >= 100:
+            return
+        _logged.add(cause)
+    _log.warning("the original query runs, since deciding on it failed: %s", cause, exc_info=error)
+
+
+def install(spark: SparkSession, decider: Decider) -> None:
+    """Ask `decider` about the queries of `spark` from now on. Other sessions of the application are left alone.
+
+    Args:
+        spark: A classic session; a registered one gets the new decider.
+        decider: Called in the threads that plan queries, several at once.
+
+    Raises:
+        ConfigurationError: A Spark Connect session.
+        HookError: The Java sources do not compile against this Spark.
+    """
+    java_class(spark, "Hook").register(session_of(spark), _proxy(spark, decider))
+    set_known_locations(spark, decider.known_locations())
+
+
+def install_shared(spark: SparkSession, decider: Decider) -> None:
+    """Ask `decider` about each session that was never installed but has spark.cachemgr.enabled=true (the builder's, say)."""
+    hook = java_class(spark, "Hook")
+    hook.inject(session_of(spark))
+    hook.share(_proxy(spark, decider))
+    set_known_locations(spark, decider.known_locations())
+
+
+def uninstall(spark: SparkSession) -> None:
+    """Leave the queries of `spark` alone from now on. Nothing happens if it was not installed."""
+    java_class(spark, "Hook").unregister(session_of(spark))
+
+
+def uninstall_shared(spark: SparkSession) -> None:
+    """Undo `install_shared`."""
+    java_class(spark, "Hook").share(None)
+
+
+def is_installed(spark: SparkSession) -> bool:
+    """True if `spark` itself was installed and not uninstalled."""
+    return bool(java_class(spark, "Hook").isRegistered(session_of(spark)))
+
+
+def set_known_locations(spark: SparkSession, locations: Collection[str]) -> None:
+    """Tell Java which places are known, for all sessions. Queries over none of them never reach Python."""
+    places = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    for location in locations:
+        places.add(location)
+    java_class(spark, "Hook").setKnown(places)
+
+
+def counters(spark: SparkSession) -> dict[str, int]:
+    """How often the rule was called, asked, replaced, refused and failed in this application, all sessions together."""
+    values: dict[str, int] = json.loads(java_class(spark, "Counters").json())
+    return values
+
+
+@contextlib.contextmanager
+def suspended(spark: SparkSession) -> Iterator[None]:
+    """Queries planned in this thread inside the block are left as they are: refreshes, validations, our own reads."""
+    hook = java_class(spark, "Hook")
+    hook.enter()
+    try:
+        yield
+    finally:
+        hook.leave()
+
+
+def _proxy(spark: SparkSession, decider: Decider) -> _Proxy:
+    """One proxy per decider, kept alive as long as the process: the JVM holds it by name only."""
+    # Threads of the JVM's own (a Thrift server's, say) reach Python through the callback server, on a loopback port of its own.
+    gateway = spark.sparkContext._gateway
+    if gateway is None:
+        raise HookError("NO_GATEWAY", "this Spark application has no Python gateway")
+    with _lock:
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        found = _proxies.get(id(decider))
+        if found is None:
+            found = _proxies[id(decider)] = _Proxy(decider)
+        return found

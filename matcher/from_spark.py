@@ -1,0 +1,279 @@
+"""Catalyst plans, as plain data, to blocks: the main door, names and types resolved by Spark itself.
+
+A plan document (written by the hook) is a tree of nodes `{"n": operator, "c": children, …}`. A block is built at each node
+whose subtree is one select-project-join tree over tables, or one aggregation of such a tree; every other operator is a
+barrier, whose children are looked at on their own. The optimiser has already pushed filters down and pruned columns:
+projections, filters and joins are merged back into one block, so their order does not matter.
+
+The tree is walked from the outermost node inwards, so that the largest part that a cache covers is replaced. An expression that
+no block may hold spoils only the blocks that use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from matcher.errors import NotSupported
+from matcher.expr import Col, Expr, aggregates, conjuncts
+from matcher.from_spark_expand import decode_expand, set_keys
+from matcher.from_spark_expr import AGGREGATES, Env, Settings, decode
+from matcher.ir import Block, Output, Relation
+from matcher.reasons import Reason, ReasonCode
+
+DOCUMENT_VERSION: Final = 1
+Node: TypeAlias = dict[str, Any]
+
+_SPJ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
+_INNER: Final = frozenset({"INNER", "CROSS"})
+_SHOWN: Final[dict[str, str]] = {
+    "GlobalLimit": "LIMIT",
+    "LocalLimit": "LIMIT",
+    "Offset": "OFFSET",
+    "Sort": "ORDER BY",
+    "Union": "UNION",
+    "Window": "a window function",
+    "Generate": "a table-generating function",
+    "Sample": "TABLESAMPLE",
+    "Expand": "GROUPING SETS",
+    "Aggregate": "an aggregation below",
+    "WithCTE": "a shared CTE",
+    "CTERelationRef": "a shared CTE",
+    "InMemoryRelation": "data cached by Spark",
+    "LocalRelation": "local data",
+    "OneRowRelation": "no table",
+    "Range": "a table-valued function",
+    "LogicalRDD": "an RDD",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedBlock:
+    """The block at `path` (child numbers from the plan's root), or the reasons why there is none."""
+
+    path: tuple[int, ...]
+    block: Block | None
+    reasons: tuple[Reason, ...] = ()
+
+
+Blocks: TypeAlias = Generator[LocatedBlock, bool | None, None]
+
+
+@dataclass(slots=True)
+class _Tree:
+    """A select-project-join tree while it is put together."""
+
+    settings: Settings
+    tables: list[dict[str, Any]]
+    relations: list[Relation] = field(default_factory=list)
+    predicates: list[Expr] = field(default_factory=list)
+
+    def add(self, node: Node) -> Env:
+        """Takes in the subtree; the expressions of its output attributes by id."""
+        kind: str = node["n"]
+        if kind not in _SPJ or node.get("cache"):
+            raise _unsupported(_SHOWN.get(kind, kind))
+        if kind == "LogicalRelation":
+            return self._relation(node)
+        if kind == "Join":
+            return self._join(node)
+        below = self.add(node["c"][0])
+        if kind == "Filter":
+            self.predicates.extend(conjuncts(decode(node["p"][0], below, self.settings)))
+            return below
+        return {item[1]: _try(item, below, self.settings) for item in node["p"]}
+
+    def _join(self, node: Node) -> Env:
+        if node["j"] not in _INNER:
+            raise _unsupported(f"{node['j']} JOIN")
+        left, right = node["c"]
+        env = {**self.add(left), **self.add(right)}
+        for condition in node["p"]:
+            self.predicates.extend(conjuncts(decode(condition, env, self.settings)))
+        return env
+
+    def _relation(self, node: Node) -> Env:
+        table = self.tables[node["t"]]
+        name = table["name"]
+        if table["kind"] == "other":
+            raise NotSupported(
+                ReasonCode.UNSUPPORTED_RELATION.value, f"{name} is not a table of files"
+            )
+        if table["pinned"]:
+            raise NotSupported(
+                ReasonCode.UNSUPPORTED_RELATION.value,
+                f"the query asks for version {table['version']} of {name}",
+            )
+        number = len(self.relations)
+        self.relations.append(Relation(table["location"], name))
+        return {
+            a[1]: Col(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"
+        }
+
+
+def _try(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
+    # Kept, not raised: nobody may use this column.
+    try:
+        return decode(item, env, settings)
+    except NotSupported as error:
+        return error
+
+
+def _unsupported(what: str) -> NotSupported:
+    return NotSupported(ReasonCode.UNSUPPORTED_OPERATOR.value, f"the block holds {what}")
+
+
+def walk_blocks(document: dict[str, Any], visit: Callable[[LocatedBlock], bool]) -> None:
+    """Calls `visit` for each block, outermost first; it returns True if it replaced the block, so that nothing below is visited.
+
+    Args:
+        document: A plan document of `DOCUMENT_VERSION`.
+        visit: Called once for each place; places that only wrap a barrier are passed over in silence.
+
+    Raises:
+        ValueError: The document is of another version.
+    """
+    walker = blocks(document)
+    replaced: bool | None = None
+    while True:
+        try:
+            located = next(walker) if replaced is None else walker.send(replaced)
+        except StopIteration:
+            return
+        replaced = visit(located)
+
+
+def blocks(document: dict[str, Any]) -> Blocks:
+    """The blocks, outermost first, as a generator; `send(True)` says that the last one was replaced."""
+    if document.get("v") != DOCUMENT_VERSION:
+        raise ValueError(
+            f"plan document has version {document.get('v')!r}, this code reads {DOCUMENT_VERSION}"
+        )
+    return _walk(document["plan"], (), document)
+
+
+def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks:
+    if node.get("cache"):
+        return
+    kind = node["n"]
+    below = node
+    depth = path
+    if kind == "Aggregate" or (kind in _SPJ and _reaches_tables(node)):
+        located = _located(node, path, document)
+        if (yield located):
+            return
+        # A cache of the same rows would have matched with a filter or projection on top: go on
+        # below the joins. Where the expressions themselves are at fault, go down one step.
+        while located.block is not None and below["n"] in ("Project", "Filter"):
+            below, depth = below["c"][0], (*depth, 0)
+        if located.block is not None and below is not node and below["n"] == "LogicalRelation":
+            return
+    if below["n"] == "Aggregate" and below["c"][0]["n"] == "Expand":
+        below, depth = below["c"][0], (*depth, 0)
+    for number, child in enumerate(below.get("c", ())):
+        yield from _walk(child, (*depth, number), document)
+
+
+def _reaches_tables(node: Node) -> bool:
+    """False where projections and filters only wrap a barrier, which speaks for itself."""
+    while node["n"] in ("Project", "Filter"):
+        node = node["c"][0]
+    return node["n"] in ("Join", "LogicalRelation")
+
+
+def _located(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> LocatedBlock:
+    try:
+        return LocatedBlock(path, build_block(node, document))
+    except NotSupported as error:
+        return LocatedBlock(path, None, (Reason(ReasonCode(error.code), str(error)),))
+
+
+def build_block(node: Node, document: dict[str, Any]) -> Block:
+    """The block of one subtree; its outputs are the subtree's, in order.
+
+    Raises:
+        NotSupported: The subtree is no block; says which operator or expression is at fault.
+    """
+    settings = Settings(document["ansi"], document["precision_loss"], document["time_zone"])
+    tree = _Tree(settings, document["tables"])
+    if node["n"] != "Aggregate":
+        env = tree.add(node)
+        return Block(tuple(tree.relations), tuple(tree.predicates), _outputs(node, env, settings))
+    child = node["c"][0]
+    if child["n"] == "Expand" and not child.get("cache"):
+        env, sets = decode_expand(node, child, tree.add(child["c"][0]), settings)
+        grouped = set_keys(node, child)
+    else:
+        env, sets, grouped = tree.add(child), None, node["g"]
+    keys = tuple(decode(key, env, settings) for key in grouped)
+    outputs = _outputs(node, env, settings)
+    return Block(
+        tuple(tree.relations), tuple(tree.predicates), outputs, group_keys=keys, grouping_sets=sets
+    )
+
+
+def _outputs(node: Node, env: Env, settings: Settings) -> tuple[Output, ...]:
+    return tuple(Output(item[2], decode(item, env, settings)) for item in _items(node))
+
+
+def _items(node: Node) -> list[Any]:
+    """What a node puts out, as named entries."""
+    if "p" in node and node["n"] in ("Project", "Aggregate"):
+        return list(node["p"])
+    if node["n"] == "LogicalRelation":
+        return list(node["o"])
+    return [item for child in node["c"] for item in map(_as_attribute, _items(child))]
+
+
+def _as_attribute(item: list[Any]) -> list[Any]:
+    # Above the node that computes it, an output is known by its id alone.
+    return ["a", item[1], item[2]] if item[0] in ("a", "as") else item
+
+
+def definition_block(document: dict[str, Any]) -> Block:
+    """The block of a whole plan, for a cache definition.
+
+    Raises:
+        NotSupported: The plan is more than one block, or holds something that no cache can; the construct is named.
+        ValueError: The document is of another version.
+    """
+    if document.get("v") != DOCUMENT_VERSION:
+        raise ValueError(
+            f"plan document has version {document.get('v')!r}, this code reads {DOCUMENT_VERSION}"
+        )
+    root = document["plan"]
+    if root["n"] == "Project" and root["c"][0]["n"] == "Aggregate":
+        block = _renamed(root, build_block(root["c"][0], document), document)
+    elif root["n"] == "Filter" and root["c"][0]["n"] == "Aggregate":
+        raise _unsupported("HAVING")
+    elif root["n"] == "Project" and root["c"][0]["n"] == "Filter" and not _reaches_tables(root):
+        raise _unsupported("HAVING or a filter on a subquery")
+    else:
+        block = build_block(root, document)
+    for output in block.outputs:
+        _refuse_aggregates(output.expr)
+    return block
+
+
+def _renamed(project: Node, block: Block, document: dict[str, Any]) -> Block:
+    settings = Settings(document["ansi"], document["precision_loss"], document["time_zone"])
+    items = _items(project["c"][0])
+    env = {item[1]: out.expr for item, out in zip(items, block.outputs, strict=True)}
+    return Block(
+        block.relations,
+        block.predicates,
+        _outputs(project, env, settings),
+        group_keys=block.group_keys,
+        grouping_sets=block.grouping_sets,
+    )
+
+
+def _refuse_aggregates(expr: Expr) -> None:
+    known = {*AGGREGATES.values(), *(f"try_{name}" for name in ("sum", "avg"))}
+    for agg in aggregates(expr):
+        if agg.func not in known and agg.params:
+            raise NotSupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION.value,
+                f"aggregate {agg.func} with {', '.join(agg.params)} cannot be stored",
+            )

@@ -1,0 +1,239 @@
+"""Catalyst expressions, as the plan document spells them, to the matcher's expressions.
+
+Decides what a Catalyst class means. A class that is not known here becomes a `spark:` call, which matches itself only; what no
+block may hold (a UDF, a subquery, rand()) raises `NotSupported`. An expression that was resolved under other settings than
+the session's (inside a view that remembers its own) is opaque too: written as SQL it would be resolved under the session's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from matcher.errors import NotSupported
+from matcher.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
+from matcher.functions import is_known
+from matcher.reasons import ReasonCode
+
+Env = Mapping[int, "Expr | NotSupported"]
+
+OPERATORS: Final[dict[str, str]] = {
+    "EqualTo": "eq",
+    "EqualNullSafe": "nseq",
+    "LessThan": "lt",
+    "LessThanOrEqual": "le",
+    "GreaterThan": "gt",
+    "GreaterThanOrEqual": "ge",
+    "And": "and",
+    "Or": "or",
+    "Not": "not",
+    "IsNull": "isnull",
+    "IsNotNull": "isnotnull",
+    "In": "in",
+    "RLike": "rlike",
+    "StartsWith": "startswith",
+    "EndsWith": "endswith",
+    "Contains": "contains",
+    "CaseWhen": "case",
+    "If": "case",
+    "Coalesce": "coalesce",
+    "Add": "add",
+    "Subtract": "sub",
+    "Multiply": "mul",
+    "Divide": "div",
+    "IntegralDivide": "idiv",
+    "Remainder": "mod",
+    "UnaryMinus": "neg",
+}
+# Spark answers to several names; one expression must have one.
+ALIASES: Final[dict[str, str]] = {
+    "dayofmonth": "day",
+    "ucase": "upper",
+    "lcase": "lower",
+    "substr": "substring",
+    "pow": "power",
+    "ceiling": "ceil",
+    "char_length": "length",
+    "character_length": "length",
+    "signum": "sign",
+    "date_diff": "datediff",
+    "dateadd": "date_add",
+}
+AGGREGATES: Final[dict[str, str]] = {
+    "Sum": "sum",
+    "Average": "avg",
+    "Count": "count",
+    "Min": "min",
+    "Max": "max",
+}
+_DEFAULT_PARAMS: Final[dict[str, tuple[str, ...]]] = {
+    "hash": ("42",),
+    "xxhash64": ("42",),
+}
+_REFUSED: Final[dict[str, tuple[ReasonCode, str]]] = {
+    "NON_DETERMINISTIC": (
+        ReasonCode.NON_DETERMINISTIC,
+        "{} gives another value each time",
+    ),
+    "UDF": (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is a user-defined function"),
+    "SUBQUERY": (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is a subquery expression"),
+    "OUTER_REFERENCE": (
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "{} refers to an outer query",
+    ),
+    "WINDOW": (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is a window function"),
+    "GENERATOR": (ReasonCode.UNSUPPORTED_EXPRESSION, "{} makes several rows of one"),
+    "METADATA_COLUMN": (
+        ReasonCode.UNSUPPORTED_EXPRESSION,
+        "{} tells where a row is stored",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The session's settings that are written into resolved expressions."""
+
+    ansi: bool
+    precision_loss: bool
+    time_zone: str
+
+
+def decode(data: Sequence[Any], env: Env, settings: Settings) -> Expr:
+    """The expression of one document entry, its attributes replaced by what `env` has under their ids.
+
+    Args:
+        data: The nested list.
+        env: Attribute id to its expression over base columns, or to the reason why it has none.
+        settings: The session's.
+
+    Raises:
+        NotSupported: Something inside cannot be part of a block.
+    """
+    kind = data[0]
+    if kind == "a":
+        return _attribute(data, env)
+    if kind == "l":
+        return Lit(_value(data[1]), data[2])
+    if kind == "as":
+        return decode(data[3], env, settings)
+    if kind == "f":
+        args = tuple(decode(arg, env, settings) for arg in data[3])
+        return _call(data, args, settings)
+    if kind == "g":
+        return _aggregate(data, env, settings)
+    code, text = _REFUSED.get(data[1], (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is not supported"))
+    raise NotSupported(code.value, text.format(data[2]))
+
+
+def _attribute(data: Sequence[Any], env: Env) -> Expr:
+    found = env.get(data[1])
+    if found is None:
+        raise NotSupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION.value, f"column {data[2]} comes from outside the block"
+        )
+    if isinstance(found, NotSupported):
+        raise found
+    return found
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "d" in value:
+            return Decimal(value["d"])
+        if "b" in value:
+            return bytes.fromhex(value["b"])
+        return float(value["f"])
+    return value
+
+
+def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Call:
+    _, cls, pretty, _, type_, nullable, params = data
+    null = bool(nullable)
+    if cls == "Cast":
+        return _cast(args, type_, null, params, settings)
+    if cls == "Like":
+        escape = () if list(params) == ["\\"] else tuple(params)
+        return Call("like", args, type_, null, escape)
+    modes = [_mode(p, settings) for p in params]
+    if cls in OPERATORS:
+        op = OPERATORS[cls]
+        if op == "not" and isinstance(args[0], Call) and args[0].op == "eq":
+            return Call("ne", args[0].args, type_, null)
+        if all(m == "session" for m in modes):
+            return Call(op, args, type_, null)
+        if modes == ["try"]:
+            return Call(f"try_{op}", args, type_, null)
+        return _opaque(data, args)
+    name = ALIASES.get(pretty.lower(), pretty.lower())
+    if "." in cls or not is_known(name, len(args)):
+        return _opaque(data, args)
+    if all(m == "session" for m in modes) or tuple(params) == _DEFAULT_PARAMS.get(name):
+        if name == "substring" and len(args) == 3 and args[2] == _TO_THE_END:
+            args = args[:2]
+        return Call(name, args, type_, null)
+    return _opaque(data, args)
+
+
+_TO_THE_END: Final = Lit(2147483647, "int")
+
+
+def _cast(
+    args: tuple[Expr, ...],
+    type_: str,
+    nullable: bool,
+    params: Sequence[str],
+    settings: Settings,
+) -> Call:
+    modes = [_mode(p, settings) for p in params]
+    if all(m == "session" for m in modes):
+        return Call("cast", args, type_, nullable)
+    if all(m in ("session", "try") for m in modes):
+        return Call("try_cast", args, type_, nullable)
+    return Call(f"{OPAQUE_PREFIX}Cast", args, type_, nullable, tuple(params))
+
+
+def _opaque(data: Sequence[Any], args: tuple[Expr, ...]) -> Call:
+    _, cls, _, _, type_, nullable, params = data
+    return Call(f"{OPAQUE_PREFIX}{cls}", args, type_, bool(nullable), tuple(params))
+
+
+def _mode(param: str, settings: Settings) -> str:
+    """`session` for what the same SQL text would mean again in this session, `try` for the try_ form, else `other`."""
+    if param in ("TRY", "NumericEvalContext(TRY,true)", "NumericEvalContext(TRY,false)"):
+        return "try"
+    mode = "ANSI" if settings.ansi else "LEGACY"
+    loss = "true" if settings.precision_loss else "false"
+    usual = {
+        mode,
+        f"NumericEvalContext({mode},{loss})",
+        f"Some({settings.time_zone})",
+        "None",
+        "true" if settings.ansi else "false",
+    }
+    return "session" if param in usual else "other"
+
+
+def _aggregate(data: Sequence[Any], env: Env, settings: Settings) -> Agg:
+    _, cls, pretty, raw, type_, nullable, distinct, raw_filter, params = data
+    args = tuple(decode(arg, env, settings) for arg in raw)
+    condition = None if raw_filter is None else decode(raw_filter, env, settings)
+    func = AGGREGATES.get(cls, pretty.lower() if "." not in cls else f"{OPAQUE_PREFIX}{cls}")
+    modes = [_mode(p, settings) for p in params]
+    kept: tuple[str, ...] = ()
+    if modes == ["try"] and cls in AGGREGATES:
+        func = f"try_{AGGREGATES[cls]}"
+    elif cls in AGGREGATES and "other" in modes:
+        raise NotSupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION.value,
+            f"{func} was resolved under other settings than the session's ({', '.join(params)})",
+        )
+    elif cls not in AGGREGATES:
+        kept = tuple(p for p, m in zip(params, modes, strict=True) if m != "session")
+    if func == "count" and not distinct and len(args) == 1:
+        only = args[0]
+        if isinstance(only, Lit) and only.value is not None:
+            args = ()
+    return Agg(func, args, type_, bool(nullable), bool(distinct), condition, kept)

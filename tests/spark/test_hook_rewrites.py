@@ -1,0 +1,162 @@
+"""The hook end to end with one hand-made cache: what is replaced, and that the rows, names and types stay Spark's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from cachemgr.spark import hook
+from tests.spark.star import Star, StarDecider, reads_cache, rows
+
+REGION = "SELECT region, sum(amount) AS total, count(*) AS n FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY region"
+
+
+def frame_of(star: Star, text: str):
+    return star.spark.sql(text.format(s=star.schema))
+
+
+def check(star: Star, text: str, *, hit: bool = True, ordered: bool = False) -> StarDecider:
+    """Runs `text` without and with the hook: same names, types and rows; answered from the cache or not as `hit` says."""
+    hook.uninstall(star.spark)
+    plain = frame_of(star, text)
+    wanted, schema = plain.collect(), plain.schema
+    decider = StarDecider(star)
+    hook.install(star.spark, decider)
+    frame = frame_of(star, text)
+    got = frame.collect()
+    assert frame.schema == schema
+    assert (got if ordered else sorted(got, key=repr)) == (
+        wanted if ordered else sorted(wanted, key=repr)
+    )
+    assert wanted, "the query returns no row, so it shows nothing"
+    assert reads_cache(frame, star) is hit
+    return decider
+
+
+def test_sql_aggregate_is_answered_from_the_cache(star: Star) -> None:
+    decider = check(star, REGION)
+    assert len(decider.asked) == 1
+    assert {t.location: t.version for t in decider.asked[0].tables} == {star.sales: 1, star.shops: 1}
+    assert hook.counters(star.spark)["replaced"] >= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        REGION + " ORDER BY total DESC, region LIMIT 2",
+        REGION + " HAVING sum(amount) > 3 ORDER BY region NULLS LAST",
+        "SELECT n, region, total, rank() OVER (ORDER BY total) AS r FROM (" + REGION + ") ORDER BY 4, 1",
+    ],
+)
+def test_below_sort_limit_and_having(star: Star, text: str) -> None:
+    check(star, text, ordered=True)
+
+
+def test_dataframe_query(star: Star) -> None:
+    from pyspark.sql import functions as F
+
+    decider = StarDecider(star)
+    hook.install(star.spark, decider)
+    sales, shops = (star.spark.table(f"{star.schema}.{n}") for n in ("sales", "shops"))
+    frame = sales.join(shops, F.col("shop") == F.col("id")).groupBy("region").agg(F.sum("amount"))
+    assert frame.columns == ["region", "sum(amount)"]
+    assert rows(frame) == [("north", 22), (None, 4)]
+    assert reads_cache(frame, star)
+
+
+def test_view_cte_and_temp_view(star: Star) -> None:
+    star.spark.sql(f"CREATE VIEW {star.schema}.v AS {REGION.format(s=star.schema)}")
+    check(star, "SELECT * FROM {s}.v")
+    check(star, "WITH w AS (" + REGION + ") SELECT w.region, w.total FROM w WHERE total > 1")
+    frame_of(star, REGION).createOrReplaceTempView("tv_of_star")
+    check(star, "SELECT total FROM tv_of_star")
+
+
+def test_cte_used_twice_and_self_join_of_two_replaced_blocks(star: Star) -> None:
+    decider = check(
+        star,
+        "WITH w AS (" + REGION + ") SELECT a.region, a.total, b.total AS again FROM w a JOIN w b "
+        "ON a.region <=> b.region AND a.total = b.total",
+    )
+    assert len(decider.sql) == 2
+    check(star, "SELECT * FROM (" + REGION + ") x, (SELECT product, sum(amount) AS q FROM {s}.sales "
+          "JOIN {s}.shops ON shop = id GROUP BY product) y")
+    check(star, REGION + " UNION ALL " + REGION)
+
+
+def test_global_aggregate_and_distinct_types(star: Star) -> None:
+    check(star, "SELECT count(*) AS n, sum(amount) AS s FROM {s}.sales JOIN {s}.shops ON shop = id")
+
+
+def test_a_dataframe_made_before_an_append_sees_it(star: Star) -> None:
+    decider = StarDecider(star, strict=True)
+    hook.install(star.spark, decider)
+    frame = frame_of(star, REGION)
+    star.append(1, "a", 100)
+    assert ("north", 122, 4) in rows(frame)
+    assert not reads_cache(frame, star)
+    assert ("north", 122, 4) in rows(frame.filter("total > 100"))
+
+
+def test_a_block_beside_live_tables_pins_them(star: Star) -> None:
+    """One moment a query: the table beside the cache is held at the version that the decision saw."""
+    decider = check(
+        star,
+        "SELECT r.region, r.total, s.amount FROM (" + REGION + ") r JOIN {s}.shops p ON r.region = p.region "
+        "JOIN {s}.sales s ON s.shop = p.id",
+    )
+    frame = frame_of(star, "SELECT r.total, s.amount FROM (" + REGION + ") r CROSS JOIN {s}.sales s")
+    frame._jdf.queryExecution().optimizedPlan()
+    star.append(2, "z", 1000)
+    assert all(amount != 1000 for _, amount in rows(frame))
+    assert len(decider.asked) == 2
+
+
+def test_wrong_types_are_dropped_before_they_run(star: Star) -> None:
+    decider = StarDecider(star, answer=lambda block, _: block.group_keys and
+                          "SELECT region AS c0, cast(sum(s) AS DECIMAL(20,0)) AS c1, count(*) AS c2 FROM __cache GROUP BY region")
+    hook.install(star.spark, decider)
+    frame = frame_of(star, REGION)
+    assert rows(frame) == [("north", 22, 3), (None, 4, 2)]
+    assert not reads_cache(frame, star)
+    assert decider.dropped[0].code.value == "SCHEMA_WOULD_DIFFER"
+    assert "total" in decider.dropped[0].detail and "DECIMAL(20,0)" in decider.dropped[0].detail
+
+
+def test_replacement_text_with_replaceable_functions(star: Star) -> None:
+    """nvl, left() and GROUP BY an expression are rewritten by batches that are over when the rule runs."""
+    text = "SELECT left(product, 1) AS p, sum(amount) AS s FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY left(product, 1)"
+    hook.uninstall(star.spark)
+    wanted = rows(frame_of(star, text))
+    decider = StarDecider(star, answer=lambda block, _: block.group_keys and
+                          "SELECT nvl(left(product, 1), NULL) AS c0, sum(s) AS c1 FROM __cache GROUP BY nvl(left(product, 1), NULL)")
+    hook.install(star.spark, decider)
+    frame = frame_of(star, text)
+    assert rows(frame) == wanted
+    assert reads_cache(frame, star)
+
+
+def test_works_without_sql_on_files_and_shows_nothing(star: Star) -> None:
+    star.spark.conf.set("spark.sql.runSQLOnFiles", "false")
+    try:
+        check(star, REGION)
+    finally:
+        star.spark.conf.unset("spark.sql.runSQLOnFiles")
+    names = {r.tableName for r in star.spark.sql(f"SHOW TABLES IN {star.schema}").collect()}
+    assert names == {"sales", "shops"} | {r.tableName for r in star.spark.sql(
+        f"SHOW TABLES IN {star.schema}").collect() if r.isTemporary}
+    assert not star.spark.sql(f"SHOW VIEWS IN {star.schema}").filter("NOT isTemporary").collect()
+
+
+def test_parameters_and_another_current_schema(star: Star) -> None:
+    decider = StarDecider(star)
+    hook.install(star.spark, decider)
+    star.spark.sql(f"USE {star.schema}")
+    try:
+        frame = star.spark.sql(
+            "SELECT region, sum(amount) AS t FROM sales JOIN shops ON shop = id GROUP BY region HAVING t > :low",
+            args={"low": 10},
+        )
+        assert rows(frame) == [("north", 22)]
+        assert reads_cache(frame, star)
+    finally:
+        star.spark.sql("USE default")
