@@ -211,7 +211,7 @@ def _fit(lit: Lit, target: str, settings: TextSettings) -> Lit | None:
     if target in FLOATS or decimal_parts(target) or target in INTEGRAL:
         if lit.type in FLOATS and target != lit.type:
             return None
-        if lit.type == "string" and not (target in INTEGRAL):
+        if lit.type == "string" and target not in INTEGRAL:
             return None  # Spark compares both as DOUBLE
         if target == "float":
             return None

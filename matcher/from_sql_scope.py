@@ -97,12 +97,16 @@ class Scope:
             line, col = position(self.text, column)
             raise SqlInputError(
                 "AMBIGUOUS_COLUMN",
-                f"column {'.'.join(parts)} could be one of several tables'{at(line, col)}: "
+                f"column {'.'.join(parts)} could be of several tables{at(line, col)}: "
                 "put the table's name before it",
                 line,
                 col,
             )
         return first
+
+    def has(self, name: str) -> bool:
+        """True if some source of this FROM clause has a column of that name."""
+        return bool(self._candidates((name,)))
 
     def star(self, qualifier: tuple[str, ...] = ()) -> list[ScopeColumn]:
         """The columns of `*` or `qualifier.*`, in Spark's order: USING columns first."""

@@ -292,10 +292,15 @@ def syntax_error(error: SqlglotError, what: str) -> SqlInputError:
     token = first.get("highlight") or ""
     return SqlInputError(
         "SYNTAX_ERROR",
-        f"{what} does not parse at '{token}' (line {line}, column {col}): {first.get('description')}",
+        f"{what} does not parse at '{token}' (line {line}, column {col}): {_plain(first)}",
         line,
         col,
     )
+
+
+def _plain(problem: dict[str, object]) -> str:
+    """The parser's description without its own token dump."""
+    return str(problem.get("description")).split(" but got <")[0]
 
 
 def _table(key: str, name: str, head: exp.Schema) -> Table:

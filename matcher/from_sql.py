@@ -1,0 +1,284 @@
+"""Spark SQL text → blocks: the door for offline explain and for sessions without a JVM.
+
+A query becomes a tree of blocks, outermost first: each SELECT, with the plain subqueries, CTEs and views in its FROM merged into
+it; what does not merge is a block of its own below. A construct that the matcher does not take gives the block a miss reason;
+a name that does not exist is the writer's error. Names, types and casts are worked out as Spark does under the stated settings;
+what is not known here is refused, never guessed (a made-up column name, a function of the user's own).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from matcher.errors import SqlInputError
+from matcher.expr import Col
+from matcher.from_sql_from import FromClause
+from matcher.from_sql_scope import UNKNOWN_REL, Scope
+from matcher.from_sql_select import SelectReader, is_plain, why_not_plain
+from matcher.from_sql_text import Document
+from matcher.from_sql_tree import Built, TextBlock
+from matcher.from_sql_types import UNKNOWN, TextSettings
+from matcher.ir import Output
+from matcher.reasons import Reason, ReasonCode
+from matcher.render import quote
+from matcher.schema import Schema, View, syntax_error
+
+__all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
+
+HINT = "NO_RELATIONAL_CACHE"
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+
+
+@dataclass(eq=False, slots=True)
+class TextQuery:
+    """A parsed query: its blocks outermost first, and its text. `cte_names` are names that the query gives to CTEs."""
+
+    document: Document
+    roots: tuple[TextBlock, ...]
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+    @property
+    def cte_names(self) -> frozenset[str]:
+        """Lower-case names of all CTEs: a table of the same name would be hidden by them."""
+        return frozenset(c.alias.lower() for c in self.document.root.find_all(exp.CTE))
+
+    def walk(self) -> Iterator[TextBlock]:
+        """All blocks, outermost first, each once."""
+        seen: set[int] = set()
+        stack = list(reversed(self.roots))
+        while stack:
+            block = stack.pop()
+            if id(block) not in seen:
+                seen.add(id(block))
+                yield block
+                stack.extend(reversed(block.children))
+
+    def visit(self, replace: Callable[[TextBlock], bool]) -> None:
+        """Show blocks to `replace`, outermost first; below a block for which it returns True nothing is shown."""
+        seen: set[int] = set()
+        stack = list(reversed(self.roots))
+        while stack:
+            block = stack.pop()
+            if id(block) in seen:
+                continue
+            seen.add(id(block))
+            if not replace(block):
+                stack.extend(reversed(block.children))
+
+    def replace(self, texts: Mapping[TextBlock, str]) -> str:
+        """The query's text with other text for some blocks, the rest as written."""
+        return self.document.replaced({id(b.node): text for b, text in texts.items()})
+
+
+def parse_query(text: str, schema: Schema, settings: TextSettings | None = None) -> TextQuery:
+    """Read one query.
+
+    Args:
+        text: one SELECT, or set operations over several, in Spark's SQL.
+        schema: the declared tables and views.
+        settings: the session settings that the text is read under.
+
+    Raises:
+        SqlInputError: the text does not parse, is not a query, or names a table or column that does not exist.
+    """
+    root = _parse(text)
+    document = Document(text, root)
+    builder = _Builder(schema, settings or TextSettings(), document, schema.current)
+    built = builder.query(root, {}, None, "query")
+    reasons = [*_whole_text_reasons(text, root)]
+    if not built.blocks and not reasons:
+        reasons.append(Reason(ReasonCode.UNSUPPORTED_OPERATOR, f"the query {built.why}"))
+    return TextQuery(document, built.blocks, tuple(reasons))
+
+
+def _parse(text: str) -> exp.Expr:
+    try:
+        statements = [s for s in sqlglot.parse(text, dialect="spark") if s is not None]
+    except (SqlglotError, RecursionError) as error:
+        if isinstance(error, RecursionError):
+            raise SqlInputError("SYNTAX_ERROR", "the query is nested too deeply to read") from error
+        raise syntax_error(error, "the query") from error
+    statements = [s for s in statements if not isinstance(s, exp.Semicolon)]
+    if len(statements) != 1:
+        raise SqlInputError(
+            "NOT_ONE_QUERY", f"the query holds {len(statements)} statements: give exactly one"
+        )
+    root = statements[0]
+    if not isinstance(root, (exp.Query, exp.Subquery)):
+        raise SqlInputError("NOT_A_QUERY", f"{root.key.upper()} is not a query: give a SELECT")
+    return root
+
+
+def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
+    hints = (h for h in root.find_all(exp.Hint))
+    if any(e.name.upper() == HINT for h in hints for e in h.expressions):
+        yield Reason(ReasonCode.HINT, f"the query has the hint {HINT}")
+    if "${" in text:
+        yield Reason(ReasonCode.UNSUPPORTED_EXPRESSION, "${…}: Spark would put a setting there")
+    if "\\" in text and not _escapes_agree(text):
+        yield Reason(
+            ReasonCode.UNSUPPORTED_EXPRESSION, "an escape in a string that Spark may read otherwise"
+        )
+
+
+def _escapes_agree(text: str) -> bool:
+    """True if the parser reads each quoted string with a backslash as Spark does."""
+    for token in sqlglot.tokenize(text, read="spark"):
+        raw = text[token.start : token.end + 1]
+        if token.token_type != TokenType.STRING or "\\" not in raw:
+            continue
+        body, value, i = raw[1:-1], "", 0
+        while i < len(body):
+            if body[i] != "\\" or i + 1 == len(body):
+                value += body[i]
+                i += 1
+                continue
+            mark = body[i + 1]
+            if mark in "uU0123456789" or mark in "%_":
+                return False
+            value += _ESCAPES.get(mark, mark)
+            i += 2
+        if value != token.text:
+            return False
+    return True
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Builds the queries of one document."""
+
+    schema: Schema
+    settings: TextSettings
+    document: Document
+    current: str
+    views: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+    def query(
+        self, node: exp.Expr, ctes: Mapping[str, Built], outer: Scope | None, label: str
+    ) -> Built:
+        """A SELECT, a set operation or one in parentheses."""
+        known = self._with(node, ctes, outer)
+        if isinstance(node, exp.Select):
+            return self._select(node, known, outer, label)
+        if isinstance(node, exp.Subquery):
+            inner = self.query(node.this, known, outer, label)
+            if any(v for k, v in node.args.items() if k not in ("this", "with_")):
+                why = "has clauses outside of its parentheses"
+                return Built(inner.outputs, None, why, blocks=inner.blocks)
+            return inner
+        if isinstance(node, exp.SetOperation):
+            word = node.key.upper()
+            left = self.query(node.this, known, outer, f"{label}, left of {word}")
+            right = self.query(node.expression, known, outer, f"{label}, right of {word}")
+            outputs = left.outputs and tuple(
+                Output(o.name, Col(UNKNOWN_REL, o.name, UNKNOWN)) for o in left.outputs
+            )
+            return Built(outputs, None, f"is a {word}", blocks=left.blocks + right.blocks)
+        return Built(None, None, f"is {node.key.upper()}")
+
+    def _with(
+        self, node: exp.Expr, ctes: Mapping[str, Built], outer: Scope | None
+    ) -> Mapping[str, Built]:
+        clause = node.args.get("with_")
+        if clause is None:
+            return ctes
+        known = dict(ctes)
+        for cte in clause.expressions:
+            name = cte.alias
+            if clause.args.get("recursive"):
+                known[name.lower()] = Built(None, None, "is recursive")
+                continue
+            built = self.query(cte.this, known, outer, f"CTE {name}")
+            names = [c.name for c in cte.args["alias"].args.get("columns") or ()]
+            known[name.lower()] = _with_names(built, names, f"CTE {name}")
+        return known
+
+    def view(self, view: View, reference: exp.Table) -> Built:
+        """A view's query, in its own document and current schema."""
+        if view.key in self.views:
+            raise SqlInputError("VIEW_CYCLE", f"view {view.name} reads itself")
+        document = Document(view.text, _parse(view.text))
+        inner = _Builder(
+            self.schema, self.settings, document, view.current, (*self.views, view.key)
+        )
+        label = f"view {view.name}"
+        built = _with_names(
+            inner.query(document.root, {}, None, label), list(view.column_names), label
+        )
+        if view.column_names:
+            # its inlined text would have other column names, so its blocks are not replaced alone
+            built.blocks = ()
+        else:
+            alias = reference.alias or reference.name
+            self.document.views.append((reference, document, quote(alias)))
+        return built
+
+    def _select(
+        self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, label: str
+    ) -> Built:
+        scope = Scope(self.text, outer=outer)
+        clause = FromClause(self, ctes, scope)
+        clause.read(node)
+        children = list(clause.blocks)
+        for inner in _subqueries(node):
+            children += self.query(inner, ctes, scope, "subquery in an expression").blocks
+        reader = SelectReader(node, scope, self.settings)
+        block = reader.read(clause)
+        own = reader.reasons
+        if clause.reasons:  # what follows from a column that FROM could not give says nothing new
+            own = [r for r in own if UNKNOWN not in r.detail]
+        reasons = list(dict.fromkeys([*clause.reasons, *own]))
+        built = Built(block.outputs, None, "", tuple(reasons))
+        if not reasons and is_plain(block):
+            built.plain = block
+        elif not reasons or block.group_keys is not None:
+            built.why = why_not_plain(block)
+        nameless = next((i for i, item in enumerate(reader.items) if item.name is None), None)
+        if nameless is not None:
+            detail = f"column {nameless + 1} of the {label} has no name: Spark makes one up"
+            mend = "give the column a name with AS"
+            reasons.append(Reason(ReasonCode.OUTPUT_NAME_UNKNOWN, detail, mend))
+        found = None if reasons else block
+        built.blocks = (TextBlock(label, found, tuple(reasons), tuple(children), node),)
+        return built
+
+
+def _with_names(built: Built, names: list[str], label: str) -> Built:
+    if not names or built.outputs is None:
+        return built
+    if len(names) != len(built.outputs):
+        raise SqlInputError(
+            "COLUMN_COUNT_DIFFERS",
+            f"{label} has {len(built.outputs)} columns, and {len(names)} names are given for them",
+        )
+    outputs = tuple(Output(n, o.expr) for n, o in zip(names, built.outputs, strict=True))
+    return Built(outputs, built.plain, built.why, built.reasons, built.blocks)
+
+
+def _subqueries(node: exp.Select) -> Iterator[exp.Expr]:
+    """The outermost queries in the clauses other than FROM and WITH."""
+    for key, value in node.args.items():
+        if key in ("with_", "from_", "joins", "laterals"):
+            continue
+        stack = [
+            v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)
+        ]
+        while stack:
+            item = stack.pop(0)
+            if isinstance(item, (exp.Select, exp.SetOperation)):
+                yield item
+            else:
+                stack.extend(item.iter_expressions())

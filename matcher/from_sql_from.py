@@ -1,0 +1,285 @@
+"""FROM of the text door: relations, names in scope, join conditions; plain subqueries, CTEs and views merged into the block.
+
+What cannot be part of the block (outer joins, table functions, subqueries that aggregate, …) is noted as a miss reason, and its
+columns stay nameable where they are known, so that the rest of the query is still checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from sqlglot import exp
+
+from matcher.errors import NotSupported, SqlInputError
+from matcher.expr import Col, Expr, conjuncts, transform
+from matcher.from_sql_coerce import compare
+from matcher.from_sql_expr import ExprBuilder
+from matcher.from_sql_scope import (
+    UNKNOWN_REL,
+    Scope,
+    ScopeColumn,
+    Source,
+    at,
+    did_you_mean,
+    position,
+    unsupported,
+)
+from matcher.from_sql_tree import Built, TextBlock
+from matcher.from_sql_types import TextSettings
+from matcher.ir import Output, Relation
+from matcher.reasons import Reason, ReasonCode
+from matcher.schema import Schema, View
+
+_PATH_FORMATS: Final = frozenset(
+    {"delta", "parquet", "csv", "json", "orc", "text", "avro", "binaryfile"}
+)
+_TABLE_EXTRAS: Final = {
+    "sample": "TABLESAMPLE", "version": "VERSION AS OF", "when": "TIMESTAMP AS OF", "pivots": "PIVOT",
+    "changes": "table changes", "rows_from": "a table function", "laterals": "LATERAL VIEW",
+}  # fmt: skip
+
+
+class Queries(Protocol):
+    """What FROM asks of the builder of whole queries."""
+
+    schema: Schema
+    settings: TextSettings
+    current: str
+
+    @property
+    def text(self) -> str: ...
+
+    def query(
+        self, node: exp.Expr, ctes: Mapping[str, Built], outer: Scope | None, label: str
+    ) -> Built: ...
+
+    def view(self, view: View, reference: exp.Table) -> Built: ...
+
+
+@dataclass(slots=True)
+class FromClause:
+    """The relations and join conditions of one SELECT, gathered from left to right.
+
+    `blocks` are the SELECTs of the subqueries, CTEs and views referred to.
+    """
+
+    queries: Queries
+    ctes: Mapping[str, Built]
+    scope: Scope
+    relations: list[Relation] = field(default_factory=list)
+    predicates: list[Expr] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+    blocks: list[TextBlock] = field(default_factory=list)
+
+    def read(self, select: exp.Select) -> None:
+        """Take in FROM, the joins and LATERAL VIEWs of `select`.
+
+        Raises:
+            SqlInputError: a table that is not declared.
+        """
+        clause = select.args.get("from_")
+        if clause is None:
+            self._refuse(ReasonCode.UNSUPPORTED_RELATION, "a SELECT without FROM")
+            return
+        self._item(clause.this)
+        for join in select.args.get("joins") or ():
+            self._join(join)
+        for _ in select.args.get("laterals") or ():
+            self._open("LATERAL VIEW", ())
+
+    def _refuse(self, code: ReasonCode, detail: str) -> None:
+        self.reasons.append(Reason(code, detail))
+
+    def _open(self, what: str, qualifier: tuple[str, ...]) -> None:
+        self._refuse(ReasonCode.UNSUPPORTED_RELATION, f"{what} in FROM")
+        self.scope.sources.append(Source(qualifier, (), open=True))
+
+    # -- items ------------------------------------------------------------------------------------
+
+    def _item(self, node: exp.Expr) -> None:
+        alias = _alias(node)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            self._table(node)
+        elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+            if alias:
+                self._refuse(ReasonCode.UNSUPPORTED_RELATION, "an alias for a join in parentheses")
+            self._item(node.this)
+        elif isinstance(node, (exp.Subquery, exp.Query)) and not isinstance(node, exp.Values):
+            inner = node.this if isinstance(node, exp.Subquery) and _is_bare(node) else node
+            label = f"subquery {alias}" if alias else "subquery in FROM"
+            built = self.queries.query(inner, self.ctes, self.scope.outer, label)
+            self._derived(built, (alias,) if alias else (), _alias_columns(node), label)
+        else:
+            what = "VALUES" if isinstance(node, exp.Values) else "a table function"
+            self._open(what, (alias,) if alias else ())
+        for join in node.args.get("joins") or () if not isinstance(node, exp.Query) else ():
+            self._join(join)
+
+    def _table(self, node: exp.Table) -> None:
+        parts = tuple(p.name for p in node.parts)
+        alias = _alias(node)
+        for key, what in _TABLE_EXTRAS.items():
+            if node.args.get(key):
+                self._refuse(ReasonCode.UNSUPPORTED_RELATION, f"{what} on {'.'.join(parts)}")
+                if key in ("pivots", "laterals", "changes", "rows_from"):
+                    self.scope.sources.append(Source((alias or parts[-1],), (), open=True))
+                    return
+        qualifier = (alias,) if alias else parts
+        cte = self.ctes.get(parts[0].lower()) if len(parts) == 1 else None
+        if cte is not None:
+            self._derived(cte, qualifier, _alias_columns(node), f"CTE {parts[0]}")
+            return
+        if len(parts) == 2 and parts[0].lower() in _PATH_FORMATS:
+            self._open(f"{parts[0]}.`{parts[1]}` read by path", (alias,) if alias else ())
+            return
+        found = self.queries.schema.find(parts, self.queries.current)
+        if found is None:
+            raise self._not_found(node, parts)
+        full = qualifier if alias else ("spark_catalog", *found.key.split("."))
+        names = _alias_columns(node)
+        if isinstance(found, View):
+            self._derived(self.queries.view(found, node), full, names, f"view {found.name}")
+            return
+        number = len(self.relations)
+        self.relations.append(Relation(found.key, found.name))
+        columns = tuple(
+            ScopeColumn(c.name, Col(number, c.name, c.type, c.nullable)) for c in found.columns
+        )
+        self.scope.sources.append(Source(full, _renamed(columns, names, found.name)))
+
+    def _derived(
+        self, built: Built, qualifier: tuple[str, ...], names: tuple[str, ...], label: str
+    ) -> None:
+        self.blocks += built.blocks
+        if built.plain is not None and built.outputs is not None:
+            shift = len(self.relations)
+            self.relations += built.plain.relations
+            self.predicates += [moved(p, shift) for p in built.plain.predicates]
+            columns = tuple(ScopeColumn(o.name, moved(o.expr, shift)) for o in built.outputs)
+            columns = _renamed(columns, names, label)
+            self.scope.sources.append(Source(qualifier, columns))
+            return
+        if built.reasons and built.why == "":
+            self.reasons += built.reasons
+        else:
+            self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"{label} {built.why or 'is not plain'}")
+        if built.outputs is None:
+            self.scope.sources.append(Source(qualifier, (), open=True))
+            return
+        unknown = tuple(
+            ScopeColumn(o.name, _elsewhere(o, len(self.scope.sources)))
+            for o in built.outputs
+        )
+        self.scope.sources.append(Source(qualifier, _renamed(unknown, names, label)))
+
+    def _not_found(self, node: exp.Table, parts: tuple[str, ...]) -> SqlInputError:
+        line, col = position(self.queries.text, node)
+        near = self.queries.schema.similar(parts[-1])
+        hint = f"; did you mean {near}?" if near else did_you_mean(parts[-1], list(self.ctes))
+        return SqlInputError(
+            "TABLE_NOT_FOUND",
+            f"table {'.'.join(parts)} is not declared in the schema{at(line, col)}{hint}",
+            line,
+            col,
+        )
+
+    # -- joins ------------------------------------------------------------------------------------
+
+    def _join(self, join: exp.Join) -> None:
+        words = [str(join.args.get(k) or "").upper() for k in ("method", "side", "kind")]
+        kind = " ".join(w for w in words if w)
+        if kind not in ("", "INNER", "CROSS"):
+            self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"{kind} JOIN")
+        left = len(self.scope.sources)
+        self._item(join.this)
+        using = join.args.get("using")
+        if using:
+            self._using([u.name for u in using], left)
+        condition = join.args.get("on")
+        if condition is not None:
+            self._attempt(lambda: self._on(condition))
+
+    def _on(self, condition: exp.Expr) -> None:
+        if condition.find(exp.Query) is not None:
+            raise unsupported(ReasonCode.UNSUPPORTED_OPERATOR, "a subquery in ON")
+        builder = ExprBuilder(self.scope, self.queries.settings)
+        self.predicates += conjuncts(builder.predicate(condition))
+
+    def _using(self, names: list[str], left: int) -> None:
+        sources = self.scope.sources
+        lefts = Scope(self.scope.text, sources[:left], self.scope.outer)
+        rights = Scope(self.scope.text, sources[left:], self.scope.outer)
+        merged: list[tuple[str, Expr]] = []
+        for name in names:
+            column = exp.column(name)
+            try:
+                own, other = lefts.resolve(column), rights.resolve(column)
+                equal = compare("eq", own, other, self.queries.settings)
+            except NotSupported as error:
+                self._refuse(ReasonCode(error.code), str(error))
+                continue
+            except SqlInputError as error:
+                if error.code != "AMBIGUOUS_COLUMN":
+                    raise
+                # after a comma Spark looks at the nearest table alone, which the parsed form does not tell
+                self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"USING ({name}) over several tables")
+                continue
+            merged.append((name, own))
+            self.predicates.append(equal)
+            for source in sources[left:]:
+                source.hidden.add(name.lower())
+        taken = {n.lower() for n in names}
+        rest = [(n, e) for n, e in self.scope.using if n.lower() not in taken]
+        self.scope.using = merged + rest
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except NotSupported as error:
+            self._refuse(ReasonCode(error.code), str(error))
+
+
+def moved(expr: Expr, shift: int) -> Expr:
+    """`expr` with its relation numbers moved up by `shift`."""
+    if shift == 0:
+        return expr
+    return transform(
+        expr,
+        lambda e: Col(e.rel + shift, e.name, e.type, e.nullable) if isinstance(e, Col) else None,
+    )
+
+
+def _elsewhere(output: Output, source: int) -> Col:
+    """A column of a subquery that is no part of the block: it can be named and typed, not matched."""
+    return Col(UNKNOWN_REL - source, output.name, output.expr.type, output.expr.nullable)
+
+
+def _alias(node: exp.Expr) -> str:
+    alias = node.args.get("alias")
+    return alias.name if alias is not None else ""
+
+
+def _alias_columns(node: exp.Expr) -> tuple[str, ...]:
+    alias = node.args.get("alias")
+    return tuple(c.name for c in alias.args.get("columns") or ()) if alias is not None else ()
+
+
+def _is_bare(node: exp.Subquery) -> bool:
+    return not any(
+        v for k, v in node.args.items() if k not in ("this", "alias", "joins", "laterals", "pivots")
+    )
+
+
+def _renamed(
+    columns: tuple[ScopeColumn, ...], names: tuple[str, ...], label: str
+) -> tuple[ScopeColumn, ...]:
+    if not names:
+        return columns
+    if len(names) != len(columns):
+        raise SqlInputError(
+            "COLUMN_COUNT_DIFFERS",
+            f"{label} has {len(columns)} columns, and {len(names)} names are given for them",
+        )
+    return tuple(ScopeColumn(n, c.expr) for n, c in zip(names, columns, strict=True))

@@ -1,0 +1,331 @@
+"""One SELECT of the text door as a block: predicates, outputs and names, groups, HAVING, ORDER BY.
+
+Every clause is tried; what cannot be taken is noted as a reason, and the block is then refused with
+all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from sqlglot import exp
+
+from matcher.errors import NotSupported, SqlInputError
+from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, conjuncts, transform, walk
+from matcher.from_sql_expr import ExprBuilder
+from matcher.from_sql_from import FromClause
+from matcher.from_sql_group import read_groups
+from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
+from matcher.from_sql_types import UNKNOWN, TextSettings
+from matcher.ir import Block, Output, SortKey
+from matcher.reasons import Reason, ReasonCode
+
+_KNOWN_CLAUSES: Final = frozenset(
+    {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+     "distinct", "with_", "hint", "laterals"}
+)  # fmt: skip
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Item:
+    """One column of the select list; `name` is None where Spark would make one up from the expression's text."""
+
+    name: str | None
+    expr: Expr
+
+
+@dataclass(slots=True)
+class SelectReader:
+    """Reads the clauses of one SELECT whose FROM is read already."""
+
+    select: exp.Select
+    scope: Scope
+    settings: TextSettings
+    reasons: list[Reason] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    keys: tuple[Expr, ...] | None = None
+    sets: tuple[tuple[int, ...], ...] | None = None
+
+    def read(self, clause: FromClause) -> Block:
+        """The block; of use only if `reasons` stays empty.
+
+        Raises:
+            SqlInputError: a name that nothing in scope has, or a column that is neither grouped nor aggregated.
+        """
+        for key, value in self.select.args.items():
+            if value and key not in _KNOWN_CLAUSES:
+                word = key.rstrip("_").replace("_", " ").upper()
+                self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"clause {word}")
+        where = self.select.args.get("where")
+        predicates = list(clause.predicates)
+        if where is not None:
+            found = self._try(lambda: ExprBuilder(self.scope, self.settings).predicate(where.this))
+            predicates += conjuncts(found) if found is not None else ()
+        self._read_items()
+        self._try(self._read_groups)
+        having_node = self.select.args.get("having")
+        having: tuple[Expr, ...] = ()
+        if having_node is not None:
+            found = self._try(lambda: self._tail_builder(having=True).predicate(having_node.this))
+            having = conjuncts(found) if found is not None else ()
+        order = self._read_order()
+        self._read_distinct(order)
+        block = Block(
+            relations=tuple(clause.relations),
+            predicates=tuple(predicates),
+            outputs=tuple(Output(i.name or "", i.expr) for i in self.items),
+            group_keys=self.keys,
+            grouping_sets=self.sets,
+            having=having,
+            order_by=order,
+            limit=self._count("limit"),
+            offset=self._count("offset"),
+        )
+        if not self.reasons and not clause.reasons:
+            block = self._try(lambda: self._check_grouping(block)) or block
+        return block
+
+    def _refuse(self, code: ReasonCode, detail: str) -> None:
+        self.reasons.append(Reason(code, detail))
+
+    def _try(self, step: Callable[[], T]) -> T | None:
+        try:
+            return step()
+        except NotSupported as error:
+            self._refuse(ReasonCode(error.code), str(error))
+            return None
+
+    # -- the select list --------------------------------------------------------------------------
+
+    def _read_items(self) -> None:
+        builder = ExprBuilder(self.scope, self.settings, aggregates=True, alias=self._lateral)
+        for node in self.select.expressions:
+            if isinstance(node, exp.Star) or (
+                isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+            ):
+                self._try(lambda node=node: self._star(node))
+                continue
+            expr = self._try(lambda node=node: builder.build(node))
+            name = _output_name(node)
+            if expr is None:
+                expr = Col(UNKNOWN_REL, name or "", UNKNOWN)
+            self.items.append(Item(name, expr))
+
+    def _star(self, node: exp.Expr) -> None:
+        star = node if isinstance(node, exp.Star) else node.this
+        if any(v for k, v in star.args.items() if k != "except_"):
+            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, node.sql("spark"))
+        qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
+        dropped = {c.name.lower() for c in star.args.get("except_") or ()}
+        for column in self.scope.star(qualifier):
+            if column.name.lower() not in dropped:
+                self.items.append(Item(column.name, column.expr))
+
+    def _lateral(self, node: exp.Column, inside: bool) -> Expr | None:
+        """An alias given earlier in the same select list, where no input column has the name."""
+        return None if self.scope.has(node.name) else self._aliased(node)
+
+    def _aliased(self, node: exp.Column) -> Expr | None:
+        if len(node.parts) != 1:
+            return None
+        lower = node.name.lower()
+        found = [i.expr for i in self.items if i.name is not None and i.name.lower() == lower]
+        if any(f != found[0] for f in found[1:]):
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION, f"{node.name} names two columns of the SELECT"
+            )
+        return found[0] if found else None
+
+    # -- groups -----------------------------------------------------------------------------------
+
+    def _read_groups(self) -> None:
+        group = self.select.args.get("group")
+        aggregated = any(aggregates(i.expr) for i in self.items)
+        if group is None:
+            if aggregated or self.select.args.get("having") is not None:
+                self.keys = ()
+            return
+        if group.args.get("all"):
+            self.keys = self._all_keys()
+            return
+        self.keys, self.sets = read_groups(group, self._key)
+        if self.sets is None:
+            # constants do not group; without any other key they still make it a GROUP BY
+            real = tuple(k for k in self.keys if not isinstance(k, Lit))
+            self.keys = real or self.keys[:1]
+
+    def _key(self, node: exp.Expr) -> Expr:
+        if isinstance(node, exp.Paren):
+            return self._key(node.this)
+        found = self._ordinal(node, "GROUP BY")
+        if found is None:
+            builder = ExprBuilder(self.scope, self.settings, alias=self._lateral)
+            found = builder.build(node)
+        if aggregates(found):
+            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "GROUP BY an aggregate")
+        return found
+
+    def _ordinal(self, node: exp.Expr, clause: str) -> Expr | None:
+        if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+            return None
+        number = int(node.name)
+        if not 1 <= number <= len(self.items):
+            raise SqlInputError(
+                "POSITION_OUT_OF_RANGE",
+                f"{clause} {number}: the SELECT has {len(self.items)} columns",
+            )
+        return self.items[number - 1].expr
+
+    def _all_keys(self) -> tuple[Expr, ...]:
+        plain = [i.expr for i in self.items if not aggregates(i.expr)]
+        keys = [e for e in plain if not isinstance(e, Lit)]
+        for item in self.items:
+            keys += [c for c in _uncovered(item.expr, tuple(keys)) if isinstance(c, Col)]
+        if not keys and plain:
+            keys = plain[:1]
+        return tuple(dict.fromkeys(keys))
+
+    # -- HAVING, ORDER BY, DISTINCT, LIMIT --------------------------------------------------------
+
+    def _tail_builder(self, having: bool = False) -> ExprBuilder:
+        def names(node: exp.Column, inside: bool) -> Expr | None:
+            alias = self._aliased(node)
+            if alias is None or not self.scope.has(node.name):
+                return alias
+            column = self.scope.resolve(node)
+            if column == alias:
+                return alias
+            usable = not aggregates(alias) if inside else self.keys is None or column in self.keys
+            if inside and not usable:
+                return column
+            if (having or inside) and usable:
+                raise unsupported(
+                    ReasonCode.UNSUPPORTED_EXPRESSION,
+                    f"{node.name} is a column and an alias: put the table's name before it",
+                )
+            return alias
+
+        return ExprBuilder(self.scope, self.settings, self.keys is not None, names)
+
+    def _read_order(self) -> tuple[SortKey, ...]:
+        order = self.select.args.get("order")
+        result: list[SortKey] = []
+        for node in order.expressions if order is not None else ():
+            inner = node.this if isinstance(node, exp.Ordered) else node
+            down = bool(node.args.get("desc"))
+            first = bool(node.args.get("nulls_first"))
+            if isinstance(inner, exp.Var) and inner.name.upper() == "ALL":
+                result += [SortKey(i.expr, not down, first) for i in self.items]
+                continue
+            expr = self._try(
+                lambda inner=inner: (
+                    self._ordinal(inner, "ORDER BY") or self._tail_builder().build(inner)
+                )
+            )
+            if expr is not None:
+                result.append(SortKey(expr, not down, first))
+        return tuple(result)
+
+    def _read_distinct(self, order: tuple[SortKey, ...]) -> None:
+        distinct = self.select.args.get("distinct")
+        if distinct is None:
+            return
+        if distinct.args.get("on") is not None:
+            self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, "DISTINCT ON")
+        outputs = tuple(dict.fromkeys(i.expr for i in self.items))
+        if self.keys is None:
+            self.keys = tuple(e for e in outputs if not isinstance(e, Lit)) or outputs[:1]
+        elif self.sets is not None or any(k not in outputs for k in self.keys):
+            # with all keys shown each group is a row of its own, and DISTINCT changes nothing
+            self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, "DISTINCT on top of GROUP BY")
+
+    def _count(self, key: str) -> int | None:
+        node = self.select.args.get(key)
+        if node is None:
+            return None
+        value = node.args.get("expression")
+        if isinstance(value, exp.Var) and value.name.upper() == "ALL":
+            return None
+        expr = None
+        if value is not None:
+            expr = self._try(lambda: ExprBuilder(Scope(""), self.settings).build(value))
+        if isinstance(expr, Lit) and isinstance(expr.value, int) and expr.value >= 0:
+            return expr.value
+        self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"{key.upper()} that is not a whole number")
+        return None
+
+    # -- checks -----------------------------------------------------------------------------------
+
+    def _check_grouping(self, block: Block) -> Block:
+        keys = block.group_keys
+        if keys is None:
+            return block
+
+        def number(expr: Expr) -> Expr | None:
+            if expr in keys or isinstance(expr, Agg):
+                return expr
+            if not isinstance(expr, Call) or expr.op != "grouping_id":
+                return None
+            if block.grouping_sets is None or expr.args not in ((), keys):
+                raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "GROUPING_ID of some keys")
+            return Call("grouping_id", (), "bigint", False)
+
+        outputs = tuple(Output(o.name, transform(o.expr, number)) for o in block.outputs)
+        having = tuple(transform(h, number) for h in block.having)
+        order = tuple(
+            SortKey(transform(k.expr, number), k.ascending, k.nulls_first) for k in block.order_by
+        )
+        places = [o.expr for o in outputs] + list(having) + [k.expr for k in order]
+        for expr in places:
+            for left in _uncovered(expr, keys):
+                if isinstance(left, Col):
+                    raise SqlInputError(
+                        "MISSING_AGGREGATION",
+                        f"column {left.name} is neither in GROUP BY nor inside an aggregate: "
+                        "add it to GROUP BY, or aggregate it",
+                    )
+        return Block(
+            block.relations, block.predicates, outputs, keys, block.grouping_sets, having, order,
+            block.limit, block.offset,
+        )  # fmt: skip
+
+
+def _uncovered(expr: Expr, keys: tuple[Expr, ...]) -> list[Expr]:
+    """Columns outside of group keys and aggregate calls."""
+    if expr in keys or isinstance(expr, Agg):
+        return []
+    if isinstance(expr, Col):
+        return [expr]
+    return [left for child in expr.children for left in _uncovered(child, keys)]
+
+
+def is_plain(block: Block) -> bool:
+    """True for select-project-join alone, which merges into the query around it."""
+    return (
+        block.group_keys is None
+        and not block.having
+        and not block.order_by
+        and block.limit is None
+        and block.offset is None
+        and not any(isinstance(n, Agg) for o in block.outputs for n in walk(o.expr))
+    )
+
+
+def why_not_plain(block: Block) -> str:
+    """What keeps a block from merging, for a miss reason."""
+    if block.group_keys is not None:
+        return "aggregates: it is a block of its own"
+    if block.limit is not None or block.offset is not None:
+        return "has LIMIT: it is a block of its own"
+    return "has ORDER BY: it is a block of its own"
+
+
+def _output_name(node: exp.Expr) -> str | None:
+    if isinstance(node, exp.Alias):
+        return node.alias
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node.name if isinstance(node, exp.Column) else None
