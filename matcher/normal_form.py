@@ -12,12 +12,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, permutations, product
 from threading import Lock
 from typing import Final
 
-from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, columns, transform, walk
+from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, columns, rebuild, walk
 from matcher.ir import Block, CachePlan, GroupingSet, Measure, Output, SortKey, StoredColumn
 from matcher.predicates import PredicateContext, column_equality
 
@@ -55,15 +55,18 @@ def occurrences(keys: Iterable[int]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def relabel(expr: Expr, rels: Mapping[int, int] | tuple[int, ...]) -> Expr:
-    """`expr` with every column's relation number replaced."""
-
-    def visit(node: Expr) -> Expr | None:
-        if isinstance(node, Col):
-            return Col(rels[node.rel], node.name, node.type, node.nullable)
-        return None
-
-    return transform(expr, visit)
+def relabel(expr: Expr, rels: Sequence[int], memo: dict[Expr, Expr]) -> Expr:
+    """`expr` with other relation numbers; `memo` shares what repeats in a block."""
+    done = memo.get(expr)
+    if done is None:
+        if isinstance(expr, Col):
+            done = Col(rels[expr.rel], expr.name, expr.type, expr.nullable)
+        elif expr.children:
+            done = rebuild(expr, tuple(relabel(child, rels, memo) for child in expr.children))
+        else:
+            return expr
+        memo[expr] = done
+    return done
 
 
 class NormalQuery:
@@ -86,13 +89,18 @@ class NormalQuery:
         self.block = block
         self.relations: Final = rels
         self.tables: Final = frozenset(rels)
-        self.predicates: Final = tuple(relabel(p, rels) for p in block.predicates)
+        memo: dict[Expr, Expr] = {}
+        self.predicates: Final = tuple(relabel(p, rels, memo) for p in block.predicates)
         keys = block.group_keys
-        self.group_keys: Final = None if keys is None else tuple(relabel(k, rels) for k in keys)
-        self.outputs: Final = tuple(Output(o.name, relabel(o.expr, rels)) for o in block.outputs)
-        self.having: Final = tuple(relabel(h, rels) for h in block.having)
+        self.group_keys: Final = (
+            None if keys is None else tuple(relabel(k, rels, memo) for k in keys)
+        )
+        self.outputs: Final = tuple(
+            Output(o.name, relabel(o.expr, rels, memo)) for o in block.outputs
+        )
+        self.having: Final = tuple(relabel(h, rels, memo) for h in block.having)
         self.order_by: Final = tuple(
-            SortKey(relabel(k.expr, rels), k.ascending, k.nulls_first) for k in block.order_by
+            SortKey(relabel(k.expr, rels, memo), k.ascending, k.nulls_first) for k in block.order_by
         )
         parts = [*(o.expr for o in self.outputs), *self.having, *(k.expr for k in self.order_by)]
         self.aggregates: Final = tuple(dict.fromkeys(a for p in parts for a in aggregates(p)))
@@ -106,6 +114,11 @@ class NormalQuery:
             found = PredicateContext(self.predicates, equalities)
             self._contexts[equalities] = found
         return found
+
+    def expressions(self) -> list[Expr]:
+        """Everything that the query computes, predicates included."""
+        found = [*self.predicates, *(o.expr for o in self.outputs), *(self.group_keys or ())]
+        return [*found, *self.having, *(k.expr for k in self.order_by)]
 
     def required(self) -> frozenset[tuple[int, str]]:
         """The (table, column) pairs without which no cache can serve: of keys, outputs, filters,
@@ -179,13 +192,14 @@ class PreparedPlan:
         rels = occurrences(intern(r.key) for r in plan.relations)
         self.relations: Final = rels
         self.table_count: Final = len(rels)
-        self.predicates: Final = tuple(relabel(p, rels) for p in plan.predicates)
+        memo: dict[Expr, Expr] = {}
+        self.predicates: Final = tuple(relabel(p, rels, memo) for p in plan.predicates)
         self.context: Final = PredicateContext(self.predicates)
         stored = plan.columns if plan.keys is None else plan.keys
-        self.columns: Final = tuple((relabel(c.expr, rels), c) for c in stored)
+        self.columns: Final = tuple((relabel(c.expr, rels, memo), c) for c in stored)
         self.keys: Final = None if plan.keys is None else self.columns
         self.measures: Final[tuple[tuple[Agg, Measure], ...]] = tuple(
-            (_agg(relabel(m.agg, rels)), m) for m in plan.measures
+            (_agg(relabel(m.agg, rels, memo)), m) for m in plan.measures
         )
         self.mentioned: Final = self._mentioned()
         # the conditions on rows that other constants in a query may satisfy or not

@@ -36,6 +36,7 @@ _FLIP: Final = {
 }
 _NEGATE: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt",
                   "isnull": "isnotnull", "isnotnull": "isnull"}  # fmt: skip
+_MEMO_CAPACITY: Final = 4096
 _COMMUTES: Final = frozenset({"and", "or", "eq", "ne", "nseq", "add", "mul"})
 # NULL in, NULL out: where the result passes a filter, no argument was NULL.
 _STRICT: Final = frozenset(
@@ -134,6 +135,8 @@ class PredicateContext:
         known = self._canonical.get(expr)
         if known is None:
             known = self._canonicalise(expr)
+            if len(self._canonical) >= _MEMO_CAPACITY:  # a cache's context outlives many queries
+                self._canonical = {}
             self._canonical[expr] = known
         return known
 

@@ -21,6 +21,7 @@ from typing import Final
 
 from matcher.choose import preference, rank
 from matcher.explain import candidates_of
+from matcher.expr import Lit
 from matcher.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
 from matcher.normal_form import OCCURRENCE, Interner, NormalQuery, PreparedPlan, occurrences
@@ -167,17 +168,18 @@ class Registry:
         """
         if explain:
             return self._explain(block, options, veto)
-        query = self._normalise(block)
-        if query is None:
+        relations = self._relations(block)
+        if relations is None:
             return Decision(None, (), (_no_cache(block),))
+        query = _Once(lambda: NormalQuery(block, relations))
         shapes = self._shapes
-        shape = (shape_of(block), options)
-        seen = shapes.get(shape)
+        shape, constants = shape_of(block)
+        seen = shapes.get((shape, options))
         if seen is not None:
-            decision = _decide_again(seen, query, options, veto)
+            decision = _decide_again(seen, query, constants, options, veto)
             if decision is not None:
                 return decision
-        return self._decide_first(query, options, veto, shapes, shape)
+        return self._decide_first(query(), options, veto, shapes, (shape, options), constants)
 
     def _decide_first(
         self,
@@ -186,6 +188,7 @@ class Registry:
         veto: Veto | None,
         shapes: Shapes,
         shape: object,
+        constants: tuple[Lit, ...],
     ) -> Decision:
         proposed = tuple(self._propose(query))
         rewrites: list[tuple[Rewrite, PreparedPlan]] = []
@@ -197,7 +200,7 @@ class Registry:
                     break
                 misses.append(found)
         rewrites.sort(key=lambda pair: preference(pair[0]))
-        shapes.put(shape, query, proposed, tuple(plan for _, plan in rewrites))
+        shapes.put(shape, query, constants, proposed, rewrites)
         for rewrite, _ in rewrites:
             reason = veto(rewrite) if veto is not None else None
             if reason is None:
@@ -233,13 +236,11 @@ class Registry:
         reasons = () if chosen is not None else _best_reasons(misses, block)
         return Decision(chosen, candidates, reasons)
 
-    def _normalise(self, block: Block) -> NormalQuery | None:
-        """The query in normal form, or None if some table is in no cache at all."""
+    def _relations(self, block: Block) -> tuple[int, ...] | None:
+        """The block's tables by number, or None if some table is in no cache at all."""
         numbers = [self._intern.known(r.key) for r in block.relations]
         known = [n for n in numbers if n is not None]
-        if len(known) < len(numbers) or not known:
-            return None
-        return NormalQuery(block, occurrences(known))
+        return occurrences(known) if known and len(known) == len(numbers) else None
 
     def _propose(self, query: NormalQuery) -> Iterator[PreparedPlan]:
         wanted = _mask(query.relations)
@@ -271,20 +272,43 @@ def _bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
+class _Once:
+    """The normal form of a query, made when it is first needed: a filled-in template needs none."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], NormalQuery]) -> None:
+        self._make = make
+        self._made: NormalQuery | None = None
+
+    def __call__(self) -> NormalQuery:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
 def _decide_again(
-    seen: Seen, query: NormalQuery, options: MatchOptions, veto: Veto | None
+    seen: Seen, query: _Once, constants: tuple[Lit, ...], options: MatchOptions, veto: Veto | None
 ) -> Decision | None:
-    """The decision by the caches that served such literals before; None when the index must be
-    asked again."""
+    """The decision by the caches that served such constants before; None to ask the index again."""
     vetoed: list[Reason] = []
-    for plan in seen.plans_for(query):
-        for found in match_plan(query, plan, options, thorough=False):
-            if isinstance(found, Rewrite):
-                reason = veto(found) if veto is not None else None
-                if reason is None:
-                    return Decision(found)
-                vetoed.append(reason)
+    for served in seen.served(query):
+        filled = served.filled(constants)
+        found = [filled] if filled is not None else _valid(query(), served.plan, options)
+        for rewrite in found:
+            reason = veto(rewrite) if veto is not None else None
+            if reason is None:
+                return Decision(rewrite)
+            vetoed.append(reason)
     return Decision(None, (), tuple(dict.fromkeys(vetoed))) if vetoed else None
+
+
+def _valid(query: NormalQuery, plan: PreparedPlan, options: MatchOptions) -> list[Rewrite]:
+    """The plan's best rewrite of the query, if any."""
+    for found in match_plan(query, plan, options, thorough=False):
+        if isinstance(found, Rewrite):
+            return [found]
+    return []
 
 
 def _no_cache(block: Block) -> Reason:

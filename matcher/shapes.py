@@ -6,23 +6,53 @@ one shape, `sum(x * 2)` and
 cache has constants in its own
 predicates. So each shape keeps these predicates as tests, and the caches that were valid for each
 combination of outcomes.
-What is remembered is only where to look: the caches are matched anew with the new constants, so
-memory never makes a
-wrong rewrite, and a cache that turns out not to serve sends the query back to the index.
+What is remembered is where to look: the caches are matched anew with the new constants. Only where
+the constants cannot
+have decided anything (a cache without constants of its own, a roll-up, each constant in one filter
+of the rewrite and nowhere
+else) is the earlier rewrite filled in with the new ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from matcher.expr import Call, Expr, Lit
-from matcher.ir import Block
+from matcher.expr import Call, Expr, Lit, transform, walk
+from matcher.ir import Block, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _CAPACITY: Final = 4096
 _MAX_TESTS: Final = 16
+# COUNT over nothing, and the guard of AVG: ours, in no query
+_ZERO: Final = Lit(0, "bigint")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A cache that was valid for a shape, and the rewrite to fill in with other constants if that
+    is safe."""
+
+    plan: PreparedPlan
+    template: Rewrite | None
+    slots: tuple[Lit, ...]
+
+    def filled(self, constants: tuple[Lit, ...]) -> Rewrite | None:
+        """The rewrite with `constants` where the first query had its own; None if it must be
+        matched."""
+        if self.template is None:
+            return None
+        by_slot = {id(old): new for old, new in zip(self.slots, constants, strict=True)}
+
+        def visit(node: Expr) -> Expr | None:
+            return by_slot.get(id(node))
+
+        return replace(
+            self.template, filters=tuple(transform(f, visit) for f in self.template.filters)
+        )
 
 
 class Seen:
@@ -33,24 +63,26 @@ class Seen:
 
     def __init__(self, tests: tuple[Expr, ...]) -> None:
         self._tests = tests
-        self._valid: dict[tuple[bool, ...], tuple[PreparedPlan, ...]] = {}
+        self._valid: dict[tuple[bool, ...], tuple[Served, ...]] = {}
 
-    def plans_for(self, query: NormalQuery) -> tuple[PreparedPlan, ...]:
+    def served(self, query: Callable[[], NormalQuery]) -> tuple[Served, ...]:
         """The caches to try; none when such constants were not seen yet or nothing served them."""
         return self._valid.get(self._outcome(query), ())
 
-    def add(self, query: NormalQuery, plans: tuple[PreparedPlan, ...]) -> None:
+    def add(self, query: NormalQuery, served: tuple[Served, ...]) -> None:
         """Remember the caches valid for constants like the query's."""
-        self._valid[self._outcome(query)] = plans
+        self._valid[self._outcome(lambda: query)] = served
 
-    def _outcome(self, query: NormalQuery) -> tuple[bool, ...]:
-        context = query.context()
+    def _outcome(self, query: Callable[[], NormalQuery]) -> tuple[bool, ...]:
+        if not self._tests:
+            return ()
+        context = query().context()
         return tuple(context.implies(test) for test in self._tests)
 
 
 class Shapes:
-    """A bounded map from shape to `Seen`; the oldest shapes make room. Replaced whole when the
-    registry changes."""
+    """A bounded map from shape to `Seen`; the oldest make room. Replaced whole when the registry
+    changes."""
 
     __slots__ = ("_seen",)
 
@@ -65,10 +97,11 @@ class Shapes:
         self,
         shape: object,
         query: NormalQuery,
+        constants: tuple[Lit, ...],
         proposed: tuple[PreparedPlan, ...],
-        valid: tuple[PreparedPlan, ...],
+        valid: list[tuple[Rewrite, PreparedPlan]],
     ) -> None:
-        """Remember that of the `proposed` caches those in `valid` serve a query of that shape."""
+        """Remember that of the `proposed` caches the `valid` ones serve a query of that shape."""
         seen = self._seen.get(shape)
         if seen is None:
             tests = dict.fromkeys(t for plan in proposed for t in plan.literal_predicates)
@@ -78,26 +111,70 @@ class Shapes:
             while len(self._seen) >= _CAPACITY:
                 self._seen.pop(next(iter(self._seen)), None)
             self._seen[shape] = seen
-        seen.add(query, valid)
+        seen.add(query, tuple(_served(r, plan, query, constants) for r, plan in valid))
 
 
-def shape_of(block: Block) -> object:
-    """A hashable value that is equal for blocks which differ in compared constants only."""
+def _served(
+    rewrite: Rewrite, plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
+) -> Served:
+    safe = (
+        not plan.literal_predicates
+        and not _relies_on_pins(rewrite, query)
+        and _each_once(constants, rewrite)
+    )
+    return Served(plan, rewrite if safe else None, constants)
+
+
+def _relies_on_pins(rewrite: Rewrite, query: NormalQuery) -> bool:
+    """True if the values of constants may have decided the groups, or stand in the outputs."""
+    if rewrite.group_keys is None and query.group_keys is not None:
+        return True
+    own = {id(node) for expr in query.expressions() for node in walk(expr)}
+    shown = [o.expr for o in rewrite.outputs] + list(rewrite.group_keys or ())
+    shown += [*rewrite.having, *(k.expr for k in rewrite.order_by)]
+    return any(
+        isinstance(node, Lit) and id(node) not in own and node != _ZERO
+        for expr in shown
+        for node in walk(expr)
+    )
+
+
+def _each_once(constants: tuple[Lit, ...], rewrite: Rewrite) -> bool:
+    """Every lifted constant is compared in exactly one place of the filters, and nowhere else.
+
+    One that is missing was in a condition that the cache guarantees, which other constants may not
+    be.
+    """
+    places: dict[int, int] = {id(c): 0 for c in constants}
+    if len(places) < len(constants):
+        return False
+    for expr in rewrite.filters:
+        for node in walk(expr):
+            if id(node) in places:
+                places[id(node)] += 1
+    rest = [o.expr for o in rewrite.outputs] + [*rewrite.having, *(rewrite.group_keys or ())]
+    elsewhere = any(id(node) in places for expr in rest for node in walk(expr))
+    return not elsewhere and all(count == 1 for count in places.values())
+
+
+def shape_of(block: Block) -> tuple[object, tuple[Lit, ...]]:
+    """The shape, equal for blocks that differ in compared constants only, and these constants in
+    order."""
+    constants: list[Lit] = []
     parts: list[object] = [tuple(r.key for r in block.relations), block.grouping_sets, block.limit]
     parts += [block.offset, block.group_keys is None, len(block.predicates)]
     for predicate in block.predicates:
-        _lift(predicate, parts)
+        _lift(predicate, parts, constants)
     parts += block.group_keys or ()
     for output in block.outputs:
         parts += (output.name, output.expr)
-    for condition in block.having:
-        _lift(condition, parts)
+    parts += block.having
     for key in block.order_by:
         parts += (key.expr, key.ascending, key.nulls_first)
-    return tuple(parts)
+    return tuple(parts), tuple(constants)
 
 
-def _lift(predicate: Expr, parts: list[object]) -> None:
+def _lift(predicate: Expr, parts: list[object], constants: list[Lit]) -> None:
     """Append `predicate` with the constants that it compares with replaced by their types."""
     if not isinstance(predicate, Call):
         parts.append(predicate)
@@ -105,8 +182,11 @@ def _lift(predicate: Expr, parts: list[object]) -> None:
     parts += (predicate.op, len(predicate.args), predicate.params)
     if predicate.op in _CONNECTS:
         for arg in predicate.args:
-            _lift(arg, parts)
+            _lift(arg, parts, constants)
         return
     for arg in predicate.args:
-        lifted = predicate.op in _COMPARES and isinstance(arg, Lit) and arg.value is not None
-        parts.append(arg.type if lifted else arg)
+        if predicate.op in _COMPARES and isinstance(arg, Lit) and arg.value is not None:
+            parts.append(arg.type)
+            constants.append(arg)
+        else:
+            parts.append(arg)

@@ -5,6 +5,7 @@ Spark's `Sum`, `Average`,
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 MAX_DECIMAL: Final = 38
@@ -13,6 +14,7 @@ FLOATS: Final = frozenset({"float", "double"})
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)\Z")
 
 
+@lru_cache(maxsize=1024)
 def decimal_parts(type: str) -> tuple[int, int] | None:
     """(precision, scale) of a decimal type, else None.
 
@@ -46,6 +48,7 @@ def avg_type(type: str) -> str | None:
     return decimal_type(parts[0] + 4, parts[1] + 4) if parts else None
 
 
+@lru_cache(maxsize=1024)
 def has_exact_equality(type: str) -> bool:
     """True if equal values of the type are identical, so that one may stand for the other.
 

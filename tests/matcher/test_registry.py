@@ -143,3 +143,49 @@ def test_readers_see_a_whole_registry_while_it_changes() -> None:
     for reader in readers:
         reader.join()
     assert failures == []
+
+
+def between(name: str, low: int, high: int) -> tuple:
+    operand = _t(name)
+    bounds = (("ge", low), ("le", high))
+    return tuple(Call(op, (operand, Lit(v, "int")), "boolean") for op, v in bounds)
+
+
+def outside(name: str, low: int, high: int) -> Call:
+    operand = _t(name)
+    parts = tuple(
+        Call(op, (operand, Lit(v, "int")), "boolean") for op, v in (("lt", low), ("ge", high))
+    )
+    return Call("or", parts, "boolean")
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        [between("d_year", 1993, 1993), between("d_year", 1992, 1997), between("d_year", 5, 5)],
+        [(outside("d_year", 5, 5),), (outside("d_year", 5, 7),), (outside("d_year", 9, 2),)],
+        [
+            between("d_year", 1, 1) + between("d_year", 1, 1),
+            between("d_year", 1, 2) + between("d_year", 3, 9),
+        ],
+    ],
+    ids=["a range that is one value", "an OR that is always true", "the same constant twice"],
+)
+@pytest.mark.parametrize("keys", [("s_region",), ("s_region", "d_year")])
+def test_other_constants_get_the_rewrite_that_they_would_get_at_first_sight(
+    family: list[tuple], keys: tuple[str, ...]
+) -> None:
+    """Each order of arrival gives what a registry without a memory gives."""
+    plan = simple("c", "s_region", "d_year")
+    for start in range(len(family)):
+        registry = Registry()
+        registry.put(plan)
+        for predicates in family[start:] + family[:start]:
+            fresh = Registry()
+            fresh.put(plan)
+            block = ask(*keys, predicates=predicates)
+            first = fresh.decide(block).rewrite
+            again = registry.decide(block).rewrite
+            assert first is not None and again is not None
+            assert (again.filters, again.outputs) == (first.filters, first.outputs)
+            assert again.group_keys == first.group_keys
