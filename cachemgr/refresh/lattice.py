@@ -18,6 +18,7 @@ written, and must together save more than that pass.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -177,20 +178,31 @@ def helper_candidates(
 
 
 def estimate_groups(groups: float, singletons: float, share: float, base_rows: float) -> float:
-    """Groups of the whole from a sample: `groups` seen, `singletons` of them once, `share` of the
-    rows sampled.
+    """Groups of the whole from a sample: `groups` seen, `singletons` of them once, `share` sampled.
 
-    The guaranteed-error estimator: what was seen twice is taken for all there is of its kind, what
-    was seen once stands for `1/sqrt(share)` groups. Off by at most `1/sqrt(share)` either way.
+    The larger of two estimates, since a set taken for smaller than it is makes a bad ancestor:
+    how many equally frequent groups would show that many in a sample of that size, and the
+    guaranteed-error estimate, where each group seen once stands for `1/sqrt(share)` groups.
 
-    >>> estimate_groups(1000, 0, 0.01, 1e6)
-    1000.0
-    >>> estimate_groups(10000, 10000, 0.01, 1e6)
+    >>> round(estimate_groups(1000, 0, 0.01, 1e6))
+    1000
+    >>> round(estimate_groups(9500, 9000, 0.01, 1e6), -4)
     100000.0
     """
-    if share >= 1:
+    if share >= 1 or groups == 0:
         return float(groups)
-    return float(min(base_rows, groups - singletons + singletons / share**0.5))
+    low, high = float(groups), float(max(base_rows, groups))
+    sampled = base_rows * share
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _expected(middle, sampled) < groups else (low, middle)
+    guaranteed = groups - singletons + singletons / share**0.5
+    return float(min(max(base_rows, groups), max(high, guaranteed)))
+
+
+def _expected(groups: float, sampled: float) -> float:
+    """How many of `groups` equally frequent groups a sample of `sampled` rows shows."""
+    return -groups * math.expm1(-sampled / groups)
 
 
 def grouping_id(keys: Iterable[int], n_keys: int) -> int:

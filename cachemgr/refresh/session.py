@@ -16,6 +16,8 @@ _OURS = {
     "spark.cachemgr.enabled": "false",
     "spark.cachemgr.mode": "off",
     "spark.databricks.delta.snapshotPartitions": "2",
+    # The cache's table has no name in any catalog, and Delta's own statements take a path only so.
+    "spark.sql.runSQLOnFiles": "true",
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }
 

@@ -65,12 +65,15 @@ def missing_properties(session: SparkSession, spec: TableSpec) -> dict[str, str]
     return {k: v for k, v in spec.properties.items() if have.get(k) != v}
 
 
-def create_table(session: SparkSession, spec: TableSpec, schema: StructType) -> None:
+def create_table(
+    session: SparkSession, spec: TableSpec, schema: StructType, *, replace: bool = False
+) -> None:
     """Make the empty table. Every column is nullable: a later refresh may store NULL where this
     one could not.
     """
     fields = [StructField(f.name, f.dataType, True) for f in schema.fields]
-    builder = DeltaTable.createIfNotExists(session).location(spec.location)
+    make = DeltaTable.createOrReplace if replace else DeltaTable.createIfNotExists
+    builder = make(session).location(spec.location)
     builder = builder.addColumns(StructType(fields))
     if spec.partition_by:
         builder = builder.partitionedBy(*spec.partition_by)
@@ -83,8 +86,6 @@ def create_table(session: SparkSession, spec: TableSpec, schema: StructType) -> 
 
 def set_properties(session: SparkSession, spec: TableSpec, properties: Mapping[str, str]) -> None:
     """Set properties of the existing table, without its name in any catalog."""
-    # A path as a table name is a setting that the cache's own settings may have switched off.
-    session.conf.set("spark.sql.runSQLOnFiles", "true")
     quoted = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in properties.items())
     path = spec.location.replace("`", "``")
     session.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({quoted})")
@@ -126,13 +127,16 @@ def write_commit(
     if spec.partition_by:
         writer = writer.partitionBy(*spec.partition_by)
     if spec.cluster_by:
-        writer = writer.clusterBy(*spec.cluster_by)
-    if _schema_differs(shape(session, spec.location).schema, rows.schema):
+        # A plain overwrite replaces the table's definition too, and loses its clustering columns.
+        writer = writer.option("replaceWhere", "true")
+    elif schema_differs(session, spec, rows.schema):
         writer = writer.option("overwriteSchema", "true")
     writer.save(spec.location)
 
 
-def _schema_differs(have: StructType, want: StructType) -> bool:
+def schema_differs(session: SparkSession, spec: TableSpec, want: StructType) -> bool:
+    """True if the existing table has other columns than the rows to write."""
+    have = shape(session, spec.location).schema
     return [(f.name, f.dataType) for f in have] != [(f.name, f.dataType) for f in want]
 
 

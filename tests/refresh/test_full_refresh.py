@@ -13,9 +13,10 @@ from cachemgr.errors import NotFoundError, RefreshError
 from cachemgr.metastore.records import JoinState, RefreshMode, RunState
 from cachemgr.refresh.run import explain_refresh
 from matcher.codec import decode_plan
-from matcher.ir import CachePlan
+from matcher.ir import CachePlan, StoredColumn
 from tests.refresh.star import (
     CUBE_SETS,
+    DAY,
     SALES,
     SHOPS,
     Star,
@@ -109,6 +110,10 @@ def test_clustered(star: Star) -> None:
     detail = star.spark.sql(f"DESCRIBE DETAIL delta.`{cache.location}`").collect()[0]
     assert detail["clusteringColumns"] == ["item"]
     assert len(star.stored(cache)) == 7
+    wider = replace(flat_plan(star), columns=(*flat_plan(star).columns, StoredColumn("day", DAY)))
+    star.refresh(cache, replan=lambda: wider)
+    detail = star.spark.sql(f"DESCRIBE DETAIL delta.`{cache.location}`").collect()[0]
+    assert detail["clusteringColumns"] == ["item"] and len(star.stored(cache)[0]) == 4
 
 
 def test_cube_stores_duplicate_sets_once_and_records_each_sets_size(star: Star) -> None:
@@ -237,8 +242,6 @@ def _settings(star: Star):
 
 
 def test_a_cache_is_refreshed_under_its_own_settings(star: Star) -> None:
-    from matcher.expr import Call
-
     plan = plain_plan(star)
     cache = star.cache(
         plan,
@@ -248,7 +251,6 @@ def test_a_cache_is_refreshed_under_its_own_settings(star: Star) -> None:
             "spark.sql.session.timeZone": "Asia/Tokyo",
         },
     )
-    assert Call is not None
     star.refresh(cache)
     star.write("sales", [(9, "cup", 1, 1, "1.00")], SALES, "overwrite")
     star.refresh(cache)
