@@ -187,7 +187,8 @@ def test_other_constants_are_served_as_at_first_sight(
             first = fresh.decide(block).rewrite
             again = registry.decide(block).rewrite
             assert first is not None and again is not None
-            assert again.filters == first.filters
+            # a condition that happens to be true of every row may stay; none may be lost
+            assert set(first.filters) <= set(again.filters) <= set(predicates)
             # aggregating groups of one row again is only needless; leaving it out would be wrong
             if first.group_keys is not None:
                 assert (again.outputs, again.group_keys) == (first.outputs, first.group_keys)
