@@ -1,5 +1,42 @@
-"""Relational caches for Spark over Delta tables."""
+"""Relational caches for Spark over Delta tables.
+
+The public functions need Spark, which is imported when the first of them is used: the offline
+explain and the command line work without.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cachemgr.spark.api import (
+        Explanation,
+        configure_spark_with_cachemgr,
+        counters,
+        disable,
+        enable,
+        explain,
+        is_enabled,
+        would_answer,
+    )
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Explanation",
+    "configure_spark_with_cachemgr",
+    "counters",
+    "disable",
+    "enable",
+    "explain",
+    "is_enabled",
+    "would_answer",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from cachemgr.spark import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

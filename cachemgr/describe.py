@@ -205,7 +205,10 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
         items += stored_items(plan)
         items += [("record-preserving join", j.name) for j in plan.joins]
     items += [
-        (f"grouping set {s.grouping_id}", f"({', '.join(s.columns)}) {s.rows} rows, {s.bytes} bytes")
+        (
+            f"grouping set {s.grouping_id}",
+            f"({', '.join(s.columns)}) {s.rows} rows, {s.bytes} bytes",
+        )
         for s in facts.sets
     ]
     return items

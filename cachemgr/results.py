@@ -37,7 +37,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]] = ()) -> ResultR
         columns: The columns.
         rows: The rows.
     """
-    split = [(c.split(" ", 1) + ["string"])[:2] for c in columns]
+    split = [[*c.split(" ", 1), "string"][:2] for c in columns]
     return ResultRows(tuple((n, t) for n, t in split), tuple(tuple(row) for row in rows))
 
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from cachemgr.settings import Settings
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
-from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
 from matcher.from_spark import LocatedBlock, walk_blocks
 from matcher.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.reasons import Reason, ReasonCode
+from matcher.registry import Registry
 
 _ANSI = "spark.sql.ansi.enabled"
 _PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
@@ -69,10 +69,28 @@ class Examination:
         return tuple(o.hit for o in self.outcomes if o.hit is not None)
 
     @property
+    def telling(self) -> tuple[BlockOutcome, ...]:
+        """The outcomes worth telling: hits, and blocks that are not the mere input of another.
+
+        The rows that an aggregate reads are a block as well, and no cube ever answers it: why not
+        says nothing to a person who asked about the aggregate.
+        """
+        blocks = [o.path for o in self.outcomes if o.block is not None and o.hit is None]
+        return tuple(
+            o
+            for o in self.outcomes
+            if o.hit is not None or not any(_inside(o.path, path) for path in blocks)
+        )
+
+    @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why the other blocks are not, each once."""
-        found = [r for o in self.outcomes if o.hit is None for r in o.reasons]
+        """Why the blocks that are not answered are not, each once."""
+        found = [r for o in self.telling if o.hit is None for r in o.reasons]
         return tuple(dict.fromkeys(found))
+
+
+def _inside(path: tuple[int, ...], outer: tuple[int, ...]) -> bool:
+    return len(path) > len(outer) and path[: len(outer)] == outer
 
 
 def match_options(settings: Settings, session: Mapping[str, str]) -> MatchOptions:
@@ -93,7 +111,7 @@ def match_options(settings: Settings, session: Mapping[str, str]) -> MatchOption
 
 def examine(
     document: dict[str, Any],
-    feed: Feed,
+    registry: Registry,
     checks: Checks,
     query: QueryState,
     options: MatchOptions,
@@ -104,7 +122,7 @@ def examine(
 
     Args:
         document: The query's plan.
-        feed: The caches.
+        registry: The caches' plans.
         checks: What eligibility asks.
         query: The query's state.
         options: The matcher's switches.
@@ -113,17 +131,17 @@ def examine(
     Returns:
         What was found for each block; the hits among them are consistent with each other.
     """
-    first = _walk(document, feed, checks, query, options, explain)
+    first = _walk(document, registry, checks, query, options, explain)
     reason = _mixed(first.hits, query.seen, _live_tables(document, first.hits))
     if reason is None:
         return first
     strict = replace(query, exact_only=reason)
-    return _walk(document, feed, checks, strict, options, explain)
+    return _walk(document, registry, checks, strict, options, explain)
 
 
 def _walk(
     document: dict[str, Any],
-    feed: Feed,
+    registry: Registry,
     checks: Checks,
     query: QueryState,
     options: MatchOptions,
@@ -132,7 +150,7 @@ def _walk(
     examination = Examination()
 
     def visit(located: LocatedBlock) -> bool:
-        outcome = _decide(located, feed, checks, query, options, explain)
+        outcome = _decide(located, registry, checks, query, options, explain)
         examination.outcomes.append(outcome)
         return outcome.hit is not None
 
@@ -142,7 +160,7 @@ def _walk(
 
 def _decide(
     located: LocatedBlock,
-    feed: Feed,
+    registry: Registry,
     checks: Checks,
     query: QueryState,
     options: MatchOptions,
@@ -152,7 +170,7 @@ def _decide(
     if block is None:
         return BlockOutcome(located.path, None, None, (), tuple(located.reasons))
     veto = BlockVeto(query, block, checks)
-    decision = feed.registry.decide(block, options, veto, explain=explain)
+    decision = registry.decide(block, options, veto, explain=explain)
     hit = None
     if decision.rewrite is not None:
         cache, exact, sql = veto.passed[id(decision.rewrite)]

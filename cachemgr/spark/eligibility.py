@@ -31,6 +31,7 @@ class QueryState:
         now_ms: The moment of the query.
         stamp: The feed's stamp before any plan was looked at.
         exact_only: Why only caches equal to the tables now may serve; None if stale ones may.
+        only: Lower-case names of the only caches that the query's hint allows; empty allows all.
     """
 
     seen: Mapping[str, list[TableSeen]]
@@ -39,6 +40,7 @@ class QueryState:
     now_ms: int
     stamp: int
     exact_only: Reason | None = None
+    only: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,14 @@ class BlockVeto:
 
     def _freshness(self, cache: ServedCache) -> Verdict:
         read = [relation.key for relation in self.block.relations]
-        return check_freshness(
-            cache, read, self.query.seen, self.query.now_ms, self.checks.commits
-        )
+        return check_freshness(cache, read, self.query.seen, self.query.now_ms, self.checks.commits)
 
 
 def _state(cache: ServedCache, query: QueryState) -> Reason | None:
+    if query.only and cache.name.lower() not in query.only:
+        return Reason(
+            ReasonCode.HINT, f"the query's hint RELATIONAL_CACHE does not name {cache.name}"
+        )
     if not cache.rewrite_enabled:
         return Reason(
             ReasonCode.CACHE_DISABLED,

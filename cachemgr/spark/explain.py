@@ -122,7 +122,7 @@ def explanation_of(
         else set_text(plans[first.rewrite.cache], first.rewrite.grouping_set),
         rewritten_sql="\n;\n".join(map(_sql, hits)) if hits else None,
         reasons=examination.reasons,
-        candidates=tuple(c for o in examination.outcomes for c in o.candidates),
+        candidates=tuple(c for o in examination.telling for c in o.candidates),
         steps=tuple(s for h in hits for s in h.rewrite.steps),
         joins=joins,
         unvalidated_joins=tuple(j for j in joins if j in set(unvalidated)),

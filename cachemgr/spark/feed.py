@@ -99,9 +99,7 @@ class Feed:
             return "the caches are being loaded from the metastore"
         age = self._clock() - self._fresh_at
         if age > STALE_SECONDS and not self._syncing.locked():
-            return (
-                f"the metastore could not be asked for {age:.0f} s, so drops and revokes are unknown"
-            )
+            return f"the metastore could not be asked for {age:.0f} s: drops are unknown"
         return None
 
     def wait_loaded(self, seconds: float) -> bool:

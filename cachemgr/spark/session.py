@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.settings import PREFIX, Mode, Settings
 from cachemgr.spark.decider import BlockOutcome, Examination, Hit, examine, match_options
@@ -21,6 +23,7 @@ from cachemgr.spark.eligibility import RELATION, Checks, QueryState
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import CommitTimes, by_location
+from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, Replacement
 from cachemgr.spark.pins import PinStore
 from cachemgr.spark.plans import TableRef
@@ -30,8 +33,14 @@ from cachemgr.telemetry import Telemetry
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import quote
 
-NO_CACHE_HINT = "NO_RELATIONAL_CACHE"
 _NO_SET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked(Replacement):
+    """A replacement that may have to stand or fall with the query's others."""
+
+    all_or_none: bool = False
 
 
 class CacheSession:
@@ -62,7 +71,7 @@ class CacheSession:
         self.pins.clear()
 
     def known_locations(self) -> frozenset[str]:
-        """The base tables that some cache reads: queries without any of them are not asked about."""
+        """The base tables that some cache reads: queries over none of them are not asked about."""
         return self.feed.registry.tables()
 
     def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
@@ -81,7 +90,8 @@ class CacheSession:
             return ()
         try:
             found = self.examine(document, context, settings)
-            replacements = [self._replacement(hit, settings) for hit in found.hits]
+            mixed = any(not hit.exact for hit in found.hits)
+            replacements = [self._replacement(hit, settings, mixed) for hit in found.hits]
         except Exception:
             self.telemetry.count("errors")
             self._log(Outcome.ERROR, Examination(), context, started, settings)
@@ -92,6 +102,30 @@ class CacheSession:
             outcome = Outcome.PLAN_ONLY if settings.mode is Mode.PLAN_ONLY else Outcome.HIT
         self._log(outcome, found, context, started, settings)
         return replacements
+
+    def refused(self, replacement: Replacement, reason: Reason) -> None:
+        """Count what the hook dropped.
+
+        Args:
+            replacement: What was not put in.
+            reason: Why.
+
+        Raises:
+            CacheManagerError: Other parts of the query are answered from a stale cache, which must
+                not stand beside this part read live: the whole original query has to run.
+        """
+        self.telemetry.count("dropped_after_decision")
+        self.telemetry.warn_once(
+            f"{reason.code.value} {replacement.cache}",
+            f"a rewrite over cache {replacement.cache} was dropped: {reason.detail}",
+        )
+        if isinstance(replacement, _Checked) and replacement.all_or_none:
+            raise CacheManagerError(
+                ReasonCode.MIXED_SNAPSHOTS.value,
+                f"a part of the query cannot be answered from cache {replacement.cache} "
+                f"({reason.detail}), and another part is answered from a stale cache: "
+                "the original query runs",
+            )
 
     def examine(
         self,
@@ -112,9 +146,11 @@ class CacheSession:
             now_ms=int(time.time() * 1000),
             stamp=self.feed.stamp,
             exact_only=_exact_only(context),
+            only=frozenset(name.lower() for name in context.hinted_caches),
         )
         options = match_options(settings, context.settings)
-        return examine(document, self.feed, self.checks, query, options, explain=explain)
+        registry = self.feed.registry
+        return examine(document, registry, self.checks, query, options, explain=explain)
 
     def settings(self, explicit: Mapping[str, str]) -> Settings:
         """Our settings among those explicitly set in a session.
@@ -132,32 +168,32 @@ class CacheSession:
             self._parsed[ours] = Settings.from_mapping(dict(ours))
         return self._parsed[ours]
 
-    def context_of(self, tables: Sequence[TableRef], hints: frozenset[str]) -> HookContext:
+    def context_of(self, tables: Sequence[TableRef], hints: Hints) -> HookContext:
         """The context that the hook would give for a query of this session planned now."""
         return HookContext(
             session_key=self.spark._jsparkSession.sessionUUID(),
             settings=explicit_settings(self.spark),
             tables=tuple(tables),
             is_write=False,
-            in_subquery=False,
-            hints=hints,
+            hints=hints.names,
+            hinted_caches=hints.caches,
         )
 
     def _refusal(self, context: HookContext) -> Reason | None:
-        if NO_CACHE_HINT in {hint.upper() for hint in context.hints}:
-            return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE_HINT}", "remove it")
+        if NO_CACHE in context.hints:
+            return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE}", "remove it")
         not_ready = self.feed.why_not_ready()
         if not_ready is not None:
             return Reason(ReasonCode.REGISTRY_LOADING, not_ready, "run the query again")
         return None
 
-    def _replacement(self, hit: Hit, settings: Settings) -> Replacement:
+    def _replacement(self, hit: Hit, settings: Settings, mixed: bool) -> Replacement:
         cache = hit.cache
         assert cache.version is not None
         read = TableRead(cache.location, cache.version)
         pinned = self._pin(hit, read, settings) if settings.pin_enabled else None
         relation: object = read if pinned is None else pinned
-        return Replacement(hit.path, hit.sql, {RELATION: relation}, cache.name)
+        return _Checked(hit.path, hit.sql, {RELATION: relation}, cache.name, all_or_none=mixed)
 
     def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
         chosen = hit.rewrite.grouping_set

@@ -1,0 +1,103 @@
+"""A session builder with Delta and what relational caches need; what the user set always wins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from delta import configure_spark_with_delta_pip
+from pyspark.sql import SparkSession
+
+from cachemgr.errors import ConfigurationError
+
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_EXTENSIONS = "spark.sql.extensions"
+_PACKAGES = "spark.jars.packages"
+
+# Key, value and why; each only where the user set nothing.
+DEFAULTS: tuple[tuple[str, str, str], ...] = (
+    (
+        "spark.sql.catalog.spark_catalog",
+        "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "Delta tables by name",
+    ),
+    (
+        "spark.sql.legacy.parameterSubstitution.constantsOnly",
+        "true",
+        "Delta 4.4.0 fails every spark.sql(text, args=…) on Spark 4.2.0 without it",
+    ),
+)
+# The same for a local master, where Spark's defaults are made for clusters.
+LOCAL_DEFAULTS: tuple[tuple[str, str, str], ...] = (
+    (
+        "spark.databricks.delta.snapshotPartitions",
+        "2",
+        "reading a Delta log in 50 tasks costs more than the log",
+    ),
+    (
+        "spark.sql.shuffle.partitions",
+        str(max(2, os.cpu_count() or 2)),
+        "200 tasks for a small aggregate",
+    ),
+)
+
+
+def configure_builder(
+    builder: SparkSession.Builder,
+    extra_packages: Sequence[str] | None,
+    started: Callable[[SparkSession], object],
+) -> SparkSession.Builder:
+    """Add Delta and our defaults to a builder.
+
+    Args:
+        builder: The user's builder; what it holds already is kept.
+        extra_packages: More Maven coordinates.
+        started: Called with the session if the builder says `spark.cachemgr.enabled=true`.
+
+    Returns:
+        The same builder.
+
+    Raises:
+        ConfigurationError: The builder is one of Spark Connect.
+    """
+    given = dict(getattr(builder, "_options", {}))
+    if given.get("spark.remote") or os.environ.get("SPARK_REMOTE"):
+        raise ConfigurationError(
+            "SPARK_CONNECT",
+            "relational caches cannot be configured on a Spark Connect session, whose plans are "
+            "made on the server: configure and enable them in the server's own session",
+        )
+    packages = [p.strip() for p in str(given.get(_PACKAGES, "")).split(",") if p.strip()]
+    packages += [p for p in extra_packages or () if p not in packages]
+    configure_spark_with_delta_pip(builder, packages)
+    extensions = [e.strip() for e in str(given.get(_EXTENSIONS, "")).split(",") if e.strip()]
+    if _DELTA_EXTENSION not in extensions:
+        extensions.append(_DELTA_EXTENSION)
+    builder.config(_EXTENSIONS, ",".join(extensions))
+    master = str(given.get("spark.master", os.environ.get("MASTER", "local[*]")))
+    defaults = DEFAULTS + (LOCAL_DEFAULTS if master.startswith("local") else ())
+    for key, value, _ in defaults:
+        if key not in given:
+            builder.config(key, value)
+    _enable_when_built(builder, started)
+    return builder
+
+
+def _enable_when_built(
+    builder: SparkSession.Builder, started: Callable[[SparkSession], object]
+) -> None:
+    """This builder alone, not the class: other builders of the process stay as they are."""
+    original = builder.getOrCreate
+    if getattr(original, "_cachemgr", False):
+        return
+
+    def get_or_create() -> SparkSession:
+        session = original()
+        asked: Any = getattr(builder, "_options", {}).get("spark.cachemgr.enabled", "false")
+        if str(asked).strip().lower() == "true":
+            started(session)
+        return session
+
+    get_or_create._cachemgr = True  # type: ignore[attr-defined]
+    builder.getOrCreate = get_or_create  # type: ignore[method-assign]

@@ -1,0 +1,214 @@
+"""The service's `Engine` on a Spark session."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cachemgr.ddl.statements import SelectText
+from cachemgr.engine import Definition, JoinVerdict, TableState
+from cachemgr.errors import CacheManagerError, DefinitionError, JoinValidationError
+from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
+from cachemgr.refresh.joins import validate_join
+from cachemgr.refresh.run import explain_refresh, run_refresh
+from cachemgr.refresh.session import own_session
+from cachemgr.results import ResultRows, table
+from cachemgr.spark.analysis import analyse_definition
+from cachemgr.spark.explain import Explanation
+from cachemgr.spark.plans import capture_query
+from cachemgr.spark.result_settings import result_settings
+from cachemgr.spark.served import matcher_name
+from cachemgr.spark.session import CacheSession, explicit_settings
+from cachemgr.spark.tables import current_versions, first_commit_after
+from matcher.errors import MatcherError
+from matcher.expr import Col
+from matcher.from_spark import definition_block
+from matcher.ir import CachePlan
+
+
+class SparkEngine:
+    """What statements need of one Spark session.
+
+    Args:
+        session: The session that takes part.
+        explain: EXPLAIN REWRITE of a text.
+        now: The clock.
+    """
+
+    def __init__(
+        self,
+        session: CacheSession,
+        explain: Callable[[str], Explanation],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._session = session
+        self._spark: SparkSession = session.spark
+        self._explain = explain
+        self._now = now
+
+    def current(self) -> tuple[str, str]:
+        """The session's current catalog and schema."""
+        catalog = self._spark.catalog
+        return catalog.currentCatalog(), catalog.currentDatabase()
+
+    def user(self) -> str:
+        """Who runs the session."""
+        return self._session.principal
+
+    def define(self, name: str, select: SelectText) -> Definition:
+        """Analyse a cache's SELECT.
+
+        Raises:
+            DefinitionError: Names the construct, its place, and what to do.
+        """
+        analysis = analyse_definition(self._spark, name, select)
+        catalog, schema = self.current()
+        settings = result_settings(explicit_settings(self._spark))
+        return Definition(analysis.plan, analysis.columns, settings, catalog, schema)
+
+    def resolve_table(self, name: str) -> TableState:
+        """The Delta table that a name stands for.
+
+        Raises:
+            DefinitionError: There is no such table, or it is a view or no Delta table.
+        """
+        try:
+            captured = capture_query(self._spark, f"SELECT * FROM {name}")
+        except PySparkException as error:
+            raise DefinitionError(
+                (error.getCondition() or "NOT_ANALYSABLE").split(".")[0],
+                f"{name} cannot be read: {str(error).splitlines()[0]}; "
+                "name a Delta table that exists",
+            ) from error
+        found = captured.tables[0] if len(captured.tables) == 1 else None
+        if found is None or found.kind != "delta" or not _whole_table(captured.document):
+            raise DefinitionError(
+                "NOT_A_DELTA_TABLE",
+                f"{name} is a view or no Delta table: a record-preserving join is declared on "
+                "Delta tables themselves",
+            )
+        columns = tuple(column.name for column in captured.schema)
+        return TableState(found.name, found.location, found.table_id, columns)
+
+    def validate(self, join: JoinRecord) -> JoinVerdict:
+        """Check a record-preserving join at the tables' versions of now.
+
+        Raises:
+            JoinValidationError: A table is gone.
+        """
+        places = [join.left.location, join.right.location]
+        states = current_versions(self._spark, places)
+        versions: dict[str, int] = {}
+        for side in (join.left, join.right):
+            state = states[side.location]
+            if state is None:
+                raise JoinValidationError(
+                    "TABLE_GONE",
+                    f"record-preserving join {join.name}: there is no Delta table {side.name} at "
+                    f"{side.location} any more: drop the join, or restore the table",
+                )
+            versions[side.location] = state.version
+        check = validate_join(
+            self._spark, join.left.location, join.right.location, join.keys, versions
+        )
+        seen = {place: (s.table_id, s.version) for place, s in states.items() if s is not None}
+        return JoinVerdict(
+            check.message(join.name, join.left.name, join.right.name, join.keys), seen
+        )
+
+    def table_states(self, locations: Sequence[str]) -> Mapping[str, tuple[str, int] | None]:
+        """(table id, version) at each place now, None where there is no table."""
+        if not locations:
+            return {}
+        found = current_versions(self._spark, locations)
+        return {p: None if s is None else (s.table_id, s.version) for p, s in found.items()}
+
+    def lag_seconds(self, tables: Mapping[str, tuple[str, int]]) -> int | None:
+        """How long ago the first commit after these versions was, 0 if there is none."""
+        now = int(self._now().timestamp() * 1000)
+        lags = []
+        for place, (_, version) in tables.items():
+            try:
+                first = first_commit_after(self._spark, place, version)
+            except Exception:  # a table that is gone has no lag; DESCRIBE must still answer
+                return None
+            lags.append(0 if first is None else max(0, now - first) // 1000)
+        return max(lags, default=0)
+
+    def refresh(self, cache: CacheRecord, mode: str | None) -> RefreshRunRecord:
+        """Refresh a cache.
+
+        Raises:
+            RefreshError: It failed; the snapshot before keeps serving.
+        """
+        return run_refresh(
+            self._spark,
+            self._session.feed.metastore,
+            cache.id,
+            mode=mode,
+            now=self._now,
+            holder=f"{socket.gethostname()}:{os.getpid()}",
+            replan=lambda: self._replan(cache),
+            drop_grace_seconds=self._grace(),
+        )
+
+    def explain_refresh(self, cache: CacheRecord, mode: str | None) -> ResultRows:
+        """What a refresh would do, stage by stage."""
+        plan = explain_refresh(
+            self._spark,
+            self._session.feed.metastore,
+            cache.id,
+            mode=mode,
+            now=self._now,
+            replan=lambda: self._replan(cache),
+            drop_grace_seconds=self._grace(),
+        )
+        return table(["step int", "stage", "detail"], plan.describe())
+
+    def explain_rewrite(self, query: str, *, as_json: bool) -> ResultRows:
+        """Which cache would answer a query, or why none."""
+        explanation = self._explain(query)
+        return explanation.json() if as_json else explanation.rows()
+
+    def remove_files(self, location: str) -> None:
+        """Delete a cache's files."""
+        jvm: Any = self._spark._jvm
+        path = jvm.org.apache.hadoop.fs.Path(location)
+        conf = self._spark._jsparkSession.sessionState().newHadoopConf()
+        path.getFileSystem(conf).delete(path, True)
+
+    def _grace(self) -> int:
+        return self._session.settings(explicit_settings(self._spark)).drop_grace_seconds
+
+    def _replan(self, cache: CacheRecord) -> CachePlan:
+        """The definition with what its names stand for now, under the cache's own settings."""
+        session = own_session(self._spark, cache.settings)
+        session.catalog.setCurrentCatalog(str(cache.context.get("catalog", "spark_catalog")))
+        session.catalog.setCurrentDatabase(str(cache.context.get("schema", "default")))
+        select = SelectText(cache.definition)
+        analysis = analyse_definition(session, matcher_name(cache), select)
+        before = [(c.name, c.type) for c in cache.columns]
+        if before != [(c.name, c.type) for c in analysis.columns]:
+            raise CacheManagerError(
+                "COLUMNS_CHANGED",
+                f"the columns of cache {cache.qualified_name} are not what they were when it was "
+                "created, since a view or table that it names was changed: "
+                "create it again with OR REPLACE",
+            )
+        return analysis.plan
+
+
+def _whole_table(document: dict[str, Any]) -> bool:
+    """True if the plan is one table, all columns under their own names and all rows."""
+    try:
+        block = definition_block(document)
+    except MatcherError:
+        return False
+    plain = all(isinstance(o.expr, Col) and o.expr.name == o.name for o in block.outputs)
+    return plain and not block.predicates and not block.is_aggregate and len(block.relations) == 1
