@@ -95,9 +95,8 @@ def _cache(name: str, keys: tuple[str, ...], *, cost: bool, predicate: Expr | No
 
 
 def _on_tables(count: int) -> Iterator[CachePlan]:
-    """`count` caches on the five tables: 0.5 % valid, 2.5 % refused at the last check, the rest by
-    the index."""
-    valid, close = max(1, count // 200), count // 40
+    """`count` caches on the five tables: 5 valid, 25 refused at the last check, the rest before."""
+    valid, close = min(5, count), 25
     others = [k for k in _KEYS if k not in _NEEDED]
     for i in range(count):
         extra = tuple(others[(i + j) % len(others)] for j in range(1 + i % 4))
