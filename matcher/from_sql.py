@@ -1,9 +1,10 @@
 """Spark SQL text → blocks: the door for offline explain and for sessions without a JVM.
 
-A query becomes a tree of blocks, outermost first: each SELECT, with the plain subqueries, CTEs and views in its FROM merged into
-it; what does not merge is a block of its own below. A construct that the matcher does not take gives the block a miss reason;
-a name that does not exist is the writer's error. Names, types and casts are worked out as Spark does under the stated settings;
-what is not known here is refused, never guessed (a made-up column name, a function of the user's own).
+A query becomes a tree of blocks, outermost first: each SELECT, with the plain subqueries, CTEs and
+views in its FROM merged into it; what does not merge is a block of its own below. A construct that
+the matcher does not take gives the block a miss reason; a name that does not exist is the writer's
+error. Names, types and casts are worked out as Spark does under the stated settings; what is not
+known here is refused, never guessed (a made-up column name, a function of the user's own).
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 @dataclass(eq=False, slots=True)
 class TextQuery:
-    """A parsed query: its blocks outermost first, and its text. `cte_names` are names that the query gives to CTEs."""
+    """A parsed query: its blocks outermost first, and its text. `cte_names` are names that the
+    query gives to CTEs."""
 
     document: Document
     roots: tuple[TextBlock, ...]
@@ -63,7 +65,8 @@ class TextQuery:
                 stack.extend(reversed(block.children))
 
     def visit(self, replace: Callable[[TextBlock], bool]) -> None:
-        """Show blocks to `replace`, outermost first; below a block for which it returns True nothing is shown."""
+        """Show blocks to `replace`, outermost first; below a block for which it returns True
+        nothing is shown."""
         seen: set[int] = set()
         stack = list(reversed(self.roots))
         while stack:
@@ -88,7 +91,8 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
         settings: the session settings that the text is read under.
 
     Raises:
-        SqlInputError: the text does not parse, is not a query, or names a table or column that does not exist.
+        SqlInputError: the text does not parse, is not a query, or names a table or column that
+        does not exist.
     """
     root = _parse(text)
     document = Document(text, root)

@@ -1,7 +1,9 @@
-"""Casts that Spark inserts, and constants worked out: operands in, typed and folded expressions out.
+"""Casts that Spark inserts, and constants worked out: operands in, typed and folded expressions
+out.
 
-A constant is folded only where its value is certain without a session: a cast that could fail, a date text of an unusual
-form, a timestamp without a stated time zone stay as written, as casts that Spark evaluates.
+A constant is folded only where its value is certain without a session: a cast that could fail, a
+date text of an unusual form, a timestamp without a stated time zone stay as written, as casts that
+Spark evaluates.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)
 _DATE: Final = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})\s*\Z")
 _TIMESTAMP: Final = re.compile(
-    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z"
+    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z"
 )
 _INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*\Z")
 _NEGATED: Final = {
@@ -45,7 +48,8 @@ _NEGATED: Final = {
 
 
 def number_literal(text: str) -> Lit:
-    """The constant that a number without suffix is in Spark: INT, BIGINT, DECIMAL, or DOUBLE with an exponent.
+    """The constant that a number without suffix is in Spark: INT, BIGINT, DECIMAL, or DOUBLE with
+    an exponent.
 
     >>> number_literal("1.50")
     Decimal('1.50'):decimal(3,2)
@@ -58,7 +62,7 @@ def number_literal(text: str) -> Lit:
             if _fits(value, kind):
                 return Lit(value, kind)
     number = Decimal(text)
-    sign, digits, exponent = number.as_tuple()
+    _, digits, exponent = number.as_tuple()
     scale = -int(exponent)
     precision = max(len(digits), scale, 1)
     if precision > 38:
@@ -72,7 +76,8 @@ def _fits(value: int, kind: str) -> bool:
 
 
 def cast_to(expr: Expr, type: str, settings: TextSettings, op: str = "cast") -> Expr:
-    """`expr` as `type`: itself if it has that type, a constant if the value is certain, else a cast."""
+    """`expr` as `type`: itself if it has that type, a constant if the value is certain, else a
+    cast."""
     if expr.type == type:
         return expr
     if isinstance(expr, Lit):
@@ -175,7 +180,8 @@ def compare(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
 
 
 def align(operands: list[Expr], settings: TextSettings, what: str) -> list[Expr]:
-    """The operands in one type: that of the one that is no constant where the constants fit it, else the common type."""
+    """The operands in one type: that of the one that is no constant where the constants fit it,
+    else the common type."""
     for operand in operands:
         refuse_char(operand)
     typed = {o.type for o in operands if not isinstance(o, Lit)}

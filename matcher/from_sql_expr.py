@@ -1,4 +1,5 @@
-"""Parsed expressions to canonical ones: names resolved, Spark's casts put in, constants folded (forms as in `matcher.expr`)."""
+"""Parsed expressions to canonical ones: names resolved, Spark's casts put in, constants folded
+(forms as in `matcher.expr`)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.NullSafeEQ: "nseq",
 }  # fmt: skip
 _ARITHMETIC: Final[dict[type[exp.Expr], str]] = {
-    exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.IntDiv: "idiv", exp.Mod: "mod",
+    exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.IntDiv: "idiv",
+    exp.Mod: "mod",
 }  # fmt: skip
 _LITERAL_SUFFIX_TYPES: Final = frozenset({"bigint", "smallint", "tinyint", "double", "float"})
 _UNITS: Final = {"YEAR": 12, "YEARS": 12, "MONTH": 1, "MONTHS": 1}
@@ -56,8 +58,8 @@ Names = Callable[[exp.Column, bool], "Expr | None"]
 class ExprBuilder:
     """Builds the expressions of one SELECT.
 
-    `alias` is asked first for a column name (with True inside an aggregate call); it serves ORDER BY, HAVING and GROUP BY.
-    `aggregates` says whether an aggregate call may stand here.
+    `alias` is asked first for a column name (with True inside an aggregate call); it serves ORDER
+    BY, HAVING and GROUP BY. `aggregates` says whether an aggregate call may stand here.
     """
 
     scope: Scope
@@ -289,7 +291,8 @@ class ExprBuilder:
 
 
 def like(value: Expr, pattern: Expr, escape: str) -> Expr:
-    """LIKE as Spark's LikeSimplification leaves it: `abc%` is startswith, `%abc` endswith, `%abc%` contains, `abc` equality."""
+    """LIKE as Spark's LikeSimplification leaves it: `abc%` is startswith, `%abc` endswith, `%abc%`
+    contains, `abc` equality."""
     nullable = value.nullable or pattern.nullable
     text = pattern.value if isinstance(pattern, Lit) else None
     if isinstance(text, str) and not escape and "_" not in text and "\\" not in text:

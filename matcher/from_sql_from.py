@@ -1,7 +1,9 @@
-"""FROM of the text door: relations, names in scope, join conditions; plain subqueries, CTEs and views merged into the block.
+"""FROM of the text door: relations, names in scope, join conditions; plain subqueries, CTEs and
+views merged into the block.
 
-What cannot be part of the block (outer joins, table functions, subqueries that aggregate, …) is noted as a miss reason, and its
-columns stay nameable where they are known, so that the rest of the query is still checked.
+What cannot be part of the block (outer joins, table functions, subqueries that aggregate, …) is
+noted as a miss reason, and its columns stay nameable where they are known, so that the rest of the
+query is still checked.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ _PATH_FORMATS: Final = frozenset(
     {"delta", "parquet", "csv", "json", "orc", "text", "avro", "binaryfile"}
 )
 _TABLE_EXTRAS: Final = {
-    "sample": "TABLESAMPLE", "version": "VERSION AS OF", "when": "TIMESTAMP AS OF", "pivots": "PIVOT",
+    "sample": "TABLESAMPLE", "version": "VERSION AS OF", "when": "TIMESTAMP AS OF",
+    "pivots": "PIVOT",
     "changes": "table changes", "rows_from": "a table function", "laterals": "LATERAL VIEW",
 }  # fmt: skip
 
@@ -169,8 +172,7 @@ class FromClause:
             self.scope.sources.append(Source(qualifier, (), open=True))
             return
         unknown = tuple(
-            ScopeColumn(o.name, _elsewhere(o, len(self.scope.sources)))
-            for o in built.outputs
+            ScopeColumn(o.name, _elsewhere(o, len(self.scope.sources))) for o in built.outputs
         )
         self.scope.sources.append(Source(qualifier, _renamed(unknown, names, label)))
 
@@ -223,7 +225,7 @@ class FromClause:
             except SqlInputError as error:
                 if error.code != "AMBIGUOUS_COLUMN":
                     raise
-                # after a comma Spark looks at the nearest table alone, which the parsed form does not tell
+                # after a comma Spark looks at the nearest table alone; the tree has no commas
                 self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"USING ({name}) over several tables")
                 continue
             merged.append((name, own))
@@ -252,7 +254,8 @@ def moved(expr: Expr, shift: int) -> Expr:
 
 
 def _elsewhere(output: Output, source: int) -> Col:
-    """A column of a subquery that is no part of the block: it can be named and typed, not matched."""
+    """A column of a subquery that is no part of the block: it can be named and typed, not
+    matched."""
     return Col(UNKNOWN_REL - source, output.name, output.expr.type, output.expr.nullable)
 
 

@@ -1,7 +1,8 @@
 """Functions of the text door: parsed nodes to Spark's names, argument casts and result types.
 
-The parser renames and re-orders some functions, so each is listed with its arguments in Spark's order. What is not listed is
-refused by name: an unknown function may be a user's own, with any type and any meaning.
+The parser renames and re-orders some functions, so each is listed with its arguments in Spark's
+order. What is not listed is refused by name: an unknown function may be a user's own, with any
+type and any meaning.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ def name_of(node: exp.Expr) -> str:
 
 
 def refuse_non_deterministic(node: exp.Expr) -> None:
-    """Raises NotSupported for a function whose value depends on chance, the clock or the session."""
+    """Raises NotSupported for a function whose value depends on chance, the clock or the
+    session."""
     named = isinstance(node, exp.Anonymous) and node.name.lower() in _NON_DETERMINISTIC_NAMES
     if named or isinstance(node, _NON_DETERMINISTIC_NODES):
         raise unsupported(
@@ -152,7 +154,8 @@ def refuse_non_deterministic(node: exp.Expr) -> None:
 
 
 def _unwrap(node: exp.Expr) -> exp.Expr:
-    """The parser puts a conversion to DATE around arguments of date functions; the cast is added by type instead."""
+    """The parser puts a conversion to DATE around arguments of date functions; the cast is added
+    by type instead."""
     implied = isinstance(node, exp.TsOrDsToDate) and not node.args.get("safe")
     return node.this if implied and not node.args.get("format") else node
 

@@ -1,7 +1,9 @@
-"""GROUP BY of the text door: keys, and the sets that GROUPING SETS, CUBE and ROLLUP stand for, in Spark's numbering order.
+"""GROUP BY of the text door: keys, and the sets that GROUPING SETS, CUBE and ROLLUP stand for, in
+Spark's numbering order.
 
-The keys are in the order of the GROUP BY list; with bare GROUPING SETS, CUBE or ROLLUP in the order of first appearance. Sets are
-kept as written, repeated ones included, because Spark returns such a set's rows once for each repetition.
+The keys are in the order of the GROUP BY list; with bare GROUPING SETS, CUBE or ROLLUP in the
+order of first appearance. Sets are kept as written, repeated ones included, because Spark returns
+such a set's rows once for each repetition.
 """
 
 from __future__ import annotations

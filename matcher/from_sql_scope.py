@@ -1,8 +1,9 @@
 """Names in scope of a SELECT: which expression a column name means there.
 
-A column of a merged subquery, CTE or view stands for the expression that it was computed by, so resolving a name is already
-the merging of blocks. Names ignore case. A name that is found in the enclosing query alone makes the block a correlated
-subquery, which is refused; one found nowhere is the writer's error, told with the nearest name.
+A column of a merged subquery, CTE or view stands for the expression that it was computed by, so
+resolving a name is already the merging of blocks. Names ignore case. A name that is found in the
+enclosing query alone makes the block a correlated subquery, which is refused; one found nowhere is
+the writer's error, told with the nearest name.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class ScopeColumn:
 
 @dataclass(slots=True)
 class Source:
-    """One item of FROM. `qualifier` is its alias, or the parts of its table name; `open` when its columns are not known.
+    """One item of FROM. `qualifier` is its alias, or the parts of its table name; `open` when its
+    columns are not known.
 
     `hidden` holds lower-case names that a JOIN … USING took over from the left side.
     """
@@ -86,7 +88,7 @@ class Scope:
                 if scope._candidates(parts):
                     raise unsupported(
                         ReasonCode.UNSUPPORTED_OPERATOR,
-                        f"correlated subquery: {'.'.join(parts)} is a column of the query around it",
+                        f"correlated subquery: {'.'.join(parts)} is of the query around it",
                     )
                 scope = scope.outer
             if any(s.open for s in self._all_sources()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 from sqlglot import exp
@@ -31,7 +32,8 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Item:
-    """One column of the select list; `name` is None where Spark would make one up from the expression's text."""
+    """One column of the select list; `name` is None where Spark would make one up from the
+    expression's text."""
 
     name: str | None
     expr: Expr
@@ -53,7 +55,8 @@ class SelectReader:
         """The block; of use only if `reasons` stays empty.
 
         Raises:
-            SqlInputError: a name that nothing in scope has, or a column that is neither grouped nor aggregated.
+            SqlInputError: a name that nothing in scope has, or a column that is neither grouped
+            nor aggregated.
         """
         for key, value in self.select.args.items():
             if value and key not in _KNOWN_CLAUSES:
@@ -106,9 +109,9 @@ class SelectReader:
             if isinstance(node, exp.Star) or (
                 isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
             ):
-                self._try(lambda node=node: self._star(node))
+                self._try(partial(self._star, node))
                 continue
-            expr = self._try(lambda node=node: builder.build(node))
+            expr = self._try(partial(builder.build, node))
             name = _output_name(node)
             if expr is None:
                 expr = Col(UNKNOWN_REL, name or "", UNKNOWN)
@@ -220,14 +223,13 @@ class SelectReader:
             if isinstance(inner, exp.Var) and inner.name.upper() == "ALL":
                 result += [SortKey(i.expr, not down, first) for i in self.items]
                 continue
-            expr = self._try(
-                lambda inner=inner: (
-                    self._ordinal(inner, "ORDER BY") or self._tail_builder().build(inner)
-                )
-            )
+            expr = self._try(partial(self._order_key, inner))
             if expr is not None:
                 result.append(SortKey(expr, not down, first))
         return tuple(result)
+
+    def _order_key(self, node: exp.Expr) -> Expr:
+        return self._ordinal(node, "ORDER BY") or self._tail_builder().build(node)
 
     def _read_distinct(self, order: tuple[SortKey, ...]) -> None:
         distinct = self.select.args.get("distinct")

@@ -1,7 +1,8 @@
 """Where each SELECT stands in the text, so that one can be replaced and the rest kept as written.
 
-The parser keeps the places of names and literals, not of clauses. A SELECT's place is worked out from the tokens and then
-proven: the piece of text, parsed alone, must be the very same tree. Where that fails the text is generated from the tree.
+The parser keeps the places of names and literals, not of clauses. A SELECT's place is worked out
+from the tokens and then proven: the piece of text, parsed alone, must be the very same tree. Where
+that fails the text is generated from the tree.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _TAILS: Final = frozenset(
 
 @dataclass(eq=False, slots=True)
 class Document:
-    """A parsed query and its text. `views` are its references to views, with the view's own document and the alias to give."""
+    """A parsed query and its text. `views` are its references to views, with the view's own
+    document and the alias to give."""
 
     text: str
     root: exp.Expr
@@ -124,7 +126,8 @@ class Spans:
                 self._owner[token.start] = owner
 
     def of(self, node: exp.Select) -> tuple[int, int] | None:
-        """Start and end (exclusive) of the SELECT, its WITH clause included; None where that cannot be proven."""
+        """Start and end (exclusive) of the SELECT, its WITH clause included; None where that
+        cannot be proven."""
         owners = {self._owner.get(start) for start in _own_starts(node)} - {None}
         wanted = node.copy()
         for index in owners:
@@ -140,7 +143,8 @@ class Spans:
         return None
 
     def _ends(self, index: int) -> Iterator[int]:
-        """Where the SELECT may end: before its closing parenthesis, set operator or the end; or before ORDER BY and the like."""
+        """Where the SELECT may end: before its closing parenthesis, set operator or the end; or
+        before ORDER BY and the like."""
         depth = self._depths[index]
         cut: int | None = None
         last = index
@@ -163,7 +167,8 @@ class Spans:
 
 
 def _own_starts(node: exp.Select) -> Iterator[int]:
-    """Where tokens of the SELECT stand that belong to no SELECT inside it and not to its WITH clause."""
+    """Where tokens of the SELECT stand that belong to no SELECT inside it and not to its WITH
+    clause."""
     stack = [
         child
         for key, value in node.args.items()

@@ -1,4 +1,5 @@
-"""The tree that a text becomes: its SELECTs as blocks, and what each query is to the one around it."""
+"""The tree that a text becomes: its SELECTs as blocks, and what each query is to the one around
+it."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from matcher.reasons import Reason
 class TextBlock:
     """One SELECT.
 
-    `block` is None where `reasons` say why. `children` are the SELECTs below it: they are tried only
-    if it is not replaced itself.
+    `block` is None where `reasons` say why. `children` are the SELECTs below it: they are tried
+    only if it is not replaced itself.
     """
 
     label: str
@@ -30,8 +31,8 @@ class Built:
     """What a query is to the one around it.
 
     `outputs` are its columns, None where they are not known; `plain` its block if it is
-    select-project-join alone, so that it merges; `why` says why not; `reasons` are its own refusals;
-    `blocks` its outermost SELECTs.
+    select-project-join alone, so that it merges; `why` says why not; `reasons` are its own
+    refusals; `blocks` its outermost SELECTs.
     """
 
     outputs: tuple[Output, ...] | None

@@ -18,8 +18,9 @@ from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_
 UNKNOWN: Final = "unknown"  # the type of a column whose source the text door does not take
 
 _SIMPLE: Final = {
-    "TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint", "FLOAT": "float",
-    "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string", "DATE": "date", "TIMESTAMP": "timestamp",
+    "TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint",
+    "FLOAT": "float", "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string", "DATE": "date",
+    "TIMESTAMP": "timestamp",
     "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp", "TIMESTAMPNTZ": "timestamp_ntz",
     "BOOLEAN": "boolean", "BINARY": "binary", "NULL": "void",
 }  # fmt: skip

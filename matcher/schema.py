@@ -167,8 +167,8 @@ class _Reader:
             else:
                 raise SqlInputError(
                     "SCHEMA_STATEMENT_NOT_SUPPORTED",
-                    f"the schema holds {statement.sql('spark')[:60]!r}: only CREATE SCHEMA, CREATE TABLE, "
-                    "CREATE VIEW and USE are read there",
+                    f"the schema holds {statement.sql('spark')[:60]!r}: "
+                    "only CREATE SCHEMA, CREATE TABLE, CREATE VIEW and USE are read there",
                 )
         return Schema(self.tables, self.views, frozenset(self.schemas), self.current)
 
@@ -202,7 +202,8 @@ class _Reader:
         if schema.lower() not in self.schemas:
             raise SqlInputError(
                 "SCHEMA_NOT_FOUND",
-                f"schema {schema} of {'.'.join(parts)} is not declared: put CREATE SCHEMA {schema} before it",
+                f"schema {schema} of {'.'.join(parts)} is not declared: "
+                f"put CREATE SCHEMA {schema} before it",
             )
         key = f"{schema}.{parts[-1]}".lower()
         return key, parts[-1] if schema.lower() == DEFAULT_SCHEMA else f"{schema}.{parts[-1]}"

@@ -1,0 +1,41 @@
+"""The command line: a thin door.
+
+Each command imports what it needs when it runs, so that the light ones stay light.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cachemgr import __version__
+from cachemgr.cli.database import app as database
+from cachemgr.cli.demo import demo
+from cachemgr.cli.explain import explain
+
+main = typer.Typer(
+    name="cachemgr",
+    help="Relational caches for Spark over Delta tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+main.command()(explain)
+main.command()(demo)
+main.add_typer(database, name="db")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@main.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Relational caches for Spark over Delta tables."""

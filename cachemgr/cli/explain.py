@@ -1,0 +1,111 @@
+"""`cachemgr explain`: which cache would answer a query, without Spark and without a database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cachemgr.cli.failure import handled
+from cachemgr.errors import ConfigurationError
+
+
+def explain(
+    schema: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="CREATE SCHEMA, TABLE and VIEW statements."),
+    ] = None,
+    caches: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="CREATE RECORD PRESERVING JOIN and CREATE RELATIONAL CACHE statements.",
+        ),
+    ] = None,
+    query: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="One query.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A session setting; repeatable.")
+    ] = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="A JSON list of {id, schema, caches, query, conf}; prints the list of results.",
+        ),
+    ] = None,
+) -> None:
+    """Say which cache would answer a query, with what SQL, and why the others would not.
+
+    Exit code 0 for a hit and for a miss, 1 for input at fault, 2 for wrong usage.
+    """
+    settings = _settings(conf or [])
+    if batch is not None:
+        if schema or caches or query:
+            raise typer.BadParameter("--batch takes the place of --schema, --caches and --query")
+        with handled():
+            _run_batch(batch, settings)
+        return
+    if schema is None or caches is None or query is None:
+        raise typer.BadParameter("give --schema, --caches and --query, or --batch")
+    from cachemgr.offline import explain as explain_offline
+
+    with handled():
+        texts = [p.read_text(encoding="utf-8") for p in (schema, caches, query)]
+        result = explain_offline(texts[0], texts[1], texts[2], settings)
+    if as_json:
+        typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    else:
+        _print(result)
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"--conf {pair}: write it as key=value")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _run_batch(path: Path, settings: Mapping[str, str]) -> None:
+    from cachemgr.offline import run_batch
+
+    try:
+        cases = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ConfigurationError("BAD_BATCH", f"{path} is not JSON: {error}") from error
+    if not isinstance(cases, list) or not all(isinstance(c, dict) for c in cases):
+        raise ConfigurationError(
+            "BAD_BATCH", f"{path} holds no list of objects: give [{{id, schema, caches, query}}, …]"
+        )
+    typer.echo(json.dumps(run_batch(cases, settings), indent=2, ensure_ascii=False))
+
+
+def _print(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.syntax import Syntax
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    caches = ", ".join(result["caches"])
+    console.print(f"[bold green]hit[/]: {caches}" if result["hit"] else "[bold yellow]miss[/]")
+    table = Table("cache", "grouping set", "outcome", "reasons")
+    for candidate in result["candidates"]:
+        keys = candidate["grouping_set"]
+        shown = "" if keys is None else f"({', '.join(keys)})"
+        reasons = "\n".join(f"{r['code']}: {r['detail']}" for r in candidate["reasons"])
+        table.add_row(Text(candidate["cache"]), Text(shown), candidate["outcome"], Text(reasons))
+    if result["candidates"]:
+        console.print(table)
+    if result["rewritten_sql"]:
+        console.print(Syntax(result["rewritten_sql"], "sql", background_color="default"))

@@ -1,0 +1,196 @@
+"""What offline explain is told: the session's settings, the caches' definitions, the declared
+joins.
+
+A setting that would change what a text means in a way that is not modelled is refused, never
+ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
+from cachemgr.errors import ConfigurationError, DefinitionError, NotFoundError
+from cachemgr.settings import Settings, setting
+from matcher.definition import plan_definition
+from matcher.errors import MatcherError
+from matcher.from_sql import TextQuery, TextSettings, parse_query
+from matcher.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
+from matcher.reasons import Reason, ReasonCode
+from matcher.schema import Schema, Table
+
+_UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00", "utc+00:00"})
+# Settings that change what a text means; offline explain reads every text under these values.
+_FIXED: Final = {
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.timestampType": "timestamp_ltz",
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
+    "spark.sql.allowNamedFunctionArguments": "true",
+}
+_HARMLESS_LEGACY: Final = "spark.sql.legacy.parameterSubstitution.constantsOnly"
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """The session settings in the forms that the parts need."""
+
+    text: TextSettings
+    options: MatchOptions
+    enabled: bool = True
+
+
+def read_conf(values: Mapping[str, str]) -> Conf:
+    """Read `key=value` settings.
+
+    Args:
+        values: settings by key; those that do not matter offline are ignored.
+
+    Raises:
+        ConfigurationError: a value is not accepted, or a setting changes results in a way that is
+        not modelled offline.
+    """
+    for key, value in values.items():
+        if key.startswith("spark.cachemgr."):
+            setting(key)
+        usual = _FIXED.get(key)
+        if usual is not None and value.strip().lower() != usual:
+            raise ConfigurationError(
+                "SETTING_NOT_MODELLED",
+                f"{key} is {value!r}: offline explain reads queries under {usual!r} alone; "
+                "leave it out, or use EXPLAIN REWRITE in a session",
+            )
+        if key.startswith("spark.sql.legacy.") and key != _HARMLESS_LEGACY:
+            raise ConfigurationError(
+                "SETTING_NOT_MODELLED",
+                f"{key}: offline explain does not model legacy behaviour; "
+                "leave it out, or use EXPLAIN REWRITE in a session",
+            )
+    own = Settings.from_mapping(values)
+    ansi = _flag(values, "spark.sql.ansi.enabled", True)
+    loss = _flag(values, "spark.sql.decimalOperations.allowPrecisionLoss", True)
+    zone = values.get("spark.sql.session.timeZone", "").strip().lower()
+    options = MatchOptions(
+        approximate_floats=own.approximate_floats,
+        trust_unvalidated=own.trust_unvalidated,
+        assume_exact_averages=own.assume_exact_averages,
+        ansi=ansi,
+        decimal_precision_loss=loss,
+    )
+    return Conf(TextSettings(ansi, loss, zone in _UTC), options, own.enabled)
+
+
+def _flag(values: Mapping[str, str], key: str, default: bool) -> bool:
+    text = values.get(key)
+    if text is None:
+        return default
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ConfigurationError("BAD_SETTING", f"{key} is {text!r}: set it to true or false")
+    return word == "true"
+
+
+def _cache_name(parts: tuple[str, ...]) -> str:
+    kept = parts[1:] if len(parts) == 3 and parts[0].lower() == "spark_catalog" else parts
+    kept = kept[1:] if len(kept) == 2 and kept[0].lower() == "default" else kept
+    return ".".join(kept)
+
+
+def declare(
+    statement: CreateRelationalCache, caches: dict[str, CreateRelationalCache], schema: Schema
+) -> None:
+    """Note one CREATE RELATIONAL CACHE under its name, refusing a name that is taken."""
+    parts = statement.name.parts
+    name = _cache_name(parts if len(parts) > 1 else (schema.current, *parts))
+    taken = next((known for known in caches if known.lower() == name.lower()), None)
+    if taken is not None:
+        if statement.if_not_exists:
+            return
+        if not statement.or_replace:
+            raise DefinitionError(
+                "CACHE_ALREADY_EXISTS",
+                f"cache {name} is declared twice: rename one, or say OR REPLACE or IF NOT EXISTS",
+            )
+        del caches[taken]
+    if schema.find(parts) is not None:
+        raise DefinitionError(
+            "NAME_TAKEN", f"cache {name} has the name of a table or view: choose another name"
+        )
+    caches[name] = statement
+
+
+def plan(
+    name: str,
+    cache: CreateRelationalCache,
+    schema: Schema,
+    settings: TextSettings,
+    joins: tuple[RecordPreservingJoin, ...],
+) -> CachePlan:
+    """The stored plan of a cache; raises DefinitionError naming it."""
+    try:
+        parsed = parse_query(cache.select.text, schema, settings)
+        return plan_definition(name, _definition_block(name, parsed), joins)
+    except MatcherError as error:
+        raise DefinitionError(error.code, f"cache {name}: {error}") from error
+
+
+def _definition_block(name: str, parsed: TextQuery) -> Block:
+    top = parsed.roots[0] if len(parsed.roots) == 1 else None
+    whole = parsed.document.root
+    while whole is not None and whole.key == "subquery":
+        whole = whole.this
+    if parsed.reasons or top is None or top.block is None or top.node is not whole:
+        reasons = [*parsed.reasons, *(r for b in parsed.roots for r in b.reasons)]
+        first = (
+            reasons[0] if reasons else Reason(ReasonCode.UNSUPPORTED_OPERATOR, "several SELECTs")
+        )
+        raise DefinitionError(
+            first.code.value,
+            f"cache {name}: {first.detail} is not supported in a definition"
+            + (f": {first.suggestion}" if first.suggestion else ""),
+        )
+    return top.block
+
+
+def join(statement: CreateRecordPreservingJoin, schema: Schema) -> RecordPreservingJoin:
+    """A declared join, its keys told apart by the tables' columns."""
+    name = str(statement.name)
+    left, right = (
+        _table(ref.name.parts, name, schema) for ref in (statement.left, statement.right)
+    )
+    pairs = tuple(_key(key, left, right, name) for key in statement.keys)
+    if statement.preserved is not statement.left:
+        left, right, pairs = right, left, tuple((b, a) for a, b in pairs)
+    return RecordPreservingJoin(name, left.key, right.key, pairs, statement.validated)
+
+
+def _table(parts: tuple[str, ...], join: str, schema: Schema) -> Table:
+    found = schema.find(parts)
+    if isinstance(found, Table):
+        return found
+    near = schema.similar(parts[-1])
+    what = "is a view: declare the join on its base table" if found else "is not declared"
+    hint = f"; did you mean {near}?" if near and not found else ""
+    raise NotFoundError("TABLE_NOT_FOUND", f"join {join}: table {'.'.join(parts)} {what}{hint}")
+
+
+def _key(key: JoinKey, left: Table, right: Table, join: str) -> tuple[str, str]:
+    sides = [(key.left.column, key.right.column)]
+    if not key.resolved:
+        sides.append((key.right.column, key.left.column))
+    for a, b in sides:
+        one, two = left.column(a), right.column(b)
+        if one is not None and two is not None:
+            return one.name, two.name
+    raise NotFoundError(
+        "COLUMN_NOT_FOUND",
+        f"join {join}: {key.left} = {key.right} names a column that "
+        f"{left.name} and {right.name} do not have",
+    )
