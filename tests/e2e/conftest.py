@@ -1,0 +1,21 @@
+"""A lab for each test; see `lab_star`."""
+
+from __future__ import annotations
+
+import pytest
+from lab_star import make_lab
+
+from cachemgr.metastore import open_metastore
+
+
+@pytest.fixture
+def lab(spark, tmp_path):
+    """The star in a schema of its own, with an empty metastore."""
+    yield from make_lab(spark, tmp_path, f"sqlite:///{tmp_path / 'metastore.db'}")
+
+
+@pytest.fixture
+def metastore(lab):
+    """The lab's metastore, opened a second time."""
+    with open_metastore(lab.url) as found:
+        yield found

@@ -1,0 +1,236 @@
+"""The registry follows the metastore: what changes there arrives, and what cannot be asked fails closed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from cachemgr.errors import MetastoreError
+from cachemgr.metastore import open_metastore
+from cachemgr.metastore.records import (
+    CacheRecord,
+    DecisionRecord,
+    JoinRecord,
+    JoinSide,
+    JoinState,
+    Outcome,
+)
+from cachemgr.spark.feed import STALE_SECONDS, Feed, acquire_feed, release_feed
+from cachemgr.spark.served import joins_holding
+from matcher.codec import PLAN_VERSION, encode_plan
+from matcher.expr import Agg, Col
+from matcher.ir import CachePlan, Measure, RecordPreservingJoin, Relation, StoredColumn
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def plan(name="c", *tables):
+    relations = tuple(Relation(t, t) for t in tables or ("file:/t",))
+    key = StoredColumn("k", Col(0, "k", "string"))
+    return CachePlan(
+        name, relations, (), (key,), (Measure("n", Agg("count", (), "bigint", False)),)
+    )
+
+
+def record(name="c", *tables, **fields):
+    return CacheRecord(
+        namespace="default",
+        name=name,
+        definition="SELECT 1",
+        definition_hash="h",
+        location="file:/cache",
+        plan=encode_plan(plan(name, *tables)),
+        plan_version=PLAN_VERSION,
+        **fields,
+    )
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def metastore(metastore_url):
+    with open_metastore(metastore_url) as found:
+        yield found
+
+
+@pytest.fixture
+def feed(metastore):
+    return Feed(metastore, clock=Clock())
+
+
+def test_nothing_is_answered_before_the_first_load(feed):
+    assert "being loaded" in feed.why_not_ready()
+    feed.sync()
+    assert feed.why_not_ready() is None
+
+
+def test_creates_renames_and_drops_arrive(feed, metastore):
+    made = metastore.writer.create_cache(record(), now=NOW)
+    assert feed.sync()
+    assert feed.registry.names() == ("c",) and feed.served("c").id == made.id
+    assert not feed.sync()
+    metastore.writer.rename_cache(made.id, made.version, "d", now=NOW)
+    feed.sync()
+    assert feed.registry.names() == ("d",) and feed.served("c") is None
+    metastore.writer.drop_cache(made.id, now=NOW)
+    feed.sync()
+    assert feed.registry.names() == () and feed.served("d") is None
+
+
+def test_a_replaced_cache_keeps_the_name_for_the_new_one(feed, metastore):
+    old = metastore.writer.create_cache(record(), now=NOW)
+    feed.sync()
+    new = metastore.writer.create_cache(record("c", "file:/u"), now=NOW, replace=True)
+    feed.sync()
+    assert feed.served("c").id == new.id != old.id
+    assert feed.registry.tables() == frozenset({"file:/u"})
+
+
+def test_each_change_raises_the_stamp_so_that_older_decisions_can_tell(feed, metastore):
+    made = metastore.writer.create_cache(record(), now=NOW)
+    feed.sync()
+    before = feed.stamp
+    assert feed.served("c").stamp <= before
+    metastore.writer.update_cache(made.id, made.version, now=NOW, rewrite_enabled=False)
+    feed.sync()
+    assert feed.served("c").stamp > before
+    assert not feed.served("c").rewrite_enabled
+
+
+def test_grants_and_revokes_arrive(feed, metastore):
+    made = metastore.writer.create_cache(record(), now=NOW)
+    feed.sync()
+    assert feed.served("c").principals is None
+    metastore.writer.grant(made.id, "ann")
+    feed.sync()
+    assert feed.served("c").principals == frozenset({"ann"})
+    metastore.writer.revoke(made.id, "ann")
+    feed.sync()
+    assert feed.served("c").principals == frozenset()
+
+
+def test_a_plan_of_another_version_is_left_out_and_said_so(feed, metastore, caplog):
+    broken = {**encode_plan(plan()), "version": "0"}
+    metastore.writer.create_cache(replace(record(), plan=broken), now=NOW)
+    metastore.writer.create_cache(record("fine"), now=NOW)
+    feed.sync()
+    assert feed.registry.names() == ("fine",)
+    assert feed.telemetry.counters()["plans_not_read"] == 1
+    assert "REFRESH RELATIONAL CACHE c FULL" in caplog.text
+
+
+def test_a_metastore_that_cannot_be_asked_stops_all_hits_within_the_bound(feed, monkeypatch):
+    feed.sync()
+    clock = feed._clock
+
+    def fail():
+        raise MetastoreError("GONE", "gone")
+
+    monkeypatch.setattr(feed.metastore.reader, "revision", fail)
+    with pytest.raises(MetastoreError):
+        feed.sync()
+    assert feed.why_not_ready() is None
+    clock.now += STALE_SECONDS + 1
+    assert "could not be asked" in feed.why_not_ready()
+    monkeypatch.undo()
+    feed.sync()
+    assert feed.why_not_ready() is None
+
+
+def test_decisions_are_written_in_the_background(feed, metastore):
+    made = DecisionRecord(NOW, "s", "q", Outcome.HIT, ("c",))
+    feed.log(lambda: made)
+    assert metastore.reader.decisions() == ()
+    feed.flush_log()
+    assert [d.caches for d in metastore.reader.decisions()] == [("c",)]
+
+
+def test_one_feed_for_all_sessions_of_a_metastore(metastore_url):
+    one, two = acquire_feed(metastore_url), acquire_feed(metastore_url)
+    assert one is two
+    release_feed(two)
+    assert one.wait_loaded(10)
+    release_feed(one)
+    three = acquire_feed(metastore_url)
+    assert three is not one
+    release_feed(three)
+
+
+def test_a_running_feed_sees_another_process_within_five_seconds(metastore_url):
+    feed = acquire_feed(metastore_url)
+    try:
+        assert feed.wait_loaded(10)
+        with open_metastore(metastore_url) as other:
+            other.writer.create_cache(record(), now=NOW)
+        until = time.monotonic() + STALE_SECONDS
+        while feed.served("c") is None and time.monotonic() < until:
+            time.sleep(0.05)
+        assert feed.served("c") is not None
+    finally:
+        release_feed(feed)
+
+
+# -- which joins a snapshot may rely on ----------------------------------------------------
+
+A, B = "file:/a", "file:/b"
+SNAPSHOT = {A: ("ia", 1), B: ("ib", 2)}
+HELD = RecordPreservingJoin("j", A, B, (("x", "y"),))
+
+
+def join(**fields):
+    given = {
+        "left": JoinSide("a", A, "ia"),
+        "right": JoinSide("b", B, "ib"),
+        "keys": (("x", "y"),),
+        "validated": True,
+        "state": JoinState.VALID,
+        "validated_versions": {A: ("ia", 1), B: ("ib", 2)},
+    }
+    return JoinRecord(name="j", definition="", **{**given, **fields})
+
+
+def holding(declared, *in_plan):
+    found = replace(plan("c", A, B), joins=in_plan)
+    return joins_holding(found, SNAPSHOT, declared)
+
+
+def test_a_join_that_held_at_the_refresh_serves():
+    assert holding([join(validated_versions={})], HELD) == (HELD,)
+
+
+def test_a_join_validated_at_the_very_versions_serves_though_declared_later():
+    assert holding([join()]) == (HELD,)
+
+
+def test_noop_a_join_validated_at_other_versions_does_not_serve():
+    assert holding([join(validated_versions={A: ("ia", 1), B: ("ib", 3)})]) == ()
+
+
+def test_noop_a_dropped_join_does_not_serve():
+    assert holding([], HELD) == ()
+
+
+def test_noop_a_broken_join_does_not_serve_though_it_held():
+    assert holding([join(state=JoinState.BROKEN)], HELD) == ()
+
+
+def test_noop_a_join_declared_anew_with_other_keys_does_not_inherit():
+    assert holding([join(keys=(("x", "z"),), validated_versions={})], HELD) == ()
+
+
+def test_an_unvalidated_join_is_marked_so():
+    found = holding([join(validated=False, state=JoinState.NOT_VALIDATED, validated_versions={})])
+    assert [j.validated for j in found] == [False]
+
+
+def test_noop_a_join_over_a_table_that_the_cache_does_not_read():
+    elsewhere = join(left=JoinSide("z", "file:/z", "iz"))
+    assert holding([elsewhere]) == ()
