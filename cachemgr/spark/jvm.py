@@ -24,13 +24,14 @@ SOURCES: Final = (
     "PlanWriter",
     "Problems",
     "Grafter",
+    "Pins",
     "Frames",
     "Request",
     "Hook",
 )
 
 # Those that Python calls.
-DOORS: Final = frozenset({"Counters", "Hook", "Problems", "Tables"})
+DOORS: Final = frozenset({"Counters", "Hook", "Pins", "Problems", "Tables"})
 
 _lock = threading.Lock()
 _loaded: dict[int, tuple[object, dict[str, Any]]] = {}

@@ -34,6 +34,15 @@ class TableVersion:
     timestamp_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class PinnedSet:
+    """Rows held in memory: a logical plan of the JVM that reads them, and their size there."""
+
+    plan: Any
+    rows: int
+    bytes: int
+
+
 def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) -> DataFrame:
     """The DataFrame of a SELECT text over the given relations, analysed in `spark`'s session and not yet run.
 
@@ -43,7 +52,8 @@ def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) 
     Args:
         spark: The session whose settings decide types and functions.
         text: One SELECT.
-        relations: For each relation name of the text a `TableRead`, a DataFrame, or a logical plan of the JVM.
+        relations: For each relation name of the text a `TableRead`, a `PinnedSet`, a DataFrame,
+            or a logical plan of the JVM.
 
     Raises:
         pyspark.errors.AnalysisException: The text does not analyse.
@@ -56,10 +66,12 @@ def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) 
 
 
 def logical_plan(spark: SparkSession, relation: object) -> Any:
-    """The analysed logical plan of a `TableRead`, a DataFrame, or of a plan itself."""
+    """The analysed logical plan of a `TableRead`, a `PinnedSet`, a DataFrame, or of a plan itself."""
     if isinstance(relation, TableRead):
         tables = java_class(spark, "Tables")
         return tables.atVersion(session_of(spark), relation.location, relation.version)
+    if isinstance(relation, PinnedSet):
+        return relation.plan
     if isinstance(relation, DataFrame):
         return relation._jdf.queryExecution().analyzed()
     return relation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,20 +21,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
-@pytest.fixture
-def star(spark: object, tmp_path: Path) -> Iterator[object]:
-    """A fresh star; its schema, the hook and all settings of ours are gone afterwards."""
+@pytest.fixture(scope="session")
+def shared_star(spark: object, tmp_path_factory: pytest.TempPathFactory) -> object:
+    """One star for the tests that only read."""
     from tests.spark.star import build_star
 
-    from cachemgr.spark import hook
+    return build_star(spark, tmp_path_factory.mktemp("star"), "star_shared")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def star(shared_star: object) -> Iterator[object]:
+    """The shared star; the hook and all settings of ours are gone afterwards."""
+    yield shared_star
+    _clean(shared_star)
+
+
+@pytest.fixture
+def own_star(spark: object, tmp_path: Path) -> Iterator[object]:
+    """A fresh star, for tests that write."""
+    from tests.spark.star import build_star
 
     built = build_star(spark, tmp_path, f"star{next(_numbers)}")  # type: ignore[arg-type]
-    try:
-        yield built
-    finally:
-        hook.uninstall(built.spark)
-        hook.uninstall_shared(built.spark)
-        hook.set_known_locations(built.spark, [])
-        for key in ("spark.cachemgr.mode", "spark.cachemgr.enabled"):
-            built.spark.conf.unset(key)
-        built.spark.sql(f"DROP SCHEMA {built.schema} CASCADE")
+    yield built
+    _clean(built)
+    built.spark.sql(f"DROP SCHEMA {built.schema} CASCADE")
+
+
+def _clean(star: Any) -> None:
+    from cachemgr.spark import hook
+
+    hook.uninstall(star.spark)
+    hook.uninstall_shared(star.spark)
+    hook.set_known_locations(star.spark, [])
+    for key in ("spark.cachemgr.mode", "spark.cachemgr.enabled"):
+        star.spark.conf.unset(key)

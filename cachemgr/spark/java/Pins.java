@@ -1,0 +1,53 @@
+package relationalcache;
+
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.storage.StorageLevel;
+
+/**
+ * Rows held in the executors' memory as one partition, under a plan of our own: Spark's cache manager does not know it, so
+ * clearCache() and UNCACHE leave it, and no query of the user is matched with it by accident.
+ */
+public final class Pins {
+    public Pins() {
+    }
+
+    /** Runs `frame` as one partition and keeps its rows; the plan reads them, and computes them again should they get lost. */
+    public static LogicalPlan pin(SparkSession spark, Dataset frame) {
+        Dataset one = frame.coalesce(1);
+        InMemoryRelation relation = org.apache.spark.sql.execution.columnar.InMemoryRelation$.MODULE$.apply(
+            StorageLevel.MEMORY_AND_DISK(), one.queryExecution(), Scala.none());
+        relation.cacheBuilder().cachedColumnBuffers().count();
+        return relation;
+    }
+
+    private static CachedRDDBuilder builder(LogicalPlan plan) {
+        return ((InMemoryRelation) plan).cacheBuilder();
+    }
+
+    public static long bytes(LogicalPlan plan) {
+        return builder(plan).materializedSizeInBytes();
+    }
+
+    public static long rows(LogicalPlan plan) {
+        return builder(plan).materializedRowCount();
+    }
+
+    /** True while every block is in memory or on disk. */
+    public static boolean present(SparkSession spark, LogicalPlan plan) {
+        CachedRDDBuilder builder = builder(plan);
+        if (!builder.isCachedColumnBuffersLoaded()) {
+            return false;
+        }
+        RDD rdd = builder.cachedColumnBuffers();
+        return rdd.getStorageLevel().isValid();
+    }
+
+    public static void drop(LogicalPlan plan) {
+        builder(plan).clearCache(false);
+    }
+}

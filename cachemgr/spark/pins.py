@@ -1,0 +1,200 @@
+"""Hot small grouping sets held in the session's memory, as one partition, so that a hit on them needs no shuffle and no file.
+
+A pin is Spark's own columnar cache of one partition under a plan that Spark's cache manager does not know: the user's
+clearCache() leaves it, SHOW and the storage of tables show nothing. Lost blocks are computed again from the cache's
+Delta files. A row format (LogicalRDD) was tried against it: what Spark offers there without a jar of ours
+on the executors, localCheckpoint, fails the query once a block is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.spark.tables import PinnedSet
+
+__all__ = ["PinKey", "PinStats", "PinStore", "PinnedSet"]
+
+_log = logging.getLogger("cachemgr.pins")
+
+
+class PinKey(NamedTuple):
+    """One stored state of one grouping set; `grouping_id` is None for a cache that is no cube."""
+
+    cache_id: str
+    version: int
+    grouping_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PinStats:
+    """What the store holds and did so far."""
+
+    pins: int
+    bytes: int
+    hits: int
+    misses: int
+    evicted: int
+    failed: int
+
+
+class PinStore:
+    """Pins of one Spark application, bounded by bytes; the least recently used go first.
+
+    Pins are made by one background thread, so that no query waits for one. Safe for several threads.
+
+    Args:
+        spark: The session in which pins are made; its settings decide how the rows are read, so give it one of ours.
+        max_bytes: What all pins together may take, as Spark measures them after they were made; 0 pins nothing.
+    """
+
+    def __init__(self, spark: SparkSession, max_bytes: int) -> None:
+        self._spark = spark
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._pins: OrderedDict[PinKey, PinnedSet] = OrderedDict()
+        self._asked: dict[PinKey, Future[None]] = {}
+        self._dropped: set[PinKey] = set()
+        self._hits = self._misses = self._evicted = self._failed = 0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="cachemgr-pins")
+        self._closed = False
+
+    def get(self, key: PinKey) -> PinnedSet | None:
+        """The pin, to be used as a relation of a `Replacement`; None if there is none, or if its blocks were taken away."""
+        with self._lock:
+            found = self._pins.get(key)
+            if found is None:
+                self._misses += 1
+                return None
+            self._pins.move_to_end(key)
+        if not self._present(found):
+            # unpersist() by the user's hand: the plan would still answer, but from the files and slowly.
+            self._remove(key, found)
+            with self._lock:
+                self._misses += 1
+            return None
+        with self._lock:
+            self._hits += 1
+        return found
+
+    def request(self, key: PinKey, loader: Callable[[], DataFrame]) -> Future[None] | None:
+        """Have the rows of `loader()` pinned in the background. Nothing happens if they are, or were asked for and failed.
+
+        Args:
+            key: What is pinned.
+            loader: Makes the DataFrame over the published version; called in the background thread.
+
+        Returns:
+            What ends when the pin is there or was given up; None if nothing was started.
+        """
+        with self._lock:
+            if self._closed or self._max_bytes <= 0 or key in self._pins or key in self._asked:
+                return None
+            future: Future[None] = self._pool.submit(self._load, key, loader)
+            self._asked[key] = future
+            return future
+
+    def drop_cache(self, cache_id: str, keep_version: int | None = None) -> None:
+        """Let go of all pins of a cache: it was dropped, or a newer snapshot (`keep_version`) was published.
+
+        A query that was planned over such a pin still runs: its rows are read again from the files of that version.
+        """
+        with self._lock:
+            gone = [
+                key
+                for key in (*self._pins, *self._asked)
+                if key.cache_id == cache_id and key.version != keep_version
+            ]
+            self._dropped.update(key for key in gone if key not in self._pins)
+            for key in gone:
+                self._asked.pop(key, None)
+            pins = [self._pins.pop(key) for key in gone if key in self._pins]
+        for pin in pins:
+            self._release(pin)
+
+    def close(self) -> None:
+        """Let go of everything; later requests do nothing."""
+        with self._lock:
+            self._closed = True
+            pins = list(self._pins.values())
+            self._pins.clear()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pin in pins:
+            self._release(pin)
+
+    def stats(self) -> PinStats:
+        """Counts and sizes now."""
+        with self._lock:
+            used = sum(pin.bytes for pin in self._pins.values())
+            return PinStats(
+                len(self._pins), used, self._hits, self._misses, self._evicted, self._failed
+            )
+
+    def _load(self, key: PinKey, loader: Callable[[], DataFrame]) -> None:
+        try:
+            pin = self._make(loader())
+        except Exception:
+            # The key stays in _asked: a set that cannot be pinned is not tried at each query.
+            _log.warning("cannot pin %s; queries read it from its files", key, exc_info=True)
+            with self._lock:
+                self._failed += 1
+            return
+        unwanted: list[PinnedSet] = []
+        with self._lock:
+            if self._closed or key in self._dropped or pin.bytes > self._max_bytes:
+                self._dropped.discard(key)
+                unwanted.append(pin)
+                self._failed += pin.bytes > self._max_bytes
+            else:
+                self._pins[key] = pin
+                self._asked.pop(key, None)
+                unwanted += self._evict()
+        for pin in unwanted:
+            self._release(pin)
+
+    def _evict(self) -> list[PinnedSet]:
+        used = sum(pin.bytes for pin in self._pins.values())
+        gone = []
+        while used > self._max_bytes:
+            _, oldest = self._pins.popitem(last=False)
+            used -= oldest.bytes
+            self._evicted += 1
+            gone.append(oldest)
+        return gone
+
+    def _make(self, frame: DataFrame) -> PinnedSet:
+        from cachemgr.spark.hook import suspended
+
+        pins = self._java()
+        with suspended(self._spark):
+            plan = pins.pin(session_of(self._spark), frame._jdf)
+        return PinnedSet(plan, pins.rows(plan), pins.bytes(plan))
+
+    def _present(self, pin: PinnedSet) -> bool:
+        try:
+            return bool(self._java().present(session_of(self._spark), pin.plan))
+        except Exception:
+            _log.warning("cannot look at a pin; it is left out", exc_info=True)
+            return False
+
+    def _remove(self, key: PinKey, pin: PinnedSet) -> None:
+        with self._lock:
+            if self._pins.get(key) is pin:
+                del self._pins[key]
+
+    def _release(self, pin: PinnedSet) -> None:
+        try:
+            self._java().drop(pin.plan)
+        except Exception:
+            _log.warning("cannot release a pin", exc_info=True)
+
+    def _java(self) -> Any:
+        return java_class(self._spark, "Pins")
