@@ -1,4 +1,4 @@
-"""What the demo says while it works: numbered steps with the time left, and a bar for Spark jobs."""
+"""What the demo says while it works: steps with the time left, and a bar for Spark jobs."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -148,7 +149,7 @@ def _free_name(spark: SparkSession, name: str, path: Path, *, drop: bool) -> Non
 
 def _forget_delta_logs(spark: SparkSession) -> None:
     # Delta remembers the log of a path: without this it would go on from the removed table.
-    jvm = spark._jvm  # type: ignore[attr-defined]
+    jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 

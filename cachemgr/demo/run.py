@@ -1,0 +1,204 @@
+"""The demo from nothing to the proof: data, joins, cube, refresh, 13 queries twice, report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cachemgr.demo.measure import QueryResult, failures, measure
+from cachemgr.demo.options import (
+    DemoOptions,
+    definition_hash,
+    open_folder,
+    store_definition,
+    stored_definition,
+)
+from cachemgr.demo.progress import Step, Steps, duration, job_bar
+from cachemgr.demo.published import Coverage, published_cube_coverage
+from cachemgr.demo.report import example_of, render_report
+from cachemgr.demo.result import DemoResult
+from cachemgr.demo.session import shown_settings, start_session
+from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
+from cachemgr.demo.ssb_data import prepare
+from cachemgr.demo.ssb_queries import QUERIES
+
+__all__ = ["DemoOptions", "run_demo"]
+
+
+def run_demo(options: DemoOptions, console: Console | None = None) -> int:
+    """Runs the demo. Data and caches are kept for the next run.
+
+    Args:
+        options: Scale, seed, folders.
+        console: Where to print, standard output if None.
+
+    Returns:
+        0, or 1 if a query misses, differs or fails, or returns no row at scale 1 and above.
+
+    Raises:
+        CacheManagerError: The folder is not the demo's, or data or cube could not be made.
+    """
+    console = console or Console(highlight=False)
+    kept = open_folder(options)
+    steps = Steps(console, _plan(options.scale, kept))
+    console.print(f"[bold]Relational Cache demo[/] scale {options.scale:g}, seed {options.seed}")
+    console.print(f"[dim]folder {escape(str(options.folder))}[/]")
+    with steps.step():
+        spark = start_session(options.folder)
+    try:
+        result = _run(spark, options, steps, console)
+    finally:
+        spark.stop()
+    _summary(console, result, options)
+    return 1 if result.failures else 0
+
+
+def _plan(scale: float, kept: bool) -> tuple[Step, ...]:
+    """The steps with what they took at scale 1 on two cores; fixed costs stay at any scale."""
+    made = 0.05 if kept else 1.0
+    return (
+        Step("Start Spark with the hook", 8),
+        Step("Make the SSB tables, or take those that are there", 2 + (8 + 20 * scale) * made),
+        Step("Declare four record-preserving joins and one cube", 5 + 8 * scale * made),
+        Step("Refresh the cube", 2 + (10 + 60 * scale) * made),
+        Step("Run 13 queries with 5 parameter sets without and with the hook", 50 + 60 * scale),
+        Step("Ask what the published 16-set cube would answer by itself", 4),
+        Step("Write the report", 0.1),
+    )
+
+
+def _run(spark: SparkSession, options: DemoOptions, steps: Steps, console: Console) -> DemoResult:
+    with steps.step():
+        _make_tables(spark, options, console)
+    with steps.step():
+        _declare(spark, options, console)
+    with steps.step(), job_bar(spark, console, CUBE_NAME):
+        refreshed = spark.sql(f"REFRESH RELATIONAL CACHE {CUBE_NAME}").collect()
+    for row in refreshed:
+        facts = ", ".join(f"{key} {value}" for key, value in row.asDict().items())
+        console.print(f"  [dim]{escape(facts)}[/]")
+    with steps.step():
+        settings = shown_settings(spark)
+        console.print(
+            "  the same settings on both sides, but spark.cachemgr.mode (off, rewrite):\n  "
+            + "\n  ".join(f"[dim]{escape(key)} = {escape(value)}[/]" for key, value in settings)
+        )
+        results = _measure_all(spark, console)
+    console.print(_table(results))
+    with steps.step():
+        coverage = published_cube_coverage(spark)
+        _show_coverage(console, coverage)
+    with steps.step():
+        result = DemoResult(
+            scale=options.scale,
+            seed=options.seed,
+            settings=settings,
+            timings=tuple(steps.timings),
+            queries=results,
+            coverage=coverage,
+            failures=failures(results, options.scale),
+        )
+        options.report_path.parent.mkdir(parents=True, exist_ok=True)
+        options.report_path.write_text(render_report(result), encoding="utf-8")
+    return result
+
+
+def _make_tables(spark: SparkSession, options: DemoOptions, console: Console) -> None:
+    tables = prepare(
+        spark,
+        options.folder / "data",
+        options.scale,
+        options.seed,
+        lambda name, rows: job_bar(spark, console, f"{name} {rows:,} rows"),
+    )
+    for table in tables:
+        if table.reused:
+            console.print(f"  {table.name}: {table.rows:,} rows, already there")
+
+
+def _declare(spark: SparkSession, options: DemoOptions, console: Console) -> None:
+    for statement in RECORD_PRESERVING_JOINS:
+        console.print(f"  [dim]{escape(statement.splitlines()[1])}[/]")
+        spark.sql(statement)
+    before = stored_definition(options)
+    # Another program version may have another cube: the old one must not answer for it.
+    replace = before is not None and before != definition_hash(cube_ddl())
+    spark.sql(cube_ddl(replace=replace))
+    store_definition(options, cube_ddl())
+    console.print(f"  [dim]cube {CUBE_NAME}: no predicate but the four joins[/]")
+
+
+def _measure_all(spark: SparkSession, console: Console) -> tuple[QueryResult, ...]:
+    results = []
+    for query in QUERIES:
+        result = measure(spark, query)
+        results.append(result)
+        if result.error:
+            console.print(f"  {query.name} [red]failed[/]")
+            continue
+        outcome = "hit" if result.hit else "[red]miss[/]"
+        same = "equal" if result.equal else "[red]differs[/]"
+        console.print(
+            f"  {query.name} {result.without:6.2f} s → {result.with_hook:5.2f} s  {outcome}, "
+            f"{result.rows:,} rows {same}"
+        )
+    return tuple(results)
+
+
+def _table(results: Sequence[QueryResult]) -> Table:
+    table = Table(title="Medians over five sets of parameters", title_justify="left")
+    for name in ("query", "cache", "grouping set"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows", "without", "with", "ratio"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("rows equal")
+    for one in results:
+        table.add_row(
+            one.name,
+            ", ".join(one.caches) if one.hit else "[red]miss[/]",
+            one.grouping_set or "none",
+            f"{one.rows:,}",
+            f"{one.without:.3f} s",
+            f"{one.with_hook:.3f} s",
+            f"{one.ratio:.1f} x",
+            "equal" if one.equal else "[red]no[/]",
+        )
+    return table
+
+
+def _show_coverage(console: Console, coverage: Sequence[Coverage]) -> None:
+    for one in coverage:
+        if one.answered:
+            text = f"[green]yes[/] from {escape(one.grouping_set or 'the cube')}"
+        else:
+            text = f"[yellow]no[/]  {escape(one.why)}"
+        console.print(f"  {one.query:<7} {text}")
+    answered = sum(one.answered for one in coverage)
+    console.print(f"  {answered} of {len(coverage)}; nothing was built to find that out")
+
+
+def _summary(console: Console, result: DemoResult, options: DemoOptions) -> None:
+    example = example_of(result.queries)
+    if example is not None:
+        console.print(f"\n[bold]{example.name} as it ran[/]\n{escape(example.rewritten_sql or '')}")
+    for query in result.queries:
+        if query.empty_sets:
+            numbers = ", ".join(str(number + 1) for number in query.empty_sets)
+            console.print(f"[yellow]{query.name} selects nothing here with set {numbers}[/]")
+    count = len(result.queries)
+    console.print(
+        f"\n[bold]{result.hits} of {count} hit, {result.equals} of {count} equal, "
+        f"geometric mean {result.mean_ratio:.1f} x[/]"
+    )
+    for budget, measured, met in result.budgets():
+        mark = "[green]met[/]" if met else "[yellow]not met[/]"
+        console.print(f"  {budget}: {measured} {mark}")
+    for text in result.failures:
+        console.print(f"[red]{escape(text)}[/]")
+    total = sum(seconds for _, seconds in result.timings)
+    console.print(f"whole demo {duration(total)}; report {escape(str(options.report_path))}")
+    console.print(f"[dim]data and caches are kept in {escape(str(options.folder))}[/]")
