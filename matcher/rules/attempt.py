@@ -10,6 +10,7 @@ from matcher.normal_form import NormalQuery, PreparedPlan
 from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
 from matcher.render import NotRenderable, render_expr
+from matcher.types import sum_type
 
 
 @dataclass(slots=True)
@@ -74,9 +75,13 @@ class Refused(Exception):
 
 
 def per_group_sum(attempt: Attempt, column: Expr) -> Expr:
-    """SUM over the cache's rows where they are aggregated again, the stored value where they are
-    the groups."""
-    return Agg("sum", (column,), column.type) if attempt.regroup else column
+    """The stored value where rows are the query's groups, else the SUM of them.
+
+    A SUM of decimals has ten digits more than what it adds, so a sum of sums needs a cast back.
+    """
+    if not attempt.regroup:
+        return column
+    return Agg("sum", (column,), sum_type(column.type) or column.type)
 
 
 def cast_to(expr: Expr, type: str) -> Expr:
