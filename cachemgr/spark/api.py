@@ -99,7 +99,7 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
         for unknown in unknown_keys(explicit):
             logger.warning("%s is no setting of relational caches, most likely misspelt", unknown)
         feed = acquire_feed(settings.metastore_url)
-        session = CacheSession(spark, feed, Telemetry())
+        session = CacheSession(spark, feed, Telemetry(), settings.pin_max_bytes)
         engine = SparkEngine(session, lambda text: _explain(session, text), utc_now)
         service = CacheService(
             feed.metastore,

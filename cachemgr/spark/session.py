@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.refresh.session import own_session
 from cachemgr.settings import PREFIX, Mode, Settings
 from cachemgr.spark.decider import BlockOutcome, Examination, Hit, examine, match_options
 from cachemgr.spark.eligibility import RELATION, Checks, QueryState
@@ -25,15 +26,14 @@ from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import CommitTimes, by_location
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, Replacement
-from cachemgr.spark.pins import PinStore
+from cachemgr.spark.pins import PinKey, PinStore
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.tables import TableRead, first_commit_after, run_select
 from cachemgr.telemetry import Telemetry
+from matcher.ir import GROUPING_ID_COLUMN
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import quote
-
-_NO_SET = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,12 @@ class CacheSession:
         spark: The session.
         feed: The caches of its metastore.
         telemetry: Counters and the log of its own.
+        pin_max_bytes: What its pins may take in memory.
     """
 
-    def __init__(self, spark: SparkSession, feed: Feed, telemetry: Telemetry) -> None:
+    def __init__(
+        self, spark: SparkSession, feed: Feed, telemetry: Telemetry, pin_max_bytes: int
+    ) -> None:
         self.spark = spark
         self.feed = feed
         self.telemetry = telemetry
@@ -60,15 +63,17 @@ class CacheSession:
         self.comparer = SettingsComparer(self._default_of)
         self.commits = CommitTimes(lambda place, version: first_commit_after(spark, place, version))
         self.checks = Checks(feed.served, self.comparer, self.commits)
-        self.pins = PinStore(spark, Settings().pin_max_bytes)
+        # In a session of ours: what the user sets in his must not decide how pins are read.
+        self.pins_session = own_session(spark, {})
+        self.pins = PinStore(self.pins_session, pin_max_bytes)
         self._parsed: dict[frozenset[tuple[str, str]], Settings] = {}
-        self._versions: dict[str, tuple[str, int | None]] = {}
+        self._versions: dict[str, int | None] = {}
         feed.listen(self._drop_old_pins)
 
     def close(self) -> None:
         """Forget the pins; the session decides nothing any more."""
         self.feed.unlisten(self._drop_old_pins)
-        self.pins.clear()
+        self.pins.close()
 
     def known_locations(self) -> frozenset[str]:
         """The base tables that some cache reads: queries over none of them are not asked about."""
@@ -200,27 +205,28 @@ class CacheSession:
         rows = chosen.rows if chosen is not None else hit.cache.plan.rows
         if rows is None or rows > settings.pin_max_rows_per_set:
             return None
-        number = _NO_SET if chosen is None else chosen.grouping_id
-        key = (hit.cache.id, read.version, number)
-        pinned: object | None = self.pins.get(key)
+        number = None if chosen is None else chosen.grouping_id
+        key = PinKey(hit.cache.id, read.version, number)
+        pinned = self.pins.get(key)
         if pinned is None:
-            self.pins.max_bytes = settings.pin_max_bytes
-            self.pins.request(key, self._loader(read, number))
+            self.pins.request(key, lambda: self._load(read, number))
             self.telemetry.count("pin_misses")
         else:
             self.telemetry.count("pin_hits")
         return pinned
 
-    def _loader(self, read: TableRead, number: int) -> Callable[[SparkSession], DataFrame]:
-        where = "" if number == _NO_SET else f" WHERE {quote('__grouping_id')} = {number}L"
+    def _load(self, read: TableRead, number: int | None) -> DataFrame:
+        where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
         text = f"SELECT * FROM {RELATION}{where}"
-        return lambda session: run_select(session, text, {RELATION: read})
+        return run_select(self.pins_session, text, {RELATION: read})
 
     def _drop_old_pins(self) -> None:
-        now = {c.id: (c.id, c.version) for c in self.feed.caches()}
+        now = {c.id: c.version for c in self.feed.caches()}
         for cache_id, before in self._versions.items():
-            if now.get(cache_id) != before:
+            if cache_id not in now:
                 self.pins.drop_cache(cache_id)
+            elif now[cache_id] != before:
+                self.pins.drop_cache(cache_id, keep_version=now[cache_id])
         self._versions = now
 
     def _count(self, found: Examination, settings: Settings) -> None:

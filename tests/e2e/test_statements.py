@@ -180,7 +180,7 @@ def test_explain_refresh_shows_the_stages_and_does_nothing(lab):
 
 def test_refresh_modes_of_a_later_version(lab):
     lab.cache(BY_REGION, refresh=False)
-    with pytest.raises(RefreshError, match="INCREMENTAL|incremental"):
+    with pytest.raises(RefreshError, match="cannot be refreshed incrementally"):
         lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL ONLY")
     fell = lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL")[0]
     assert fell.mode == "FULL" and "fell to full" in fell.reason
@@ -189,7 +189,7 @@ def test_refresh_modes_of_a_later_version(lab):
 def test_explain_create_says_how_it_would_be_stored_and_stores_nothing(lab):
     found = items(lab.sql(f"EXPLAIN CREATE RELATIONAL CACHE {CUBE}"))
     assert found["key"] == ["region string", "day date", "city string"]
-    assert "__rows bigint" in found["hidden column"]
+    assert found["hidden column"] == ["__count_0 bigint"]
     assert len([k for k in found if k.startswith("stored set")]) == 2
     assert found["stored as"][0].startswith("SELECT")
     assert lab.sql("SHOW RELATIONAL CACHES") == []

@@ -1,0 +1,603 @@
+"""Every point of the never-wrong contract (DESIGN §5) that needs the whole of it, as a test by name.
+
+`POINTS` maps each point to the tests that hold it; points whose tests live elsewhere name the file.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from lab_star import JOIN, SALES, make_lab
+
+import cachemgr
+from cachemgr.errors import CacheManagerError
+from cachemgr.spark import session as session_module
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).resolve().parents[1]
+POINTS = {
+    "where the hook sits: df first, append, then collect, filter, view": "test_a_dataframe_made_before_an_append",
+    "schema: names, types and order are the original's": "test_names_types_and_order_are_the_originals",
+    "snapshots: an unpublished commit on top is never read": "test_a_commit_that_was_not_published_is_never_read",
+    "the fence: the same commit number twice, a lost lease": "refresh/test_refresh_crash.py",
+    "the user's own insert during a refresh": "refresh/test_full_refresh.py",
+    "freshness: STRICT": "test_strict_misses_after_an_append",
+    "freshness: MAX STALENESS": "test_max_staleness_hits_within_its_bound_only",
+    "freshness: a re-created table with as many versions": "test_a_recreated_table_with_as_many_versions",
+    "freshness: a view redefined after the refresh": "test_a_view_redefined_after_the_refresh",
+    "freshness: tables without versions": "test_a_parquet_table_cannot_be_cached",
+    "one moment a query: stale cache and today's dimension": "test_a_stale_cache_and_todays_dimension",
+    "one moment a query: two caches of different snapshots": "test_two_caches_with_different_snapshots",
+    "one moment a query: subqueries": "test_a_stale_cache_beside_a_subquery",
+    "places: names shadowed by a temp view or a CTE": "test_a_temp_view_or_cte_that_shadows_a_base_table",
+    "places: what reads other rows than the table's": "test_what_reads_other_rows_than_the_tables_is_a_miss",
+    "places: runSQLOnFiles=false": "test_runsqlonfiles_false_breaks_nothing",
+    "settings: each result-changing one": "test_each_result_changing_setting",
+    "semantics: NULL keys are not 'not grouped'": "test_null_keys_are_not_not_grouped",
+    "semantics: COUNT over nothing": "test_count_over_nothing_is_zero",
+    "semantics: AVG": "test_avg_from_sum_and_count_only_where_exact",
+    "semantics: SUM(a - b) with one NULL": "test_sum_of_a_difference_with_a_null",
+    "semantics: overflow types": "test_decimal_and_integer_overflow_types",
+    "semantics: floats": "test_floats_only_when_allowed",
+    "semantics: DISTINCT": "test_count_distinct_only_from_the_keys",
+    "semantics: LIMIT below a compensation": "test_limit_below_a_compensation",
+    "semantics: non-deterministic": "e2e/test_bad_input.py",
+    "Spark's traps: a cube over nothing": "test_a_global_aggregate_over_an_empty_table",
+    "Spark's traps: GROUP BY prefers the input column": "test_group_by_prefers_the_input_column",
+    "Spark's traps: NULL/0": "test_division_by_zero_is_the_originals",
+    "duplicate grouping sets": "test_duplicate_grouping_sets_count_once",
+    "joins: broken after it was declared": "test_a_join_broken_after_it_was_declared",
+    "joins: NULL keys": "test_a_join_with_null_keys_is_refused",
+    "joins: an extra table with a predicate": "test_an_extra_table_with_a_predicate",
+    "joins: fan-out": "test_fan_out_by_a_join_that_is_not_record_preserving",
+    "joins: NOT VALIDATED": "test_unvalidated_joins_serve_only_when_trusted",
+    "after planning: DROP between planning and the end": "test_drop_between_planning_and_the_end_of_a_query",
+    "after planning: disable reaches other sessions": "test_drop_reaches_another_session",
+    "writes": "test_writes_take_strict_caches_only",
+    "writes: view and cache bodies": "test_views_and_cached_tables_hold_no_rewrite",
+    "who may see it": "e2e/test_statements.py",
+    "never in the way: an error inside the matcher": "test_an_error_inside_the_matcher_never_reaches_the_user",
+}  # fmt: skip
+
+TOTALS = "SELECT region, SUM(amt) AS total FROM sales GROUP BY region"
+WIDE = (
+    "wide AS SELECT region, day, cust, SUM(amt) AS s, COUNT(amt) AS c, COUNT(*) AS n, "
+    "MIN(amt) AS lo, MAX(amt) AS hi, SUM(cost) AS sc, COUNT(cost) AS cc, SUM(price) AS sp, "
+    "COUNT(price) AS cp, SUM(weight) AS sw, AVG(amt) AS a, SUM(amt - cost) AS diff "
+    "FROM sales GROUP BY region, day, cust"
+)
+
+
+def test_every_point_names_a_test_that_exists():
+    here = Path(__file__).read_text()
+    for point, where in POINTS.items():
+        if where.endswith(".py"):
+            assert (ROOT / where).exists(), point
+        else:
+            assert f"def {where}(" in here, point
+
+
+@pytest.fixture(scope="module")
+def wide(spark, tmp_path_factory):
+    """One cache for the tests that change nothing."""
+    folder = tmp_path_factory.mktemp("wide")
+    for lab in make_lab(spark, folder, f"sqlite:///{folder / 'm.db'}"):
+        lab.cache(WIDE)
+        yield lab
+
+
+# -- semantics -----------------------------------------------------------------------------
+
+
+def test_names_types_and_order_are_the_originals(wide):
+    wide.hit("SELECT SUM(amt), region FROM sales GROUP BY region")
+    wide.hit("SELECT region AS `Ünï code`, COUNT(*) `n`, SUM(price) FROM sales GROUP BY 1")
+    wide.hit("SELECT region, SUM(amt) AS x FROM sales GROUP BY region ORDER BY x DESC, region")
+    frame = wide.spark.table("sales").groupBy("region").sum("amt")
+    plain = wide.plain.table("sales").groupBy("region").sum("amt")
+    before = wide.hits()
+    assert sorted(map(str, frame.collect())) == sorted(map(str, plain.collect()))
+    assert wide.hits() == before + 1 and frame.schema == plain.schema
+
+
+def test_null_keys_are_not_not_grouped(wide):
+    wide.hit("SELECT region, COUNT(*) FROM sales GROUP BY region")
+    wide.hit("SELECT COUNT(*) FROM sales WHERE region IS NULL")
+    wide.hit("SELECT SUM(amt) FROM sales WHERE NOT (region = 'north')")
+    wide.hit("SELECT SUM(amt) FROM sales WHERE region <=> NULL")
+
+
+def test_count_over_nothing_is_zero(wide):
+    rows = wide.hit("SELECT COUNT(*), COUNT(amt), SUM(amt) FROM sales WHERE region = 'nowhere'")
+    assert [tuple(r) for r in rows] == [(0, 0, None)]
+    assert wide.hit("SELECT region, COUNT(*) FROM sales WHERE region = 'x' GROUP BY region") == []
+
+
+def test_avg_from_sum_and_count_only_where_exact(wide):
+    wide.hit("SELECT region, AVG(price) FROM sales GROUP BY region")
+    wide.hit("SELECT region, AVG(amt) FROM sales GROUP BY region")
+    wide.miss("SELECT region, AVG(weight) FROM sales GROUP BY region")
+
+
+def test_avg_of_huge_integers_is_refused(lab):
+    lab.plain.sql("INSERT INTO sales SELECT 99, NULL, 'north', 1, 9223372036854775807, 1, 1, 1")
+    lab.cache("big AS SELECT region, cust, AVG(amt) AS a FROM sales GROUP BY region, cust")
+    lab.miss("SELECT region, AVG(amt) FROM sales GROUP BY region", "AVG_NOT_EXACT")
+    lab.hit("SELECT region, cust, AVG(amt) FROM sales GROUP BY region, cust")
+
+
+def test_sum_of_a_difference_with_a_null(wide):
+    wide.hit("SELECT region, SUM(amt - cost) FROM sales GROUP BY region")
+    wide.miss("SELECT region, SUM(cost - amt) FROM sales GROUP BY region")
+
+
+def test_decimal_and_integer_overflow_types(wide):
+    rows = wide.hit("SELECT SUM(price) FROM sales")
+    assert rows[0][0] is not None
+    wide.hit("SELECT SUM(amt) + 1 AS x, MAX(price) FROM sales")
+
+
+def test_an_overflow_that_the_original_raises_is_never_turned_into_rows(lab):
+    lab.plain.sql("INSERT INTO sales SELECT 90, NULL, 'x', 1, 9223372036854775807, 1, 1, 1")
+    lab.plain.sql("INSERT INTO sales SELECT 91, NULL, 'x', 2, 9223372036854775807, 1, 1, 1")
+    lab.cache("s AS SELECT region, cust, SUM(amt) AS s FROM sales GROUP BY region, cust")
+    for session in (lab.plain, lab.spark):
+        with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+            session.sql(TOTALS).collect()
+
+
+def test_floats_only_when_allowed(wide):
+    query = "SELECT region, SUM(weight) FROM sales GROUP BY region"
+    wide.miss(query, "FLOAT_NOT_EXACT")
+    wide.hit("SELECT region, day, cust, SUM(weight) FROM sales GROUP BY region, day, cust")
+    with wide.conf(spark__cachemgr__approximateFloats="true"):
+        assert cachemgr.explain(wide.spark, query).hit
+
+
+def test_count_distinct_only_from_the_keys(wide):
+    wide.miss("SELECT region, COUNT(DISTINCT amt) FROM sales GROUP BY region")
+    rows = wide.plain.sql("SELECT region, COUNT(DISTINCT day) FROM sales GROUP BY region")
+    got = wide.spark.sql("SELECT region, COUNT(DISTINCT day) FROM sales GROUP BY region")
+    assert sorted(map(str, got.collect())) == sorted(map(str, rows.collect()))
+
+
+def test_limit_below_a_compensation(wide):
+    wide.hit(TOTALS + " ORDER BY total DESC NULLS LAST, region LIMIT 2")
+    inner = "(SELECT region, amt FROM sales ORDER BY id LIMIT 3)"
+    wide.miss(f"SELECT region, SUM(amt) FROM {inner} GROUP BY region")
+    below = "SELECT SUM(total) FROM (SELECT region, SUM(amt) AS total FROM sales GROUP BY region "
+    wide.hit(below + "ORDER BY total DESC NULLS LAST LIMIT 2)")
+
+
+def test_group_by_prefers_the_input_column(wide):
+    wide.hit("SELECT upper(region) AS region, COUNT(*) FROM sales GROUP BY region")
+
+
+def test_division_by_zero_is_the_originals(wide):
+    query = "SELECT region, SUM(amt) / NULLIF(COUNT(cost), 0) FROM sales GROUP BY region"
+    wide.hit(query)
+    for session in (wide.plain, wide.spark):
+        with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+            session.sql("SELECT day, SUM(amt) / COUNT(cost) FROM sales GROUP BY day").collect()
+
+
+def test_a_global_aggregate_over_an_empty_table(lab):
+    lab.plain.sql("DELETE FROM sales")
+    lab.cache(
+        "cube AS SELECT region, day, COUNT(*) AS n, SUM(amt) AS s FROM sales "
+        "GROUP BY region, day GROUPING SETS ((region, day), (region), ())"
+    )
+    query = "SELECT COUNT(*), SUM(amt) FROM sales"
+    assert [tuple(r) for r in lab.plain.sql(query).collect()] == [(0, None)]
+    assert [tuple(r) for r in lab.sql(query)] == [(0, None)]
+    lab.hit("SELECT region, COUNT(*) FROM sales GROUP BY region")
+
+
+def test_duplicate_grouping_sets_count_once(lab):
+    lab.cache(
+        "dup AS SELECT GROUPING_ID(), region, day, SUM(amt) AS s, COUNT(*) AS n FROM sales "
+        "GROUP BY region, day GROUPING SETS ((region, day), (day, region), (region), (region))"
+    )
+    lab.hit(TOTALS)
+    lab.hit("SELECT day, COUNT(*) FROM sales GROUP BY day")
+    lab.hit("SELECT region, day, SUM(amt) FROM sales GROUP BY region, day")
+
+
+# -- freshness and snapshots ---------------------------------------------------------------
+
+
+def test_a_dataframe_made_before_an_append(lab):
+    lab.cache("r AS SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region")
+    made, plain = lab.spark.sql(TOTALS), lab.plain.sql(TOTALS)
+    filtered = lab.spark.sql(TOTALS).filter("region = 'new'")
+    made_view = lab.spark.sql(TOTALS)
+    made_view.createOrReplaceTempView("v")
+    lab.plain.sql("INSERT INTO sales SELECT 50, NULL, 'new', 1, 5, 5, 5, 5")
+    assert sorted(map(str, made.collect())) == sorted(map(str, plain.collect()))
+    assert [tuple(r) for r in filtered.collect()] == [("new", 5)]
+    assert ("new", 5) in [tuple(r) for r in lab.sql("SELECT * FROM v")]
+
+
+def test_strict_misses_after_an_append(lab):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.hit(TOTALS)
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id = 1")
+    lab.miss(TOTALS, "STALE")
+    lab.sql("REFRESH RELATIONAL CACHE r")
+    lab.hit(TOTALS)
+
+
+def stale_hit(lab, query):
+    """Run a query that a stale cache may answer: (was a hit, rows)."""
+    before = lab.hits()
+    rows = lab.sql(query)
+    return lab.hits() > before, rows
+
+
+def test_max_staleness_hits_within_its_bound_only(lab):
+    lab.cache(
+        "r MAX STALENESS INTERVAL 1 HOUR AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
+    )
+    before = sorted(map(str, lab.sql(TOTALS)))
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id = 1")
+    hit, rows = stale_hit(lab, TOTALS)
+    assert hit and sorted(map(str, rows)) == before
+    lab.sql("ALTER RELATIONAL CACHE r SET MAX STALENESS INTERVAL 20 SECONDS")
+    lab.miss(TOTALS, "STALE")
+    lab.sql("ALTER RELATIONAL CACHE r SET MAX STALENESS UNLIMITED")
+    assert stale_hit(lab, TOTALS)[0]
+
+
+def test_a_recreated_table_with_as_many_versions(lab):
+    lab.cache("r MAX STALENESS UNLIMITED AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    place = lab.plain.sql("DESCRIBE DETAIL sales").first().location
+    lab.plain.sql("DROP TABLE sales")
+    lab.plain.sql(SALES)
+    lab.plain.sql("INSERT INTO sales SELECT 1, NULL, 'other', 1, 1, 1, 1, 1")
+    assert lab.plain.sql("DESCRIBE DETAIL sales").first().location == place
+    lab.miss(TOTALS, "TABLE_RECREATED")
+
+
+def test_a_view_redefined_after_the_refresh(lab):
+    lab.plain.sql("CREATE VIEW v AS SELECT region, amt FROM sales WHERE cust = 1")
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM v GROUP BY region")
+    query = "SELECT region, SUM(amt) FROM v GROUP BY region"
+    lab.hit(query)
+    lab.plain.sql("CREATE OR REPLACE VIEW v AS SELECT region, amt FROM sales WHERE cust = 2")
+    lab.miss(query)
+    lab.sql("REFRESH RELATIONAL CACHE r")
+    lab.hit(query)
+
+
+def test_a_parquet_table_cannot_be_cached(lab):
+    lab.plain.sql("CREATE TABLE pq USING parquet AS SELECT 1 AS k, 2 AS v")
+    with pytest.raises(CacheManagerError, match="not a Delta table"):
+        lab.sql("CREATE RELATIONAL CACHE p AS SELECT k, SUM(v) AS s FROM pq GROUP BY k")
+
+
+def test_a_commit_that_was_not_published_is_never_read(lab, metastore):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    location = metastore.reader.caches()[0].location
+    lab.plain.sql(f"UPDATE delta.`{location}` SET s = -1")
+    lab.hit(TOTALS)
+    lab.sql("REFRESH RELATIONAL CACHE r")
+    lab.hit(TOTALS)
+
+
+def test_a_stale_cache_and_todays_dimension(lab):
+    lab.cache(
+        "r MAX STALENESS UNLIMITED AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust"
+    )
+    query = (
+        "SELECT city, total FROM (SELECT cust, SUM(amt) AS total FROM sales GROUP BY cust) t "
+        "JOIN cust ON t.cust = cid"
+    )
+    lab.hit(query)
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id = 1")
+    lab.miss(query, "MIXED_SNAPSHOTS")
+    assert stale_hit(lab, "SELECT cust, SUM(amt) FROM sales GROUP BY cust")[0]
+
+
+def test_two_caches_with_different_snapshots(lab):
+    lab.cache("r1 MAX STALENESS UNLIMITED AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id = 1")
+    lab.cache("r2 MAX STALENESS UNLIMITED AS SELECT cust, MAX(cost) AS m FROM sales GROUP BY cust")
+    query = (
+        "SELECT a.cust, s, m FROM (SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust) a "
+        "JOIN (SELECT cust, MAX(cost) AS m FROM sales GROUP BY cust) b ON a.cust = b.cust"
+    )
+    before = lab.hits()
+    assert sorted(map(str, lab.sql(query))) == sorted(map(str, lab.plain.sql(query).collect()))
+    assert lab.hits() == before + 1, "the current one serves, the stale one does not"
+    assert cachemgr.explain(lab.spark, query).caches == (f"{lab.schema}.r2",)
+
+
+def test_a_stale_cache_beside_a_subquery(lab):
+    lab.cache("r MAX STALENESS UNLIMITED AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
+    query = (
+        "SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust "
+        "HAVING SUM(amt) >= (SELECT AVG(amt) FROM sales)"
+    )
+    lab.plain.sql("INSERT INTO sales SELECT 77, NULL, 'x', 1, 1000, 1, 1, 1")
+    lab.miss(query, "MIXED_SNAPSHOTS")
+    scalar = "SELECT city, (SELECT SUM(amt) FROM sales) AS t FROM cust"
+    lab.miss(scalar)
+
+
+# -- places and names ----------------------------------------------------------------------
+
+
+def test_a_temp_view_or_cte_that_shadows_a_base_table(lab):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.miss(f"WITH sales AS (SELECT 'x' AS region, 1L AS amt) {TOTALS}")
+    for session in (lab.spark, lab.plain):
+        session.sql("CREATE TEMP VIEW sales AS SELECT 'y' AS region, 2L AS amt")
+    lab.miss(TOTALS)
+    lab.hit(TOTALS.replace("sales", f"{lab.schema}.sales"))
+    lab.hit(f"WITH t AS (SELECT * FROM {lab.schema}.sales) {TOTALS.replace('sales', 't')}")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["sales TABLESAMPLE (100 PERCENT)", "sales VERSION AS OF 1", "(SELECT explode(array(amt)) "
+     "AS amt, region FROM sales)"],
+)  # fmt: skip
+def test_what_reads_other_rows_than_the_tables_is_a_miss(wide, source):
+    query = f"SELECT region, SUM(amt) FROM {source} GROUP BY region"
+    wide.miss(query)
+
+
+def test_metadata_columns_are_a_miss(wide):
+    wide.miss("SELECT COUNT(_metadata.file_name), SUM(amt) FROM sales")
+
+
+def test_runsqlonfiles_false_breaks_nothing(wide):
+    with wide.conf(spark__sql__runSQLOnFiles="false"):
+        wide.hit(TOTALS)
+
+
+def test_parameters_and_other_schemas(wide):
+    query = f"SELECT region, SUM(amt) FROM {wide.schema}.sales WHERE region = :r GROUP BY region"
+    before = wide.hits()
+    wide.spark.sql("USE default")
+    try:
+        got = wide.spark.sql(query, args={"r": "north"}).collect()
+    finally:
+        wide.spark.sql(f"USE {wide.schema}")
+    assert [tuple(r) for r in got] == [("north", 50)] and wide.hits() == before + 1
+
+
+# -- settings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.sql.session.timeZone", "Asia/Tokyo"),
+        ("spark.sql.ansi.enabled", "false"),
+        ("spark.sql.decimalOperations.allowPrecisionLoss", "false"),
+        ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
+        ("spark.sql.caseSensitive", "true"),
+        ("spark.sql.files.ignoreCorruptFiles", "true"),
+    ],
+)
+def test_each_result_changing_setting(wide, key, value):
+    with wide.conf(**{key.replace(".", "__"): value}):
+        wide.miss(TOTALS, "SETTINGS_DIFFER")
+    wide.hit(TOTALS)
+
+
+def test_settings_that_cannot_change_rows_do_not_matter(wide):
+    with wide.conf(spark__sql__shuffle__partitions="3", spark__sql__adaptive__enabled="false"):
+        wide.hit(TOTALS)
+
+
+def test_a_cache_is_refreshed_under_its_own_settings(lab):
+    with lab.conf(spark__sql__ansi__enabled="false"):
+        lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+        lab.hit(TOTALS)
+    lab.miss(TOTALS, "SETTINGS_DIFFER")
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id = 1")
+    lab.sql("REFRESH RELATIONAL CACHE r")
+    lab.miss(TOTALS, "SETTINGS_DIFFER")
+
+
+# -- record-preserving joins ---------------------------------------------------------------
+
+JOINED = "SELECT region, city, SUM(amt) AS s, COUNT(*) AS n FROM sales, cust WHERE cust = cid GROUP BY region, city"
+
+
+def test_a_join_broken_after_it_was_declared(lab):
+    lab.sql(JOIN)
+    lab.cache(f"rc AS {JOINED}")
+    lab.hit(TOTALS)
+    lab.plain.sql("INSERT INTO cust VALUES (1, 'Twin', 'Italy')")
+    lab.hit(TOTALS)  # the snapshot read cust as it was, and sales did not move
+    lab.sql("REFRESH RELATIONAL CACHE rc")
+    assert lab.sql("SHOW RECORD PRESERVING JOINS")[0].state == "BROKEN"
+    lab.miss(TOTALS, "EXTRA_TABLE_NOT_PRESERVING")
+    lab.hit(JOINED)
+
+
+def test_a_join_with_null_keys_is_refused(lab):
+    lab.plain.sql("INSERT INTO sales SELECT 60, NULL, 'north', NULL, 1, 1, 1, 1")
+    with pytest.raises(CacheManagerError, match="1 of them with a NULL key"):
+        lab.sql(JOIN)
+    lab.cache(f"rc AS {JOINED}")
+    lab.miss(TOTALS, "EXTRA_TABLE_NOT_PRESERVING")
+
+
+def test_an_extra_table_with_a_predicate(lab):
+    lab.sql(JOIN)
+    lab.cache(f"rc AS {JOINED.replace('GROUP BY', 'AND city <> 0x GROUP BY').replace('0x', repr('Rome'))}")
+    lab.miss(TOTALS, "EXTRA_TABLE_FILTERED")
+
+
+def test_fan_out_by_a_join_that_is_not_record_preserving(lab):
+    lab.plain.sql("INSERT INTO cust VALUES (1, 'Twin', 'Italy')")
+    lab.cache(f"rc AS {JOINED}")
+    lab.miss(TOTALS, "EXTRA_TABLE_NOT_PRESERVING")
+    lab.hit(JOINED)
+    with pytest.raises(CacheManagerError, match="multiplied"):
+        lab.sql(JOIN)
+
+
+def test_unvalidated_joins_serve_only_when_trusted(lab):
+    lab.sql(JOIN + " NOT VALIDATED")
+    lab.cache(f"rc AS {JOINED}")
+    lab.miss(TOTALS)
+    with lab.conf(spark__cachemgr__trustUnvalidated="true"):
+        lab.hit(TOTALS)
+        assert cachemgr.explain(lab.spark, TOTALS).unvalidated_joins == ("sc",)
+
+
+def test_a_dropped_join_stops_serving_at_once(lab):
+    lab.sql(JOIN)
+    lab.cache(f"rc AS {JOINED}")
+    lab.hit(TOTALS)
+    lab.sql("DROP RECORD PRESERVING JOIN sc")
+    lab.miss(TOTALS, "EXTRA_TABLE_NOT_PRESERVING")
+
+
+def test_a_join_declared_after_the_refresh_serves(lab):
+    lab.cache(f"rc AS {JOINED}")
+    lab.miss(TOTALS)
+    lab.sql(JOIN)
+    lab.hit(TOTALS)
+
+
+# -- after planning, writes, errors --------------------------------------------------------
+
+
+def test_drop_between_planning_and_the_end_of_a_query(lab):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    planned = lab.spark.sql(TOTALS)
+    planned._jdf.queryExecution().executedPlan()
+    assert lab.hits() == 1
+    lab.sql("DROP RELATIONAL CACHE r")
+    expected = lab.plain.sql(TOTALS).collect()
+    assert sorted(map(str, planned.collect())) == sorted(map(str, expected))
+    lab.miss(TOTALS)
+
+
+def test_files_of_a_dropped_cache_go_after_the_grace(lab, metastore):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    folder = Path(metastore.reader.caches()[0].location)
+    lab.sql("DROP RELATIONAL CACHE r")
+    assert (folder / "_delta_log").is_dir()
+    with lab.conf(spark__cachemgr__dropGrace="0s"):
+        lab.sql("DROP RELATIONAL CACHE IF EXISTS r")
+        lab.cache("q AS SELECT day, SUM(amt) AS s FROM sales GROUP BY day", refresh=False)
+    assert not folder.exists()
+    assert [c.name for c in metastore.reader.caches(include_dropped=True)] == ["q"]
+
+
+def test_drop_reaches_another_session(lab):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    other = lab.spark.newSession()
+    for key in ("spark.cachemgr.metastore.url", "spark.cachemgr.location"):
+        other.conf.set(key, lab.spark.conf.get(key))
+    cachemgr.enable(other)
+    try:
+        other.sql(f"USE {lab.schema}")
+        other.sql(TOTALS).collect()
+        assert cachemgr.counters(other)["hits"] == 1
+        lab.sql("ALTER RELATIONAL CACHE r DISABLE REWRITE")
+        other.sql(TOTALS).collect()
+        assert cachemgr.counters(other)["hits"] == 1
+    finally:
+        cachemgr.disable(other)
+    assert cachemgr.is_enabled(lab.spark) and not cachemgr.is_enabled(other)
+
+
+def test_writes_take_strict_caches_only(lab):
+    lab.cache("r MAX STALENESS UNLIMITED AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.spark.sql(f"CREATE TABLE t1 USING delta AS {TOTALS}")
+    assert lab.hits() == 1, "a cache that is exact may serve a write"
+    lab.plain.sql("INSERT INTO sales SELECT 61, NULL, 'new', 1, 1, 1, 1, 1")
+    lab.spark.sql(f"CREATE TABLE t2 USING delta AS {TOTALS}")
+    lab.spark.sql(f"INSERT INTO t1 {TOTALS}")
+    assert lab.hits() == 1
+    fresh = sorted(map(str, lab.plain.sql(TOTALS).collect()))
+    assert sorted(map(str, lab.plain.table("t2").collect())) == fresh
+
+
+def test_views_and_cached_tables_hold_no_rewrite(lab):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.spark.sql(f"CREATE VIEW v AS {TOTALS}")
+    lab.spark.sql(f"CACHE TABLE ct AS {TOTALS}")
+    assert lab.hits() == 0
+    lab.plain.sql("INSERT INTO sales SELECT 62, NULL, 'new', 1, 1, 1, 1, 1")
+    assert ("new", 1) in [tuple(r) for r in lab.sql("SELECT * FROM v")]
+    lab.spark.sql("UNCACHE TABLE ct")
+
+
+def test_an_error_inside_the_matcher_never_reaches_the_user(lab, monkeypatch, caplog):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+
+    def fail(*args, **kwargs):
+        raise RuntimeError("injected into the matcher")
+
+    monkeypatch.setattr(session_module, "examine", fail)
+    with pytest.raises(Exception, match="injected into the matcher"):
+        lab.sql(TOTALS)
+    with lab.conf(spark__cachemgr__mode="rewrite"):
+        lab.sql(TOTALS)
+        assert sorted(map(str, lab.sql(TOTALS))) == sorted(map(str, lab.plain.sql(TOTALS).collect()))
+    assert cachemgr.counters(lab.spark)["errors"] >= 3
+    assert caplog.text.count("the original query runs") == 1
+
+
+def test_modes_and_the_switch(lab):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    with lab.conf(spark__cachemgr__mode="off"):
+        lab.sql(TOTALS)
+        assert lab.hits() == 0
+    with lab.conf(spark__cachemgr__enabled="false"):
+        lab.sql(TOTALS)
+        assert lab.hits() == 0
+    with lab.conf(spark__cachemgr__mode="planOnly"):
+        lab.sql(TOTALS)
+        assert cachemgr.counters(lab.spark)["plan_only"] == 1
+    lab.hit(TOTALS)
+    lab.miss(TOTALS.replace("SELECT", "SELECT /*+ NO_RELATIONAL_CACHE */", 1), "HINT")
+
+
+def test_decisions_are_logged(lab, metastore):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.hit(TOTALS)
+    lab.miss("SELECT day, SUM(amt) FROM sales GROUP BY day")
+    cachemgr.disable(lab.spark)
+    logged = metastore.reader.decisions()
+    assert {d.outcome.value for d in logged} == {"HIT", "MISS"}
+    hit = next(d for d in logged if d.outcome.value == "HIT")
+    assert hit.caches == (f"{lab.schema}.r",) and hit.millis > 0
+
+
+def test_two_threads_and_two_sessions_at_once(lab):
+    lab.cache("r AS SELECT region, day, SUM(amt) AS s FROM sales GROUP BY region, day")
+    expected = sorted(map(str, lab.plain.sql(TOTALS).collect()))
+    failures = []
+
+    def work():
+        for _ in range(3):
+            if sorted(map(str, lab.sql(TOTALS))) != expected:
+                failures.append("rows differ")
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == [] and lab.hits() == 6
+
+
+def test_the_users_catalog_shows_nothing_of_ours(lab):
+    tables = [r.tableName for r in lab.sql("SHOW TABLES")]
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.hit(TOTALS)
+    assert [r.tableName for r in lab.sql("SHOW TABLES")] == tables
+    assert lab.sql("SHOW VIEWS") == []
