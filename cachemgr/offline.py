@@ -41,13 +41,17 @@ class Workspace:
 
 
 @dataclass(slots=True)
-class _Outcome:
-    """What is gathered while the blocks of one query are visited."""
+class Answer:
+    """What became of one query: the rewrites chosen for its blocks, and every candidate.
 
-    texts: dict[TextBlock, str] = field(default_factory=dict)
-    caches: list[str] = field(default_factory=list)
+    `refused` is why some blocks were compared with no cache, `reasons` why the others found none.
+    """
+
+    parsed: TextQuery
+    rewrites: dict[TextBlock, Rewrite] = field(default_factory=dict)
     candidates: list[Candidate] = field(default_factory=list)
-    refusals: list[Reason] = field(default_factory=list)
+    refused: list[Reason] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
 
 
 def prepare(schema_sql: str, caches_sql: str, conf: Mapping[str, str] | None = None) -> Workspace:
@@ -125,24 +129,35 @@ def explain(
 
 def explain_query(workspace: Workspace, query: str) -> dict[str, Any]:
     """`explain` over declarations that are read already."""
+    found = answer(workspace, query)
+    texts = {block: _rewritten(rewrite) for block, rewrite in found.rewrites.items()}
+    caches = [rewrite.cache for rewrite in found.rewrites.values()]
+    return {
+        "hit": bool(texts),
+        "caches": list(dict.fromkeys(caches)),
+        "rewritten_sql": found.parsed.replace(texts) if texts else None,
+        "candidates": [_candidate(c) for c in found.candidates],
+        "stored": dict(workspace.stored),
+    }
+
+
+def answer(workspace: Workspace, query: str) -> Answer:
+    """The rewrites of a query's blocks, outermost first, and what was considered.
+
+    Raises:
+        MatcherError: the query does not parse or names what does not exist.
+    """
     parsed = parse_query(query, workspace.schema, workspace.conf.text)
-    outcome = _Outcome()
+    outcome = Answer(parsed)
     whole = list(parsed.reasons)
     if not workspace.conf.enabled:
         whole.append(Reason(ReasonCode.SETTINGS_DIFFER, "spark.cachemgr.enabled is false"))
     if whole:
-        outcome.refusals = whole
+        outcome.refused = whole
     else:
         parsed.visit(lambda block: _decide(workspace, parsed, block, outcome))
-    rewritten = parsed.replace(outcome.texts) if outcome.texts else None
     _complete(workspace, outcome)
-    return {
-        "hit": bool(outcome.texts),
-        "caches": list(dict.fromkeys(outcome.caches)),
-        "rewritten_sql": rewritten,
-        "candidates": [_candidate(c) for c in outcome.candidates],
-        "stored": dict(workspace.stored),
-    }
+    return outcome
 
 
 def run_batch(
@@ -204,9 +219,9 @@ def _settings(conf: object) -> dict[str, str]:
 # -- the query ----------------------------------------------------------------------------------
 
 
-def _decide(workspace: Workspace, parsed: TextQuery, block: TextBlock, outcome: _Outcome) -> bool:
+def _decide(workspace: Workspace, parsed: TextQuery, block: TextBlock, outcome: Answer) -> bool:
     if block.block is None:
-        outcome.refusals += block.reasons
+        outcome.refused += block.reasons
         return False
     try:
         decision = workspace.registry.decide(
@@ -218,11 +233,10 @@ def _decide(workspace: Workspace, parsed: TextQuery, block: TextBlock, outcome: 
     except Exception as error:  # an error of ours is a miss, as in a session
         decision = Decision(None, (), (Reason(ReasonCode.INTERNAL_ERROR, internal(error)),))
     outcome.candidates += decision.candidates
-    outcome.refusals += decision.reasons
+    outcome.reasons += decision.reasons
     if decision.rewrite is None:
         return False
-    outcome.texts[block] = _rewritten(decision.rewrite)
-    outcome.caches.append(decision.rewrite.cache)
+    outcome.rewrites[block] = decision.rewrite
     return True
 
 
@@ -246,17 +260,21 @@ def _veto(parsed: TextQuery, block: TextBlock) -> Callable[[Rewrite], Reason | N
     return veto
 
 
-def _complete(workspace: Workspace, outcome: _Outcome) -> None:
-    """A line for each cache that no block was compared with, so that every cache has its reason."""
-    seen = {c.cache for c in outcome.candidates}
-    reasons = tuple(dict.fromkeys(outcome.refusals))
+def _complete(workspace: Workspace, outcome: Answer) -> None:
+    """Lines for what no comparison said: blocks that none was made for, caches that none was with."""
+    compared = {c.cache for c in outcome.candidates}
+    refused = tuple(dict.fromkeys(outcome.refused))
+    others = tuple(dict.fromkeys(outcome.reasons))
     for name in workspace.plans:
+        why: tuple[Reason, ...] = ()
         if name in workspace.disabled:
-            outcome.candidates.append(Candidate(name, None, "refused", (_DISABLED,)))
-        elif name not in seen:
-            why = reasons or (
-                Reason(ReasonCode.NO_CACHE_FOR_TABLES, f"{name} reads none of the query's tables"),
-            )
+            why = (_DISABLED,)
+        elif not outcome.rewrites and refused:
+            why = refused
+        elif name not in compared:
+            nothing = f"{name} reads none of the query's tables"
+            why = others or (Reason(ReasonCode.NO_CACHE_FOR_TABLES, nothing),)
+        if why:
             outcome.candidates.append(Candidate(name, None, "refused", why))
 
 

@@ -27,6 +27,9 @@ _KNOWN_CLAUSES: Final = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
      "distinct", "with_", "hint", "laterals"}
 )  # fmt: skip
+_PRINTED: Final[dict[type[exp.Expr], str]] = {
+    exp.Sum: "sum", exp.Count: "count", exp.Min: "min", exp.Max: "max", exp.Avg: "avg",
+}  # fmt: skip
 T = TypeVar("T")
 
 
@@ -326,8 +329,21 @@ def why_not_plain(block: Block) -> str:
 
 
 def _output_name(node: exp.Expr) -> str | None:
+    """The name that Spark gives an output, None where that hangs on how it prints the expression.
+
+    Certain are aliases, columns, and the plain aggregates of one column.
+    """
     if isinstance(node, exp.Alias):
         return node.alias
     while isinstance(node, exp.Paren):
         node = node.this
-    return node.name if isinstance(node, exp.Column) else None
+    if isinstance(node, exp.Column):
+        return node.name
+    word = _PRINTED.get(type(node))
+    if word is None:
+        return None
+    if isinstance(node.this, exp.Star):
+        return "count(1)" if word == "count" else None
+    extra = any(v for k, v in node.args.items() if k not in ("this", "big_int"))
+    plain = isinstance(node.this, exp.Column) and not isinstance(node.this.this, exp.Star)
+    return f"{word}({node.this.name})" if plain and not extra else None

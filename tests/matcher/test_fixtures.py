@@ -1,0 +1,106 @@
+"""The matcher's text cases: decision and SQL offline, then each hit executed in Spark.
+
+`CACHEMGR_COMPLETE_FIXTURES=1` writes the SQL that comes out into the files: review the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from cachemgr import offline
+from cachemgr.errors import CacheManagerError
+from matcher.errors import MatcherError
+from tests.matcher.fixture_cases import FOLDER, Case, complete, load, load_all
+from tests.matcher.spark_cases import Tables, compare
+
+CASES = load_all()
+INVALID = load_all(invalid=True)
+HITS = [c for c in CASES if c.rules and c.all("execute") != ["false"]]
+
+
+def ids(case: Case) -> str:
+    return case.id
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_decision_and_sql(case: Case) -> None:
+    workspace = offline.prepare(case.schema, case.caches, case.conf)
+    result = offline.explain_query(workspace, case.query)
+    reasons = [r for c in result["candidates"] for r in c["reasons"]]
+    if case.reasons:
+        assert not result["hit"], result["rewritten_sql"]
+        codes = {r["code"] for r in reasons}
+        assert set(case.reasons) <= codes, reasons
+        assert words(case.expected) in (words(case.query), "?")
+        return
+    assert result["hit"], reasons
+    answer = offline.answer(workspace, case.query)
+    steps = {step for rewrite in answer.rewrites.values() for step in rewrite.steps}
+    wanted = set(case.rules) - {"none"}
+    assert wanted <= steps and ("none" not in case.rules or not steps), steps
+    if os.environ.get("CACHEMGR_COMPLETE_FIXTURES") != "1":
+        assert words(result["rewritten_sql"]) == words(case.expected)
+
+
+@pytest.mark.parametrize("case", INVALID, ids=ids)
+def test_input_at_fault(case: Case) -> None:
+    with pytest.raises((MatcherError, CacheManagerError)) as caught:
+        offline.explain(case.schema, case.caches, case.query, case.conf)
+    assert caught.value.code == case.all("error")[0], caught.value
+    for fragment in case.all("message"):
+        assert fragment in str(caught.value)
+
+
+def test_completion() -> None:
+    if os.environ.get("CACHEMGR_COMPLETE_FIXTURES") != "1":
+        pytest.skip("only with CACHEMGR_COMPLETE_FIXTURES=1")
+    for path in sorted(FOLDER.glob("*.sql")):
+        if path.name.startswith("_") or path.stem.endswith("__invalid"):
+            continue
+        results = {}
+        for case in load(path):
+            found = offline.explain(case.schema, case.caches, case.query, case.conf)
+            results[case.title] = found["rewritten_sql"] or case.query
+        complete(path, results)
+
+
+def test_a_case_without_rule_and_reason_is_refused(tmp_path) -> None:
+    path = tmp_path / "x.sql"
+    path.write_text("# title: a\nSELECT 1;\nSELECT 1;\n")
+    with pytest.raises(ValueError, match="give one of # rule and # reason"):
+        load(path)
+    path.write_text("# title: Noop - a\n# rule: none\nSELECT 1;\nSELECT 1;\n")
+    with pytest.raises(ValueError, match="needs a # reason"):
+        load(path)
+
+
+@pytest.fixture(scope="module")
+def tables(spark) -> Iterator[Tables]:
+    made = Tables(spark)
+    try:
+        yield made
+    finally:
+        made.drop()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", HITS, ids=ids)
+def test_rows_names_and_types(case: Case, spark, tables: Tables) -> None:
+    result = offline.explain(case.schema, case.caches, case.query, case.conf)
+    assert result["hit"]
+    session = spark.newSession()
+    for key, value in case.conf.items():
+        if key.startswith("spark.sql."):
+            session.conf.set(key, value)
+    tables.ensure(session, case)
+    tables.add_caches(session, result["stored"])
+    top = re.split(r"\)", case.query)[-1].upper()
+    compare(session, case.query, result["rewritten_sql"], ordered="ORDER BY" in top)
