@@ -2,47 +2,80 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
-from matcher.schema import Schema
+from matcher.schema import Schema, Table
 from tests.matcher.fixture_cases import FOLDER, Case
+
+# Hundreds of queries over a few rows: planning and compiling would cost more than running.
+_QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+}
+_INSERT = re.compile(r"INSERT INTO (\S+)\s+(VALUES.*)", re.DOTALL)
 
 
 class Tables:
-    """The fixtures' tables in a Spark session, made once; views and caches are the session's own."""
+    """The fixtures' tables in a Spark session of their own for each set of settings.
+
+    A table is a temporary view over constants, under its bare name; `default.x` and other schemas'
+    names mean a real table with the same rows.
+    """
 
     def __init__(self, spark) -> None:
         self._spark = spark
-        self._made: list[str] = []
+        self._sessions: dict[tuple[tuple[str, str], ...], Any] = {}
+        self._real: list[str] = []
         self._schemas: list[str] = []
-        self._create(Schema.parse((FOLDER / "_schema.sql").read_text()))
-        for statement in (FOLDER / "_data.sql").read_text().split(";\n"):
-            if statement.strip():
-                spark.sql(statement.strip().rstrip(";"))
+        self._rows: dict[str, str] = {}
+        self._read((FOLDER / "_data.sql").read_text().split(";\n"))
 
-    def _create(self, schema: Schema) -> None:
-        for name in sorted(schema.schemas - {"default"}):
-            self._spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
+    def _read(self, statements) -> None:
+        for statement in statements:
+            found = _INSERT.fullmatch(statement.strip().rstrip(";"))
+            if found:
+                self._rows[found[1]] = found[2]
+
+    def session(self, case: Case):
+        """A session with the case's settings, tables and views."""
+        conf = {**_QUICK, **{k: v for k, v in case.conf.items() if k.startswith("spark.sql.")}}
+        session = self._sessions.get(tuple(conf.items()))
+        if session is None:
+            session = self._sessions[tuple(conf.items())] = self._spark.newSession()
+            for key, value in conf.items():
+                session.conf.set(key, value)
+            self._fill(session, Schema.parse((FOLDER / "_schema.sql").read_text()))
+        if case.all("schema"):
+            self._read(case.all("data"))
+            self._fill(session, Schema.parse(";\n".join(case.all("schema"))))
+        return session
+
+    def _fill(self, session, schema: Schema) -> None:
+        for name in sorted(schema.schemas - {"default"} - set(self._schemas)):
+            session.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
             self._schemas.append(name)
         for table in schema.tables.values():
-            if table.key in self._made:
-                continue
-            columns = ", ".join(
-                f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
-            )
-            self._spark.sql(f"DROP TABLE IF EXISTS {table.key}")
-            self._spark.sql(f"CREATE TABLE {table.key} ({columns}) USING parquet")
-            self._made.append(table.key)
-
-    def ensure(self, session, case: Case) -> None:
-        """The tables that a case adds, and the views of the schema."""
-        schema = Schema.parse(case.schema)
-        if any(key not in self._made for key in schema.tables):
-            self._create(schema)
-            for statement in case.all("data"):
-                self._spark.sql(statement)
+            text = self._select(table)
+            if "." not in table.name:
+                session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {text}")
+            if table.key not in self._real:
+                session.sql(f"DROP TABLE IF EXISTS {table.key}")
+                session.sql(f"CREATE TABLE {table.key} USING parquet AS {text}")
+                self._real.append(table.key)
         for view in schema.views.values():
             session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view.name} AS {view.text}")
+
+    def _select(self, table: Table) -> str:
+        names = ", ".join(c.name for c in table.columns)
+        casts = ", ".join(f"CAST({c.name} AS {c.type}) AS {c.name}" for c in table.columns)
+        nothing = f"(SELECT {', '.join(f'NULL AS {c.name}' for c in table.columns)}) WHERE false"
+        rows = self._rows.get(table.name)
+        return f"SELECT {casts} FROM " + (f"{rows} AS v({names})" if rows else nothing)
 
     def add_caches(self, session, stored: Mapping[str, str]) -> None:
         """Each cache under its own name, with the rows that its stored SELECT has."""
@@ -53,7 +86,7 @@ class Tables:
 
     def drop(self) -> None:
         """Remove all of it again."""
-        for key in self._made:
+        for key in self._real:
             self._spark.sql(f"DROP TABLE IF EXISTS {key}")
         for name in self._schemas:
             self._spark.sql(f"DROP SCHEMA IF EXISTS {name}")

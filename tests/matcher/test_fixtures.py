@@ -93,14 +93,10 @@ def tables(spark) -> Iterator[Tables]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", HITS, ids=ids)
-def test_rows_names_and_types(case: Case, spark, tables: Tables) -> None:
+def test_rows_names_and_types(case: Case, tables: Tables) -> None:
     result = offline.explain(case.schema, case.caches, case.query, case.conf)
     assert result["hit"]
-    session = spark.newSession()
-    for key, value in case.conf.items():
-        if key.startswith("spark.sql."):
-            session.conf.set(key, value)
-    tables.ensure(session, case)
+    session = tables.session(case)
     tables.add_caches(session, result["stored"])
     top = re.split(r"\)", case.query)[-1].upper()
     compare(session, case.query, result["rewritten_sql"], ordered="ORDER BY" in top)
