@@ -7,6 +7,7 @@ counts, and logs once per cause; mode `failFast` raises it to the user, `planOnl
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import json
 import logging
@@ -103,7 +104,10 @@ class _Proxy:
         """Answers one request; "" or what went wrong."""
         try:
             _answer(self._decider, request)
-        except Exception as error:
+        except BaseException as error:
+            # All of them: one that leaves here kills the thread that the JVM waits for.
+            if isinstance(error, KeyboardInterrupt):
+                _thread.interrupt_main()
             _log_once(error)
             return "".join(traceback.format_exception_only(error)).strip()
         return ""
@@ -156,7 +160,7 @@ def _session(key: str, jsession: Any) -> SparkSession:
     return found
 
 
-def _log_once(error: Exception) -> None:
+def _log_once(error: BaseException) -> None:
     cause = f"{type(error).__name__}: {str(error)[:160]}"
     with _lock:
         if cause in _logged or len(_logged) >= 100:

@@ -99,17 +99,26 @@ def test_fail_fast_raises_to_the_user(star: Star) -> None:
 
 
 def test_a_dead_python_falls_back(star: Star) -> None:
-    class Dead:
-        def known_locations(self) -> frozenset[str]:
-            return frozenset({star.sales})
-
-        def decide(self, document: object, context: object) -> list[object]:
-            raise SystemExit("the interpreter goes away")
-
-    hook.install(star.spark, Dead())
+    decider = installed(star)
+    pool = star.spark.sparkContext._gateway.gateway_property.pool
+    for key in [k for k, held in pool.dict.items() if isinstance(held, hook._Proxy)]:
+        del pool[key]
+    hook._proxies.clear()
     before = hook.counters(star.spark)["failed"]
     assert rows(query(star)) == WANTED
+    assert not decider.asked
     assert hook.counters(star.spark)["failed"] == before + 1
+    hook.install(star.spark, decider)
+    assert rows(query(star)) == WANTED
+    assert decider.asked
+
+
+def test_system_exit_inside_the_decider_falls_back(star: Star) -> None:
+    def leave(block: object, decider: object) -> str:
+        raise SystemExit("not from in here")
+
+    installed(star, answer=leave)
+    assert rows(query(star)) == WANTED
 
 
 def test_other_sessions_are_left_alone_unless_they_ask(star: Star) -> None:

@@ -63,6 +63,8 @@ public final class Grafter {
         ArrayList gone = new ArrayList();
         relations(original, gone);
         project.setTagValue(Tags.SUBSTITUTED, gone);
+        // The projection may be merged into its neighbours; what it reads stays.
+        markLeaves(body, gone);
         return put(root, path, 0, project);
     }
 
@@ -73,6 +75,16 @@ public final class Grafter {
         List children = Scala.list(node.children());
         children.set(path[depth], put((LogicalPlan) children.get(path[depth]), path, depth + 1, replacement));
         return (LogicalPlan) node.withNewChildren(Scala.seq(children));
+    }
+
+    private static void markLeaves(LogicalPlan plan, List gone) {
+        List children = Scala.list(plan.children());
+        if (children.isEmpty()) {
+            plan.setTagValue(Tags.SUBSTITUTED, gone);
+        }
+        for (int i = 0; i < children.size(); i++) {
+            markLeaves((LogicalPlan) children.get(i), gone);
+        }
     }
 
     private static void relations(LogicalPlan plan, List into) {
