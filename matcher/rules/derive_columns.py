@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from matcher.expr import Call, Col, Expr, Lit, rebuild
 from matcher.ir import GROUPING_ID_COLUMN, StoredColumn
+from matcher.predicates import column_equality
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, is_renderable, render_literal
 from matcher.rules.attempt import Attempt, Refused, spell
@@ -31,9 +32,32 @@ def derive_columns(attempt: Attempt) -> None:
         column_id = Col(0, GROUPING_ID_COLUMN, "bigint", nullable=False)
         attempt.filters.append(Call("eq", (column_id, number), "boolean", nullable=False))
     for predicate in attempt.pending:
-        found = derive(attempt, predicate, "filter")
+        if column_equality(predicate) is not None:
+            found = _derive_equality(attempt, predicate)
+        else:
+            found = derive(attempt, predicate, "filter")
         if found is not None:
             attempt.filters.append(found)
+
+
+def _derive_equality(attempt: Attempt, predicate: Expr) -> Expr | None:
+    """An equality of columns that the rows of the cache may break.
+
+    Only the cache's own classes may stand in here: by the query's, which this very filter makes
+    true, both sides would be
+    the same stored column, and the filter nothing.
+    """
+    guaranteed = attempt.view.context
+    columns = {guaranteed.canonical(e): c for e, c in attempt.view.stored(attempt.grouping_set)}
+    sides = []
+    for side in predicate.children:
+        column = columns.get(guaranteed.canonical(side))
+        if column is None:
+            attempt.missing.append((side, "filter"))
+            return None
+        attempt.used.add(column.name)
+        sides.append(stored(column, side))
+    return rebuild(predicate, tuple(sides))
 
 
 def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = False) -> Expr | None:

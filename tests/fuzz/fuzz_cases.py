@@ -159,6 +159,9 @@ def _from(rng: Random, tables: list[str], where: list[str]) -> str:
 
 
 def _predicate(rng: Random, columns: list[str]) -> str:
+    numbers = [c for c in columns if c.split(".")[1] in ("a", "q", "k1", "k2", "h", "y")]
+    if len(numbers) > 1 and rng.random() < 0.1:
+        return " = ".join(rng.sample(numbers, 2))
     if rng.random() < 0.2:
         return (
             f"({_comparison(rng, rng.choice(columns))} OR {_comparison(rng, rng.choice(columns))})"
