@@ -35,16 +35,6 @@ _TIMESTAMP: Final = re.compile(
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z"
 )
 _INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*\Z")
-_NEGATED: Final = {
-    "eq": "ne",
-    "ne": "eq",
-    "lt": "ge",
-    "ge": "lt",
-    "gt": "le",
-    "le": "gt",
-    "isnull": "isnotnull",
-    "isnotnull": "isnull",
-}
 
 
 def number_literal(text: str) -> Lit:
@@ -251,52 +241,6 @@ def refuse_char(expr: Expr) -> None:
         raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{expr.type} column in an expression")
 
 
-# -- logic --------------------------------------------------------------------------------------
-
-
-def logic(op: str, operands: list[Expr], settings: TextSettings) -> Expr:
-    """AND or OR, flattened, constants worked out."""
-    neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
-    flat: list[Expr] = []
-    for operand in operands:
-        for part in operand.args if isinstance(operand, Call) and operand.op == op else (operand,):
-            part = as_boolean(part, settings)
-            if part == absorbing:
-                return absorbing
-            if part != neutral:
-                flat.append(part)
-    if not flat:
-        return neutral
-    if len(flat) == 1:
-        return flat[0]
-    return Call(op, tuple(flat), "boolean", any(p.nullable for p in flat))
-
-
-def negate(expr: Expr, settings: TextSettings) -> Expr:
-    """NOT, pushed down where that is exact in three-valued logic."""
-    expr = as_boolean(expr, settings)
-    if isinstance(expr, Lit):
-        return expr if expr.value is None else (FALSE if expr.value else TRUE)
-    if isinstance(expr, Call):
-        if expr.op in _NEGATED:
-            return Call(_NEGATED[expr.op], expr.args, "boolean", expr.nullable)
-        if expr.op == "not":
-            return expr.args[0]
-        if expr.op in ("and", "or"):
-            other = "or" if expr.op == "and" else "and"
-            return logic(other, [negate(a, settings) for a in expr.args], settings)
-    return Call("not", (expr,), "boolean", expr.nullable)
-
-
-def as_boolean(expr: Expr, settings: TextSettings) -> Expr:
-    """`expr` where Spark wants a BOOLEAN."""
-    if expr.type in ("boolean", UNKNOWN):
-        return expr
-    if expr.type in ("void", "string"):
-        return cast_to(expr, "boolean", settings)
-    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{expr.type} where BOOLEAN is needed")
-
-
 # -- arithmetic ---------------------------------------------------------------------------------
 
 
@@ -308,12 +252,7 @@ def arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr
     """
     left, right = (_as_number(side, settings) for side in (left, right))
     if op == "idiv":
-        sides = tuple(
-            s if decimal_parts(s.type) else cast_to(s, "bigint", settings) for s in (left, right)
-        )
-        if sides[0].type != sides[1].type or FLOATS & {left.type, right.type}:
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{left.type} DIV {right.type}")
-        return Call("idiv", sides, "bigint", True)
+        return _whole_division(left, right, settings)
     if decimal_parts(left.type) or decimal_parts(right.type):
         if not FLOATS & {left.type, right.type}:
             return _decimal_arithmetic(op, left, right, settings)
@@ -333,6 +272,20 @@ def arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr
             return folded
     nullable = op in ("div", "mod") or left.nullable or right.nullable
     return Call(op, (left, right), wanted, nullable)
+
+
+def _whole_division(left: Expr, right: Expr, settings: TextSettings) -> Expr:
+    if FLOATS & {left.type, right.type}:
+        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{left.type} DIV {right.type}")
+    sides = [cast_to(s, "bigint", settings) for s in (left, right)]
+    if decimal_parts(left.type) or decimal_parts(right.type):
+        kinds = [as_decimal(_literal_type(*p)) for p in ((left, right.type), (right, left.type))]
+        sides = [
+            cast_to(side, f"decimal({kind[0]},{kind[1]})", settings)
+            for side, kind in zip((left, right), kinds, strict=True)
+            if kind is not None
+        ]
+    return Call("idiv", tuple(sides), "bigint", True)
 
 
 def _as_number(expr: Expr, settings: TextSettings) -> Expr:

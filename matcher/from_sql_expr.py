@@ -15,13 +15,10 @@ from matcher.from_sql_aggregates import aggregate, is_aggregate
 from matcher.from_sql_coerce import (
     align,
     arithmetic,
-    as_boolean,
     cast_to,
     compare,
     fold_cast,
-    logic,
     minus,
-    negate,
     number_literal,
     refuse_char,
     shift_date,
@@ -34,6 +31,7 @@ from matcher.from_sql_functions import (
     concat,
     refuse_non_deterministic,
 )
+from matcher.from_sql_logic import as_boolean, logic, negate
 from matcher.from_sql_scope import Scope, unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings, type_of
 from matcher.reasons import ReasonCode

@@ -232,7 +232,10 @@ class FromClause:
             self.predicates.append(equal)
             for source in sources[left:]:
                 source.hidden.add(name.lower())
-        taken = {n.lower() for n in names}
+        order = [n.lower() for n in names]
+        for source in sources:
+            source.put_first(order, merged)
+        taken = set(order)
         rest = [(n, e) for n, e in self.scope.using if n.lower() not in taken]
         self.scope.using = merged + rest
 

@@ -316,7 +316,9 @@ def _whole(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
     parts = decimal_parts(value.type)
     if node.args.get("decimals") is not None or not (parts or value.type in ("double", "bigint")):
         raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} of {value.type}")
-    kind = decimal_type(parts[0] - parts[1] + 1, 0) if parts else "bigint"
+    kind = "bigint"
+    if parts is not None:
+        kind = decimal_type(parts[0] - parts[1] + 1, 0) if parts[1] else value.type
     return Call(name, (value,), kind, value.nullable)
 
 

@@ -53,6 +53,19 @@ class Source:
         lower = name.lower()
         return [c for c in self.columns if c.name.lower() == lower]
 
+    def put_first(self, names: list[str], merged: list[tuple[str, Expr]]) -> None:
+        """Bring the columns that a USING joined by to the front, as Spark shows them in `t.*`."""
+        keys = {n.lower(): e for n, e in merged}
+
+        def is_key(column: ScopeColumn) -> bool:
+            lower = column.name.lower()
+            return lower in keys and (lower in self.hidden or column.expr == keys[lower])
+
+        first = sorted(
+            (c for c in self.columns if is_key(c)), key=lambda c: names.index(c.name.lower())
+        )
+        self.columns = (*first, *(c for c in self.columns if not is_key(c)))
+
     def is_called(self, parts: tuple[str, ...]) -> bool:
         """True if `parts` (table, schema.table, …) means this source."""
         own = tuple(p.lower() for p in self.qualifier)

@@ -1,0 +1,65 @@
+"""AND, OR, NOT for the text door: flattened, pushed down, constants worked out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matcher.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.from_sql_coerce import cast_to
+from matcher.from_sql_scope import unsupported
+from matcher.from_sql_types import UNKNOWN, TextSettings
+from matcher.reasons import ReasonCode
+
+_NEGATED: Final = {
+    "eq": "ne",
+    "ne": "eq",
+    "lt": "ge",
+    "ge": "lt",
+    "gt": "le",
+    "le": "gt",
+    "isnull": "isnotnull",
+    "isnotnull": "isnull",
+}
+
+
+def logic(op: str, operands: list[Expr], settings: TextSettings) -> Expr:
+    """AND or OR, flattened, constants worked out."""
+    neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+    flat: list[Expr] = []
+    for operand in operands:
+        for part in operand.args if isinstance(operand, Call) and operand.op == op else (operand,):
+            part = as_boolean(part, settings)
+            if part == absorbing:
+                return absorbing
+            if part != neutral:
+                flat.append(part)
+    if not flat:
+        return neutral
+    if len(flat) == 1:
+        return flat[0]
+    return Call(op, tuple(flat), "boolean", any(p.nullable for p in flat))
+
+
+def negate(expr: Expr, settings: TextSettings) -> Expr:
+    """NOT, pushed down where that is exact in three-valued logic."""
+    expr = as_boolean(expr, settings)
+    if isinstance(expr, Lit):
+        return expr if expr.value is None else (FALSE if expr.value else TRUE)
+    if isinstance(expr, Call):
+        if expr.op in _NEGATED:
+            return Call(_NEGATED[expr.op], expr.args, "boolean", expr.nullable)
+        if expr.op == "not":
+            return expr.args[0]
+        if expr.op in ("and", "or"):
+            other = "or" if expr.op == "and" else "and"
+            return logic(other, [negate(a, settings) for a in expr.args], settings)
+    return Call("not", (expr,), "boolean", expr.nullable)
+
+
+def as_boolean(expr: Expr, settings: TextSettings) -> Expr:
+    """`expr` where Spark wants a BOOLEAN."""
+    if expr.type in ("boolean", UNKNOWN):
+        return expr
+    if expr.type in ("void", "string"):
+        return cast_to(expr, "boolean", settings)
+    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{expr.type} where BOOLEAN is needed")

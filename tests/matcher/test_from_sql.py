@@ -1,0 +1,174 @@
+"""SQL text to blocks: the canonical forms, and the places of SELECTs in the text."""
+
+from __future__ import annotations
+
+import pytest
+
+from matcher.expr import TRUE, Agg, Call, Col, Lit, date_lit
+from matcher.from_sql import TextBlock, TextSettings, parse_query
+from matcher.ir import Block
+from matcher.schema import Schema
+
+SCHEMA = Schema.parse(
+    """CREATE TABLE t (a INT NOT NULL, b BIGINT, s STRING, d DATE, k INT, o BOOLEAN);
+    CREATE TABLE u (k INT NOT NULL PRIMARY KEY, x INT);
+    CREATE VIEW v AS SELECT a, b * 2 AS b2 FROM t WHERE a > 1"""
+)
+A, B, S, D = (
+    Col(0, "a", "int", False), Col(0, "b", "bigint"), Col(0, "s", "string"), Col(0, "d", "date"),
+)  # fmt: skip
+
+
+def block(query: str, settings: TextSettings | None = None) -> Block:
+    (root,) = parse_query(query, SCHEMA, settings).roots
+    assert root.block is not None, root.reasons
+    return root.block
+
+
+def where(condition: str) -> tuple[object, ...]:
+    return block(f"SELECT a FROM t WHERE {condition}").predicates
+
+
+def op(name: str, *args: object, kind: str = "boolean") -> Call:
+    return Call(name, args, kind)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a BETWEEN 1 AND 2", (op("ge", A, Lit(1, "int")), op("le", A, Lit(2, "int")))),
+        ("a <> 1", (op("ne", A, Lit(1, "int")),)),
+        ("NOT a < 1", (op("ge", A, Lit(1, "int")),)),
+        ("NOT (a < 1 OR b = 2)", (op("ge", A, Lit(1, "int")), op("ne", B, Lit(2, "bigint")))),
+        ("b IN (1, 2)", (op("in", B, Lit(1, "bigint"), Lit(2, "bigint")),)),
+        ("b NOT IN (1)", (op("not", op("in", B, Lit(1, "bigint"))),)),
+        ("s LIKE 'ab%'", (op("startswith", S, Lit("ab", "string")),)),
+        ("s LIKE '%ab'", (op("endswith", S, Lit("ab", "string")),)),
+        ("s LIKE '%ab%'", (op("contains", S, Lit("ab", "string")),)),
+        ("s LIKE 'ab'", (op("eq", S, Lit("ab", "string")),)),
+        ("s LIKE 'a_b%'", (op("like", S, Lit("a_b%", "string")),)),
+        ("s LIKE 'a%b'", (op("like", S, Lit("a%b", "string")),)),
+        ("s LIKE '%'", (op("like", S, Lit("%", "string")),)),
+        ("d >= '1994-01-01'", (op("ge", D, date_lit("1994-01-01")),)),
+        ("d < date'1994-01-31' + interval 1 month", (op("lt", D, date_lit("1994-02-28")),)),
+        ("d < date'1996-02-29' - interval '1' year", (op("lt", D, date_lit("1995-02-28")),)),
+        ("a IS NOT DISTINCT FROM k", (op("nseq", A, Col(0, "k", "int")),)),
+        ("a IS NOT NULL AND TRUE", (op("isnotnull", A),)),
+        ("o IS TRUE", (op("nseq", Col(0, "o", "boolean"), TRUE),)),
+        ("a > 1 + 2 * 3", (op("gt", A, Lit(7, "int")),)),
+        ("a > -2147483648", (op("gt", A, Lit(-2147483648, "int")),)),
+        ("a = 1.0", (op("eq", A, Lit(1, "int")),)),
+        ("3 < a", (op("lt", Lit(3, "int"), A),)),
+        ("1 = 2", (Lit(False, "boolean"),)),
+    ],
+)
+def test_predicates(condition: str, expected: tuple[object, ...]) -> None:
+    assert where(condition) == expected
+
+
+def test_joins_are_one_list_of_predicates_however_spelled() -> None:
+    key = (op("eq", Col(0, "k", "int"), Col(1, "k", "int")),)
+    for text in (
+        "t, u WHERE t.k = u.k",
+        "t JOIN u ON t.k = u.k",
+        "t JOIN u USING (k)",
+        "t CROSS JOIN u WHERE t.k = u.k",
+        "(SELECT * FROM t) t INNER JOIN (SELECT * FROM u) u ON t.k = u.k",
+        "(t JOIN u ON t.k = u.k)",
+    ):
+        found = block(f"SELECT a, x FROM {text}")
+        assert [r.key for r in found.relations] == ["default.t", "default.u"], text
+        assert found.predicates == key, text
+
+
+def test_a_view_merges_by_its_expressions() -> None:
+    found = block("SELECT b2 FROM v WHERE b2 < 10")
+    double = op("mul", B, Lit(2, "bigint"), kind="bigint")
+    assert found.predicates == (op("gt", A, Lit(1, "int")), op("lt", double, Lit(10, "bigint")))
+    assert found.outputs[0].expr == double
+
+
+def test_count_of_a_constant_is_count_of_rows() -> None:
+    rows = Agg("count", (), "bigint")
+    found = block("SELECT COUNT(*) AS a, COUNT(1) AS b, COUNT(s) AS c FROM t")
+    assert [o.expr for o in found.outputs] == [rows, rows, Agg("count", (S,), "bigint")]
+    assert found.group_keys == ()
+
+
+@pytest.mark.parametrize(
+    ("clause", "keys", "sets"),
+    [
+        ("a, s GROUPING SETS ((a, s), (s), (s, a), ())", "as", ((0, 1), (1,), (1, 0), ())),
+        ("GROUPING SETS ((s), (a, s), (s))", "sa", ((0,), (1, 0), (0,))),
+        ("GROUPING SETS ((a, a), (s, a, s))", "as", ((0,), (1, 0))),
+        ("CUBE (a, s)", "as", ((0, 1), (0,), (1,), ())),
+        ("ROLLUP (a, s)", "as", ((0, 1), (0,), ())),
+        ("a, s WITH CUBE", "as", ((0, 1), (0,), (1,), ())),
+        ("s, ROLLUP (a)", "sa", ((0, 1), (0,))),
+        ("ROLLUP (a), ROLLUP (s)", "as", ((0, 1), (0,), (1,), ())),
+        ("1, s GROUPING SETS ((1), (s))", "as", ((0,), (1,))),
+    ],
+)
+def test_grouping_sets(clause: str, keys: str, sets: tuple[tuple[int, ...], ...]) -> None:
+    found = block(f"SELECT a, s, COUNT(*) AS n, GROUPING_ID() AS g FROM t GROUP BY {clause}")
+    assert found.group_keys == tuple({"a": A, "s": S}[k] for k in keys)
+    assert found.grouping_sets == sets
+
+
+def test_a_timestamp_is_folded_only_in_a_stated_time_zone() -> None:
+    query = "SELECT CAST(d AS TIMESTAMP) AS x FROM t WHERE CAST(d AS TIMESTAMP) > '1970-01-02'"
+    day = op("cast", D, kind="timestamp")
+    text = op("cast", Lit("1970-01-02", "string"), kind="timestamp")
+    assert block(query).predicates == (op("gt", day, text),)
+    known = block(query, TextSettings(utc=True))
+    assert known.predicates == (op("gt", day, Lit(86_400_000_000, "timestamp")),)
+
+
+def replaced(query: str, wanted: str) -> str:
+    parsed = parse_query(query, SCHEMA)
+    chosen = {b: "<new>" for b in parsed.walk() if b.label == wanted}
+    assert chosen
+    return parsed.replace(chosen)
+
+
+def test_the_rest_of_the_text_stays_as_written() -> None:
+    query = (
+        "with  c as (select a,  count(*) n from t group by a) -- per a\n"
+        "SELECT c.a , (select max(x) as m from u) FROM c WHERE n>1 "
+        "UNION  select k, x from u ORDER BY 1"
+    )
+    assert replaced(query, "CTE c") == query.replace(
+        "select a,  count(*) n from t group by a", "<new>"
+    )
+    assert replaced(query, "query, right of UNION") == query.replace("select k, x from u", "<new>")
+    inner = "select max(x) as m from u"
+    assert replaced(query, "subquery in an expression") == query.replace(inner, "<new>")
+
+
+def test_a_replaced_query_takes_its_ctes_with_it() -> None:
+    query = "with c as (select a from t) select a from c;"
+    assert replaced(query, "query") == "<new>"
+
+
+def test_a_view_is_put_in_place_only_if_replaced() -> None:
+    query = "select q.a, w.a from v q left join v w on q.a = w.a"
+    assert replaced(query, "view v").startswith("select q.a, w.a from (\n<new>\n) AS `q` left join")
+
+
+def test_outermost_first_and_nothing_below_a_replaced_block() -> None:
+    parsed = parse_query(
+        "select a, count(*) as n from (select a from (select a, max(b) as m from t group by a) x) y"
+        " group by a",
+        SCHEMA,
+    )
+    seen: list[str] = []
+
+    def visit(found: TextBlock) -> bool:
+        seen.append(found.label)
+        return found.label == "subquery y"
+
+    parsed.visit(visit)
+    assert seen == ["query", "subquery y"]
+    seen.clear()
+    parsed.visit(lambda found: bool(seen.append(found.label)))
+    assert seen == ["query", "subquery y", "subquery x"]
