@@ -261,7 +261,7 @@ def _veto(parsed: TextQuery, block: TextBlock) -> Callable[[Rewrite], Reason | N
 
 
 def _complete(workspace: Workspace, outcome: Answer) -> None:
-    """Lines for what no comparison said: blocks that none was made for, caches that none was with."""
+    """Lines for blocks that no cache was compared with, and caches that no block was."""
     compared = {c.cache for c in outcome.candidates}
     refused = tuple(dict.fromkeys(outcome.refused))
     others = tuple(dict.fromkeys(outcome.reasons))

@@ -14,9 +14,9 @@ def demo(
     scale: Annotated[float, typer.Option(min=0.0001, help="1 is 6,000,000 lineorder rows.")] = 1.0,
     workdir: Annotated[
         Path, typer.Option(help="Where data and caches are kept for the next run.")
-    ] = Path("demo-work"),
+    ] = Path("demo-data"),
     report: Annotated[Path | None, typer.Option(help="Write an HTML report there.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the generated data.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the generated data.")] = 42,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over.")] = False,
 ) -> None:
     """Generate SSB data, build one cube, and run the 13 queries without and with it."""

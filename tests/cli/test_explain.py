@@ -88,7 +88,7 @@ def test_a_miss_is_no_error(files: list[str], tmp_path: Path) -> None:
         ("caches", CACHES + CACHES, "declared twice"),
         (
             "caches",
-            "CREATE RECORD PRESERVING JOIN j AS sales INNER JOIN shops z ON qty = z.k PRESERVES sales",
+            "CREATE RECORD PRESERVING JOIN j AS sales INNER JOIN shops ON qty = k PRESERVES sales",
             "table shops is not declared",
         ),
     ],
