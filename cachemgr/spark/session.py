@@ -250,7 +250,9 @@ class CacheSession:
 
     def _default_of(self, key: str) -> str | None:
         jvm: Any = self.spark._jvm
-        entry = jvm.org.apache.spark.sql.internal.SQLConf.getConfigEntry(key)
+        # A Scala object: Java sees its methods on the one instance only.
+        module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
+        entry = module.getConfigEntry(key)
         text: str | None = None if entry is None else entry.defaultValueString()
         return None if text is None or text == "<undefined>" else text
 

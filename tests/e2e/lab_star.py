@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of SQL read better unbroken
 """One small star in real Delta tables, one session with relational caches, one without."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of SQL read better unbroken
 """Every statement of the DDL, through spark.sql, against real Spark, Delta and a real metastore."""
 
 from __future__ import annotations

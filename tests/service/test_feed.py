@@ -1,4 +1,4 @@
-"""The registry follows the metastore: what changes there arrives, and what cannot be asked fails closed."""
+"""The registry follows the metastore; what cannot be asked fails closed."""
 
 from __future__ import annotations
 

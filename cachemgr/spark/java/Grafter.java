@@ -50,6 +50,8 @@ public final class Grafter {
         LogicalPlan original = at(root, path);
         // The batch that drops aliases and rewrites run-time replaceable functions is over for this query.
         LogicalPlan body = (LogicalPlan) spark.sessionState().optimizer().FinishAnalysis().apply(analysed);
+        // So is the one that gives common expressions (NULLIF's, say) a place of their own.
+        body = (LogicalPlan) org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression$.MODULE$.apply(body);
         List wanted = Scala.list(original.output());
         List given = Scala.list(body.output());
         ArrayList columns = new ArrayList();

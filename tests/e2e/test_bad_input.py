@@ -1,0 +1,271 @@
+# ruff: noqa: E501, RUF043 - tables of SQL read better unbroken
+"""Each bad input: a clear error that names the object and the place, and nothing lost."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+
+import pytest
+from lab_star import JOIN, make_lab
+
+import cachemgr
+from cachemgr.errors import (
+    CacheManagerError,
+    ConfigurationError,
+    DefinitionError,
+    JoinValidationError,
+    MetastoreError,
+    RefreshError,
+    StatementError,
+)
+
+pytestmark = pytest.mark.spark
+
+GOOD = "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
+
+
+def test_unknown_clause_or_keyword_with_line_and_column(lab):
+    with pytest.raises(StatementError) as caught:
+        lab.sql(f"CREATE RELATIONAL CACHE c\n  REFRESHH EVERY 1 HOUR AS {GOOD}")
+    assert (caught.value.line, caught.value.col) == (2, 3)
+    assert "REFRESH" in str(caught.value)
+
+
+REFUSED = {
+    "a missing table": ("SELECT x FROM nowhere", "TABLE_OR_VIEW_NOT_FOUND", r"line 1, column 47"),
+    "a missing column": (
+        "SELECT region,\n  SUM(nothing) AS s FROM sales GROUP BY region",
+        "UNRESOLVED_COLUMN",
+        r"line 2, column 7",
+    ),
+    "rand": ("SELECT region, SUM(rand()) AS s FROM sales GROUP BY region", "NON_DETERMINISTIC", "rand"),
+    "uuid": ("SELECT region, MAX(uuid()) AS s FROM sales GROUP BY region", "NON_DETERMINISTIC", "uuid"),
+    "current_date": (
+        "SELECT region, SUM(amt) AS s FROM sales WHERE day < current_date() GROUP BY region",
+        "SESSION_DEPENDENT",
+        r"current_date\(\).*line 1, column \d+",
+    ),
+    "current_user": (
+        "SELECT region, COUNT(*) AS n FROM sales WHERE region = current_user() GROUP BY region",
+        "SESSION_DEPENDENT",
+        "current_user",
+    ),
+    "an unregistered function": (
+        "SELECT region, SUM(my_udf(amt)) AS s FROM sales GROUP BY region",
+        "UNRESOLVED_ROUTINE",
+        "my_udf",
+    ),
+    "duplicate output columns": (
+        "SELECT region AS x, SUM(amt) AS X FROM sales GROUP BY region",
+        "DUPLICATE_COLUMN",
+        "give each its own name with AS",
+    ),
+    "unnamed output columns": (
+        "SELECT region, SUM(amt) FROM sales GROUP BY region",
+        "UNNAMED_COLUMN",
+        r"sum\(amt\)",
+    ),
+    "a reserved name": (
+        "SELECT region, SUM(amt) AS __s FROM sales GROUP BY region", "RESERVED_COLUMN", "__s",
+    ),
+    "an expression over aggregates": (
+        "SELECT region, SUM(amt) + 1 AS s FROM sales GROUP BY region",
+        "EXPRESSION_OVER_AGGREGATES",
+        "store the aggregates themselves",
+    ),
+    "a window": (
+        "SELECT region, SUM(amt) OVER (PARTITION BY region) AS s FROM sales",
+        None,
+        "window|Window",
+    ),
+    "a union": (f"{GOOD} UNION ALL {GOOD}", None, "UNION"),
+    "a left join": (
+        "SELECT city, COUNT(*) AS n FROM sales LEFT JOIN cust ON cust = cid GROUP BY city",
+        None,
+        "LEFT OUTER|LEFT JOIN",
+    ),
+    "a limit": (f"{GOOD} LIMIT 3", None, "LIMIT"),
+    "an order": (f"{GOOD} ORDER BY region", None, "ORDER BY|Sort"),
+    "a sample": (
+        "SELECT region, SUM(amt) AS s FROM sales TABLESAMPLE (50 PERCENT) GROUP BY region",
+        "TABLESAMPLE",
+        "other rows each time",
+    ),
+    "a fixed version": (
+        "SELECT region, SUM(amt) AS s FROM sales VERSION AS OF 1 GROUP BY region",
+        "TIME_TRAVEL",
+        "follows its base tables",
+    ),
+    "rows of its own": ("SELECT id, COUNT(*) AS n FROM range(3) GROUP BY id", "RELATION", "Range"),
+    "a metadata column": (
+        "SELECT _metadata.file_name AS f, COUNT(*) AS n FROM sales GROUP BY 1", "METADATA_COLUMN",
+        "files",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shared(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bad")
+    yield from make_lab(spark, folder, f"sqlite:///{folder / 'm.db'}")
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_definition_that_cannot_be_cached(shared, case):
+    select, code, told = REFUSED[case]
+    with pytest.raises(DefinitionError, match=f"(?s){told}") as caught:
+        shared.sql(f"CREATE RELATIONAL CACHE bad AS {select}")
+    assert code is None or caught.value.code == code
+    assert shared.sql("SHOW RELATIONAL CACHES") == []
+
+
+def test_a_temporary_view(shared):
+    shared.spark.sql("CREATE OR REPLACE TEMP VIEW tv AS SELECT * FROM sales")
+    with pytest.raises(DefinitionError, match="tv is a temporary view"):
+        shared.sql("CREATE RELATIONAL CACHE bad AS SELECT region, SUM(amt) AS s FROM tv GROUP BY 1")
+
+
+def test_a_registered_python_function(shared):
+    shared.spark.udf.register("twice", lambda v: v, "bigint")
+    with pytest.raises(DefinitionError, match="twice is a user-defined function"):
+        shared.sql("CREATE RELATIONAL CACHE bad AS SELECT twice(amt) AS t, id FROM sales")
+
+
+@pytest.mark.parametrize(
+    ("clause", "select", "told"),
+    [
+        ("PARTITIONED BY (nope)", GOOD, "PARTITIONED BY names nope"),
+        ("PARTITIONED BY (region, s)", GOOD, "names all of its columns"),
+        ("CLUSTER BY (nope)", GOOD, "CLUSTER BY names nope"),
+        (
+            "CLUSTER BY (region)",
+            "SELECT region, day, SUM(amt) AS s FROM sales GROUP BY region, day WITH CUBE",
+            "cannot be used on a cube",
+        ),
+    ],
+)
+def test_clauses_that_do_not_fit_the_select(shared, clause, select, told):
+    with pytest.raises(DefinitionError, match=told):
+        shared.sql(f"CREATE RELATIONAL CACHE bad {clause} AS {select}")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("AS sales INNER JOIN nowhere ON cust = cid", "nowhere cannot be read"),
+        ("AS sales INNER JOIN cust ON cust = nope", "has no column"),
+    ],
+)
+def test_a_join_over_what_is_not_there(shared, text, told):
+    with pytest.raises(DefinitionError, match=told):
+        shared.sql(f"CREATE RECORD PRESERVING JOIN b {text} PRESERVES sales")
+    assert shared.sql("SHOW RECORD PRESERVING JOINS") == []
+
+
+def test_a_join_over_a_view(shared):
+    shared.plain.sql("CREATE VIEW rome AS SELECT * FROM cust WHERE city = 'Rome'")
+    with pytest.raises(DefinitionError, match="rome is a view"):
+        shared.sql(
+            "CREATE RECORD PRESERVING JOIN b AS sales INNER JOIN rome ON cust = cid PRESERVES sales"
+        )
+
+
+def test_a_join_that_the_data_contradicts(lab):
+    lab.plain.sql("INSERT INTO sales SELECT 60, NULL, 'n', 42, 1, 1, 1, 1")
+    lab.plain.sql("INSERT INTO cust VALUES (1, 'Twin', 'Italy')")
+    with pytest.raises(JoinValidationError) as caught:
+        lab.sql(JOIN)
+    told = str(caught.value)
+    assert "1 rows" in told and "cust = 42" in told and "cid = 1" in told and "multiplied" in told
+    assert lab.sql("SHOW RECORD PRESERVING JOINS") == []
+
+
+def test_a_refresh_whose_base_table_was_dropped_or_lost_a_column(lab):
+    lab.cache(f"c AS {GOOD}")
+    lab.plain.sql("ALTER TABLE sales SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    lab.plain.sql("ALTER TABLE sales DROP COLUMN amt")
+    with pytest.raises(RefreshError, match="amt"):
+        lab.sql("REFRESH RELATIONAL CACHE c")
+    lab.plain.sql("DROP TABLE sales")
+    with pytest.raises(RefreshError, match="sales"):
+        lab.sql("REFRESH RELATIONAL CACHE c")
+    kept = lab.sql("DESCRIBE RELATIONAL CACHE c")
+    read = next(r.data_type for r in kept if r.col_name == "read it with")
+    assert lab.plain.sql(read).count() == 4
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("mysql://host/db", "cannot be kept in mysql"),
+        ("not a url", "is not a metastore URL"),
+        ("sqlite:////no/such/folder/m.db", "does not exist"),
+        ("postgresql://127.0.0.1:1/none", "127.0.0.1"),
+    ],
+)
+def test_a_metastore_url_that_cannot_be_opened(spark, url, told):
+    session = spark.newSession()
+    session.conf.set("spark.cachemgr.metastore.url", url)
+    with pytest.raises(MetastoreError, match=told):
+        cachemgr.enable(session)
+    assert not cachemgr.is_enabled(session)
+    assert session.sql("SELECT 1").collect()[0][0] == 1
+
+
+def test_a_metastore_file_that_is_not_one(spark, tmp_path):
+    file = tmp_path / "letter.txt"
+    file.write_text("Dear Sir or Madam, this is no database at all.")
+    session = spark.newSession()
+    session.conf.set("spark.cachemgr.metastore.url", f"sqlite:///{file}")
+    with pytest.raises(MetastoreError, match="not a SQLite database"):
+        cachemgr.enable(session)
+    assert file.read_text().startswith("Dear Sir")
+
+
+def test_a_second_process_that_writes_at_the_same_time(lab):
+    other = sqlite3.connect(lab.url.removeprefix("sqlite:///"), isolation_level=None, timeout=5)
+    other.execute("BEGIN IMMEDIATE")
+    done = []
+
+    def create():
+        lab.sql(f"CREATE RELATIONAL CACHE c AS {GOOD}")
+        done.append(time.monotonic())
+
+    worker = threading.Thread(target=create)
+    worker.start()
+    time.sleep(2)
+    assert done == []
+    other.execute("COMMIT")
+    worker.join(timeout=30)
+    assert done and [r.name for r in lab.sql("SHOW RELATIONAL CACHES")] == ["c"]
+    other.close()
+
+
+def test_settings_that_are_not_accepted(spark, tmp_path):
+    session = spark.newSession()
+    session.conf.set("spark.cachemgr.metastore.url", f"sqlite:///{tmp_path / 'm.db'}")
+    session.conf.set("spark.cachemgr.mode", "sometimes")
+    with pytest.raises(ConfigurationError, match="spark.cachemgr.mode is 'sometimes'"):
+        cachemgr.enable(session)
+
+
+def test_a_session_without_us_is_left_alone(lab):
+    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR|Syntax error"):
+        lab.plain.sql("SHOW RELATIONAL CACHES")
+    with pytest.raises(ConfigurationError, match=r"cachemgr.enable\(spark\)"):
+        cachemgr.explain(lab.plain, GOOD)
+
+
+def test_spark_connect_is_refused_with_the_way_out():
+    from cachemgr.spark.configure import configure_builder
+
+    class Remote:
+        _options = {"spark.remote": "sc://127.0.0.1"}  # noqa: RUF012
+
+    with pytest.raises(ConfigurationError, match="Spark Connect"):
+        configure_builder(Remote(), None, lambda session: None)
+    with pytest.raises(ConfigurationError, match="Spark Connect"):
+        cachemgr.enable(object())
+    assert issubclass(ConfigurationError, CacheManagerError)
