@@ -1,12 +1,14 @@
-"""Catalyst plans, as plain data, to blocks: the main door, names and types resolved by Spark itself.
+"""Catalyst plans, as plain data, to blocks: the main door, names and types resolved by Spark
+itself.
 
-A plan document (written by the hook) is a tree of nodes `{"n": operator, "c": children, …}`. A block is built at each node
-whose subtree is one select-project-join tree over tables, or one aggregation of such a tree; every other operator is a
-barrier, whose children are looked at on their own. The optimiser has already pushed filters down and pruned columns:
-projections, filters and joins are merged back into one block, so their order does not matter.
+A plan document (written by the hook) is a tree of nodes `{"n": operator, "c": children, …}`. A
+block is built at each node whose subtree is one select-project-join tree over tables, or one
+aggregation of such a tree; every other operator is a barrier, whose children are looked at on their
+own. The optimiser has already pushed filters down and pruned columns: projections, filters and
+joins are merged back into one block, so their order does not matter.
 
-The tree is walked from the outermost node inwards, so that the largest part that a cache covers is replaced. An expression that
-no block may hold spoils only the blocks that use it.
+The tree is walked from the outermost node inwards, so that the largest part that a cache covers is
+replaced. An expression that no block may hold spoils only the blocks that use it.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ _SHOWN: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class LocatedBlock:
-    """The block at `path` (child numbers from the plan's root), or the reasons why there is none."""
+    """The block at `path` (child numbers from the plan's root), or the reasons why there is
+    none."""
 
     path: tuple[int, ...]
     block: Block | None
@@ -107,9 +110,7 @@ class _Tree:
             )
         number = len(self.relations)
         self.relations.append(Relation(table["location"], name))
-        return {
-            a[1]: Col(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"
-        }
+        return {a[1]: Col(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"}
 
 
 def _try(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
@@ -125,11 +126,13 @@ def _unsupported(what: str) -> NotSupported:
 
 
 def walk_blocks(document: dict[str, Any], visit: Callable[[LocatedBlock], bool]) -> None:
-    """Calls `visit` for each block, outermost first; it returns True if it replaced the block, so that nothing below is visited.
+    """Calls `visit` for each block, outermost first; it returns True if it replaced the block, so
+    that nothing below is visited.
 
     Args:
         document: A plan document of `DOCUMENT_VERSION`.
-        visit: Called once for each place; places that only wrap a barrier are passed over in silence.
+        visit: Called once for each place; places that only wrap a barrier are passed over in
+            silence.
 
     Raises:
         ValueError: The document is of another version.
@@ -145,7 +148,8 @@ def walk_blocks(document: dict[str, Any], visit: Callable[[LocatedBlock], bool])
 
 
 def blocks(document: dict[str, Any]) -> Blocks:
-    """The blocks, outermost first, as a generator; `send(True)` says that the last one was replaced."""
+    """The blocks, outermost first, as a generator; `send(True)` says that the last one was
+    replaced."""
     if document.get("v") != DOCUMENT_VERSION:
         raise ValueError(
             f"plan document has version {document.get('v')!r}, this code reads {DOCUMENT_VERSION}"
@@ -199,7 +203,8 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
     tree = _Tree(settings, document["tables"])
     if node["n"] != "Aggregate":
         env = tree.add(node)
-        return Block(tuple(tree.relations), tuple(tree.predicates), _outputs(node, env, settings))
+        outputs = tuple(Output(item[2], _output(item, env)) for item in _items(node))
+        return Block(tuple(tree.relations), tuple(tree.predicates), outputs)
     child = node["c"][0]
     if child["n"] == "Expand" and not child.get("cache"):
         env, sets = decode_expand(node, child, tree.add(child["c"][0]), settings)
@@ -215,6 +220,17 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
 
 def _outputs(node: Node, env: Env, settings: Settings) -> tuple[Output, ...]:
     return tuple(Output(item[2], decode(item, env, settings)) for item in _items(node))
+
+
+def _output(item: list[Any], env: Env) -> Expr:
+    if item[0] not in ("a", "as"):
+        raise NotSupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION.value, f"{item[2]} tells where a row is stored"
+        )
+    found = env[item[1]]
+    if isinstance(found, NotSupported):
+        raise found
+    return found
 
 
 def _items(node: Node) -> list[Any]:
@@ -235,7 +251,8 @@ def definition_block(document: dict[str, Any]) -> Block:
     """The block of a whole plan, for a cache definition.
 
     Raises:
-        NotSupported: The plan is more than one block, or holds something that no cache can; the construct is named.
+        NotSupported: The plan is more than one block, or holds something that no cache can; the
+            construct is named.
         ValueError: The document is of another version.
     """
     if document.get("v") != DOCUMENT_VERSION:

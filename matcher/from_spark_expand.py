@@ -1,8 +1,10 @@
-"""GROUPING SETS, CUBE and ROLLUP in Catalyst: an Aggregate over an Expand that repeats each row once per set.
+"""GROUPING SETS, CUBE and ROLLUP in Catalyst: an Aggregate over an Expand that repeats each row
+once per set.
 
-The Expand puts NULL in place of the keys that a set leaves out, adds the grouping id, and, where a set is written twice, a
-running number (`_gen_grouping_pos`) that keeps the two apart. All is checked against the ids that Spark will compute, so that a
-plan of another shape is refused and not misread.
+The Expand puts NULL in place of the keys that a set leaves out, adds the grouping id, and, where a
+set is written twice, a running number (`_gen_grouping_pos`) that keeps the two apart. All is
+checked against the ids that Spark will compute, so that a plan of another shape is refused and not
+misread.
 """
 
 from __future__ import annotations

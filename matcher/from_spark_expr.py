@@ -1,8 +1,9 @@
 """Catalyst expressions, as the plan document spells them, to the matcher's expressions.
 
-Decides what a Catalyst class means. A class that is not known here becomes a `spark:` call, which matches itself only; what no
-block may hold (a UDF, a subquery, rand()) raises `NotSupported`. An expression that was resolved under other settings than
-the session's (inside a view that remembers its own) is opaque too: written as SQL it would be resolved under the session's.
+Decides what a Catalyst class means. A class that is not known here becomes a `spark:` call, which
+matches itself only; what no block may hold (a UDF, a subquery, rand()) raises `NotSupported`. An
+expression that was resolved under other settings than the session's (inside a view that remembers
+its own) is opaque too: written as SQL it would be resolved under the session's.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ class Settings:
 
 
 def decode(data: Sequence[Any], env: Env, settings: Settings) -> Expr:
-    """The expression of one document entry, its attributes replaced by what `env` has under their ids.
+    """The expression of one document entry, its attributes replaced by what `env` has under their
+    ids.
 
     Args:
         data: The nested list.
@@ -132,7 +134,8 @@ def _attribute(data: Sequence[Any], env: Env) -> Expr:
     found = env.get(data[1])
     if found is None:
         raise NotSupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION.value, f"column {data[2]} comes from outside the block"
+            ReasonCode.UNSUPPORTED_EXPRESSION.value,
+            f"column {data[2]} comes from outside the block",
         )
     if isinstance(found, NotSupported):
         raise found
@@ -201,7 +204,8 @@ def _opaque(data: Sequence[Any], args: tuple[Expr, ...]) -> Call:
 
 
 def _mode(param: str, settings: Settings) -> str:
-    """`session` for what the same SQL text would mean again in this session, `try` for the try_ form, else `other`."""
+    """`session` for what the same SQL text would mean again in this session, `try` for the try_
+    form, else `other`."""
     if param in ("TRY", "NumericEvalContext(TRY,true)", "NumericEvalContext(TRY,false)"):
         return "try"
     mode = "ANSI" if settings.ansi else "LEGACY"

@@ -1,7 +1,8 @@
 """The hints `NO_RELATIONAL_CACHE` and `RELATIONAL_CACHE(name, …)`, in SQL text and on DataFrames.
 
-Spark's analyser drops hints that it does not know, but each plan node remembers the text that it was parsed from. A hint counts
-only as a real hint comment: not inside a string, a quoted name or an ordinary comment.
+Spark's analyser drops hints that it does not know, but each plan node remembers the text that it
+was parsed from. A hint counts only as a real hint comment: not inside a string, a quoted name or an
+ordinary comment.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _CALL: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The hints of one query: their names in upper case, and the caches that RELATIONAL_CACHE names, in order."""
+    """The hints of one query: their names in upper case, and the caches that RELATIONAL_CACHE
+    names, in order."""
 
     names: frozenset[str] = frozenset()
     caches: tuple[str, ...] = ()
@@ -46,8 +48,8 @@ class Hints:
 def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
     """The hints in SQL texts, and those given to DataFrames (`NAME` or `NAME(cache,…)`).
 
-    >>> sorted(read_hints(["SELECT /*+ no_relational_cache */ 'x /*+ RELATIONAL_CACHE(a) */'"]).names)
-    ['NO_RELATIONAL_CACHE']
+    >>> sorted(read_hints(["SELECT /*+ no_relational_cache */ 'x /*+ RELATIONAL_CACHE(a)
+    */'"]).names) ['NO_RELATIONAL_CACHE']
     >>> read_hints(["SELECT /*+ RELATIONAL_CACHE(a, `b`), BROADCAST(t) */ 1"]).caches
     ('a', 'b')
     """

@@ -1,8 +1,10 @@
-"""The hook: Spark's optimiser asks a decider about each query over known tables, and puts the answer into the plan.
+"""The hook: Spark's optimiser asks a decider about each query over known tables, and puts the
+answer into the plan.
 
-The Java rule refuses what needs no question (unknown tables, sessions that never asked for us, mode `off`, writes of Spark's
-own caches, our own queries) without calling Python. What fails here, in the decider or in Java leaves the original plan in place,
-counts, and logs once per cause; mode `failFast` raises it to the user, `planOnly` decides and replaces nothing.
+The Java rule refuses what needs no question (unknown tables, sessions that never asked for us, mode
+`off`, writes of Spark's own caches, our own queries) without calling Python. What fails here, in
+the decider or in Java leaves the original plan in place, counts, and logs once per cause; mode
+`failFast` raises it to the user, `planOnly` decides and replaces nothing.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ _log = logging.getLogger("cachemgr.hook")
 class HookContext:
     """What a decision may depend on besides the plan.
 
-    `settings` are the explicitly set spark.sql.*, spark.cachemgr.* and spark.databricks.delta.* of the session, its
-    time zone always among them. `in_subquery`: the plan is that of a subquery expression, decided apart from its query. `hints` are the names of
-    the cache hints found, upper case; `hinted_caches` those that RELATIONAL_CACHE(…) names.
+    `settings` are the explicitly set spark.sql.*, spark.cachemgr.* and spark.databricks.delta.* of
+    the session, its time zone always among them. `in_subquery`: the plan is that of a subquery
+    expression, decided apart from its query. `hints` are the names of the cache hints found, upper
+    case; `hinted_caches` those that RELATIONAL_CACHE(…) names.
     """
 
     session_key: str
@@ -56,7 +59,8 @@ class HookContext:
 class Replacement:
     """Put the rows of `sql` over `relations` in place of the subtree at `path`.
 
-    The relations are as in `tables.run_select`, or a `pins.PinnedSet`. The columns of `sql` stand for the subtree's, by position; their names do not matter.
+    The relations are as in `tables.run_select`, or a `pins.PinnedSet`. The columns of `sql` stand
+    for the subtree's, by position; their names do not matter.
     """
 
     path: tuple[int, ...]
@@ -69,11 +73,13 @@ class Decider(Protocol):
     """Decides which parts of a query are answered from caches."""
 
     def known_locations(self) -> frozenset[str]:
-        """The places of all tables that some cache reads; queries over none of them are never asked about."""
+        """The places of all tables that some cache reads; queries over none of them are never asked
+        about."""
         ...
 
     def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
-        """The replacements for one query plan (see `matcher.from_spark`); none of their paths inside another."""
+        """The replacements for one query plan (see `matcher.from_spark`); none of their paths
+        inside another."""
         ...
 
 
@@ -170,7 +176,8 @@ def _log_once(error: BaseException) -> None:
 
 
 def install(spark: SparkSession, decider: Decider) -> None:
-    """Ask `decider` about the queries of `spark` from now on. Other sessions of the application are left alone.
+    """Ask `decider` about the queries of `spark` from now on. Other sessions of the application are
+    left alone.
 
     Args:
         spark: A classic session; a registered one gets the new decider.
@@ -185,7 +192,8 @@ def install(spark: SparkSession, decider: Decider) -> None:
 
 
 def install_shared(spark: SparkSession, decider: Decider) -> None:
-    """Ask `decider` about each session that was never installed but has spark.cachemgr.enabled=true (the builder's, say)."""
+    """Ask `decider` about each session that was never installed but has spark.cachemgr.enabled=true
+    (the builder's, say)."""
     hook = java_class(spark, "Hook")
     hook.inject(session_of(spark))
     hook.share(_proxy(spark, decider))
@@ -208,7 +216,8 @@ def is_installed(spark: SparkSession) -> bool:
 
 
 def set_known_locations(spark: SparkSession, locations: Collection[str]) -> None:
-    """Tell Java which places are known, for all sessions. Queries over none of them never reach Python."""
+    """Tell Java which places are known, for all sessions. Queries over none of them never reach
+    Python."""
     places = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
     for location in locations:
         places.add(location)
@@ -216,14 +225,16 @@ def set_known_locations(spark: SparkSession, locations: Collection[str]) -> None
 
 
 def counters(spark: SparkSession) -> dict[str, int]:
-    """How often the rule was called, asked, replaced, refused and failed in this application, all sessions together."""
+    """How often the rule was called, asked, replaced, refused and failed in this application, all
+    sessions together."""
     values: dict[str, int] = json.loads(java_class(spark, "Counters").json())
     return values
 
 
 @contextlib.contextmanager
 def suspended(spark: SparkSession) -> Iterator[None]:
-    """Queries planned in this thread inside the block are left as they are: refreshes, validations, our own reads."""
+    """Queries planned in this thread inside the block are left as they are: refreshes, validations,
+    our own reads."""
     hook = java_class(spark, "Hook")
     hook.enter()
     try:
@@ -234,7 +245,8 @@ def suspended(spark: SparkSession) -> Iterator[None]:
 
 def _proxy(spark: SparkSession, decider: Decider) -> _Proxy:
     """One proxy per decider, kept alive as long as the process: the JVM holds it by name only."""
-    # Threads of the JVM's own (a Thrift server's, say) reach Python through the callback server, on a loopback port of its own.
+    # Threads of the JVM's own (a Thrift server's, say) reach Python through the callback server, on
+    # a loopback port of its own.
     gateway = spark.sparkContext._gateway
     if gateway is None:
         raise HookError("NO_GATEWAY", "this Spark application has no Python gateway")

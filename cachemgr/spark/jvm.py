@@ -1,7 +1,8 @@
-"""Our Java classes inside the driver's JVM: compiled once, at run time, by the Janino that ships with Spark.
+"""Our Java classes inside the driver's JVM: compiled once, at run time, by the Janino that ships
+with Spark.
 
-No jar is built or shipped: the sources are package data. Each source is compiled against the classes before it, so their
-order matters. Raw types and no lambdas, since Janino knows no more.
+No jar is built or shipped: the sources are package data. Each source is compiled against the
+classes before it, so their order matters. Raw types and no lambdas, since Janino knows no more.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def _compile(jvm: Any) -> dict[str, Any]:
         try:
             compiler.cook(source)
             loader = compiler.getClassLoader()
-            # py4j finds a class by name only in the application's own loader; an instance needs no look-up,
+            # py4j finds a class by name only in the application's own loader; an instance needs no
+            # look-up,
             # and static methods can be called through it.
             if name in DOORS:
                 classes[name] = loader.loadClass(f"{PACKAGE}.{name}").newInstance()

@@ -1,9 +1,11 @@
-"""Hot small grouping sets held in the session's memory, as one partition, so that a hit on them needs no shuffle and no file.
+"""Hot small grouping sets held in the session's memory, as one partition, so that a hit on them
+needs no shuffle and no file.
 
-A pin is Spark's own columnar cache of one partition under a plan that Spark's cache manager does not know: the user's
-clearCache() leaves it, SHOW and the storage of tables show nothing. Lost blocks are computed again from the cache's
-Delta files. A row format (LogicalRDD) was tried against it: what Spark offers there without a jar of ours
-on the executors, localCheckpoint, fails the query once a block is lost.
+A pin is Spark's own columnar cache of one partition under a plan that its cache manager does not
+know: the user's clearCache() leaves it, and nothing of it shows among his tables. Lost blocks are
+computed again from the cache's Delta files. A row format (LogicalRDD) needs a copy function on the
+executors, which cannot load classes that were compiled at run time, or localCheckpoint, which has
+no lineage to recompute from.
 """
 
 from __future__ import annotations
@@ -49,11 +51,14 @@ class PinStats:
 class PinStore:
     """Pins of one Spark application, bounded by bytes; the least recently used go first.
 
-    Pins are made by one background thread, so that no query waits for one. Safe for several threads.
+    Pins are made by one background thread, so that no query waits for one. Safe for several
+    threads.
 
     Args:
-        spark: The session in which pins are made; its settings decide how the rows are read, so give it one of ours.
-        max_bytes: What all pins together may take, as Spark measures them after they were made; 0 pins nothing.
+        spark: The session in which pins are made; its settings decide how the rows are read, so
+            give it one of ours.
+        max_bytes: What all pins together may take, as Spark measures them after they were made; 0
+            pins nothing.
     """
 
     def __init__(self, spark: SparkSession, max_bytes: int) -> None:
@@ -68,7 +73,8 @@ class PinStore:
         self._closed = False
 
     def get(self, key: PinKey) -> PinnedSet | None:
-        """The pin, to be used as a relation of a `Replacement`; None if there is none, or if its blocks were taken away."""
+        """The pin, to be used as a relation of a `Replacement`; None if there is none, or if its
+        blocks were taken away."""
         with self._lock:
             found = self._pins.get(key)
             if found is None:
@@ -76,7 +82,8 @@ class PinStore:
                 return None
             self._pins.move_to_end(key)
         if not self._present(found):
-            # unpersist() by the user's hand: the plan would still answer, but from the files and slowly.
+            # unpersist() by the user's hand: the plan would still answer, but from the files and
+            # slowly.
             self._remove(key, found)
             with self._lock:
                 self._misses += 1
@@ -86,7 +93,8 @@ class PinStore:
         return found
 
     def request(self, key: PinKey, loader: Callable[[], DataFrame]) -> Future[None] | None:
-        """Have the rows of `loader()` pinned in the background. Nothing happens if they are, or were asked for and failed.
+        """Have the rows of `loader()` pinned in the background. Nothing happens if they are, or
+        were asked for and failed.
 
         Args:
             key: What is pinned.
@@ -103,9 +111,11 @@ class PinStore:
             return future
 
     def drop_cache(self, cache_id: str, keep_version: int | None = None) -> None:
-        """Let go of all pins of a cache: it was dropped, or a newer snapshot (`keep_version`) was published.
+        """Let go of all pins of a cache: it was dropped, or a newer snapshot (`keep_version`) was
+        published.
 
-        A query that was planned over such a pin still runs: its rows are read again from the files of that version.
+        A query that was planned over such a pin still runs: its rows are read again from the files
+        of that version.
         """
         with self._lock:
             gone = [

@@ -1,4 +1,5 @@
-"""Queries and definitions as plain data, seen at the stage of Spark's optimiser at which the hook sees them."""
+"""Queries and definitions as plain data, seen at the stage of Spark's optimiser at which the hook
+sees them."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ TableKind = Literal["delta", "files", "other"]
 class TableRef:
     """A table that a query reads.
 
-    `version` is what Spark would read now (None where nobody looked or there are none), `pinned` says that the query itself asked
-    for that version, `elsewhere` that the table is read by a subquery expression or stood in a part that a cache replaced
-    already.
+    `version` is what Spark would read now (None where nobody looked or there are none), `pinned`
+    says that the query itself asked for that version, `elsewhere` that the table is read by a
+    subquery expression or stood in a part that a cache replaced already.
     """
 
     name: str
@@ -32,7 +33,8 @@ class TableRef:
 
 
 class Problem(NamedTuple):
-    """A construct that a definition may not hold; line and column count from 1, None where Spark does not say."""
+    """A construct that a definition may not hold; line and column count from 1, None where Spark
+    does not say."""
 
     construct: str
     detail: str
@@ -50,10 +52,12 @@ class SchemaColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CapturedPlan:
-    """A plan as `matcher.from_spark` reads it, its tables, its schema as analysed, and what a definition may not hold.
+    """A plan as `matcher.from_spark` reads it, its tables, its schema as analysed, and what a
+    definition may not hold.
 
-    `problems` constructs: NON_DETERMINISTIC, SESSION_DEPENDENT, UDF, TEMP_VIEW, TABLESAMPLE, TIME_TRAVEL, STREAMING, METADATA_COLUMN,
-    TABLE_FUNCTION, RELATION (a leaf that is no table: range(), VALUES, cached or local data).
+    `problems` constructs: NON_DETERMINISTIC, SESSION_DEPENDENT, UDF, TEMP_VIEW, TABLESAMPLE,
+    TIME_TRAVEL, STREAMING, METADATA_COLUMN, TABLE_FUNCTION, RELATION (a leaf that is no table:
+    range(), VALUES, cached or local data).
     """
 
     document: dict[str, Any]
@@ -63,7 +67,8 @@ class CapturedPlan:
 
 
 def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
-    """Analyse a query and take its plan at the hook's stage; no job is run and nothing is rewritten.
+    """Analyse a query and take its plan at the hook's stage; no job is run and nothing is
+    rewritten.
 
     Args:
         spark: The session in which names are resolved and whose settings hold.

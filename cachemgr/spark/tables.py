@@ -1,7 +1,8 @@
-"""Delta tables by place and version: SELECT text over them, their versions now, and when they moved.
+"""Delta tables by place and version: SELECT text over them, their versions now, and when they
+moved.
 
-Nothing here goes through the catalog, so it works under any catalog, any current schema and `spark.sql.runSQLOnFiles=false`,
-and leaves nothing that a user could see.
+Nothing here goes through the catalog, so it works under any catalog, any current schema and
+`spark.sql.runSQLOnFiles=false`, and leaves nothing that a user could see.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ class PinnedSet:
 
 
 def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) -> DataFrame:
-    """The DataFrame of a SELECT text over the given relations, analysed in `spark`'s session and not yet run.
+    """The DataFrame of a SELECT text over the given relations, analysed in `spark`'s session and
+    not yet run.
 
-    The text is parsed as Spark SQL without variable substitution, string escapes always in the default spelling. Relations of
-    a WITH clause are not seen: write subqueries in FROM.
+    The text is parsed as Spark SQL without variable substitution, string escapes always in the
+    default spelling. Relations of a WITH clause are not seen: write subqueries in FROM.
 
     Args:
         spark: The session whose settings decide types and functions.
@@ -66,7 +68,8 @@ def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) 
 
 
 def logical_plan(spark: SparkSession, relation: object) -> Any:
-    """The analysed logical plan of a `TableRead`, a `PinnedSet`, a DataFrame, or of a plan itself."""
+    """The analysed logical plan of a `TableRead`, a `PinnedSet`, a DataFrame, or of a plan
+    itself."""
     if isinstance(relation, TableRead):
         tables = java_class(spark, "Tables")
         return tables.atVersion(session_of(spark), relation.location, relation.version)
@@ -86,7 +89,8 @@ def normalise_location(spark: SparkSession, location: str) -> str:
 def current_versions(
     spark: SparkSession, locations: Iterable[str]
 ) -> dict[str, TableVersion | None]:
-    """What stands at each place now, None where there is no Delta table. Reads the logs' heads only, no job is run."""
+    """What stands at each place now, None where there is no Delta table. Reads the logs' heads
+    only, no job is run."""
     asked = list(locations)
     jvm: Any = spark._jvm
     places = jvm.java.util.ArrayList()
@@ -103,8 +107,8 @@ def first_commit_after(spark: SparkSession, location: str, version: int) -> int 
     """When the first commit after `version` was made, in milliseconds since the epoch.
 
     Returns:
-        None if `version` is the newest; 0 if that commit's log entry is gone already, so that a lag computed from it
-        is never too small.
+        None if `version` is the newest; 0 if that commit's log entry is gone already, so that a lag
+        computed from it is never too small.
     """
     when: int = java_class(spark, "Tables").firstCommitAfter(session_of(spark), location, version)
     return None if when < 0 else when

@@ -17,7 +17,9 @@ _numbers = itertools.count()
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
+        if Path(__file__).parent in item.path.parents and "spark" in getattr(
+            item, "fixturenames", ()
+        ):
             item.add_marker(pytest.mark.spark)
 
 

@@ -1,4 +1,5 @@
-"""A small star of Delta tables, a hand-made cache over it, and a decider that knows that one cache."""
+"""A small star of Delta tables, a hand-made cache over it, and a decider that knows that one
+cache."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def build_star(spark: SparkSession, folder: Path, schema: str) -> Star:
     spark.sql(
         f"INSERT INTO {schema}.sales VALUES (1, 'a', 10), (1, 'b', 5), (2, 'a', 7), (3, NULL, 2), (3, 'a', 2)"
     )
-    spark.sql(f"INSERT INTO {schema}.shops VALUES (1, 'north'), (2, 'north'), (3, NULL), (4, 'west')")
+    spark.sql(
+        f"INSERT INTO {schema}.shops VALUES (1, 'north'), (2, 'north'), (3, NULL), (4, 'west')"
+    )
     cache = f"{folder}/cache"
     grouped = spark.sql(
         f"SELECT region, product, sum(amount) AS s, count(*) AS n FROM {schema}.sales "
@@ -85,7 +88,8 @@ def by_region(block: Block, decider: StarDecider) -> str | None:
 
 @dataclass
 class StarDecider:
-    """Answers from the star's cache where `answer` finds it sound; remembers all that it was asked."""
+    """Answers from the star's cache where `answer` finds it sound; remembers all that it was
+    asked."""
 
     star: Star
     answer: Answer = by_region

@@ -1,4 +1,5 @@
-"""When the hook must stay out: modes, failures, other sessions and threads, writes, cached data, hints, unknown tables."""
+"""When the hook must stay out: modes, failures, other sessions and threads, writes, cached data,
+hints, unknown tables."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from tests.spark.star import Star, StarDecider, reads_cache, rows
 
 from cachemgr.spark import hints, hook
+from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.plans import capture_query
+from tests.spark.star import Star, StarDecider, reads_cache, rows
 
-QUERY = "SELECT region, sum(amount) AS total FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY region"
+QUERY = (
+    "SELECT region, sum(amount) AS total FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY region"
+)
 WANTED = [("north", 22), (None, 4)]
 
 
@@ -87,7 +91,9 @@ def test_an_exception_leaves_the_original_and_logs_once(
 
 
 def test_text_that_does_not_analyse_leaves_the_original(star: Star) -> None:
-    installed(star, answer=lambda block, _: block.group_keys and "SELECT nope AS c0, 1 AS c1 FROM __cache")
+    installed(
+        star, answer=lambda block, _: block.group_keys and "SELECT nope AS c0, 1 AS c1 FROM __cache"
+    )
     assert rows(query(star)) == WANTED
 
 
@@ -99,18 +105,20 @@ def test_fail_fast_raises_to_the_user(star: Star) -> None:
 
 
 def test_a_dead_python_falls_back(star: Star) -> None:
-    decider = installed(star)
-    pool = star.spark.sparkContext._gateway.gateway_property.pool
-    for key in [k for k, held in pool.dict.items() if isinstance(held, hook._Proxy)]:
-        del pool[key]
-    hook._proxies.clear()
+    """The proxy's end of the connection is gone, as the JVM sees it."""
+    jvm = star.spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+    compiler.cook(
+        "public class Gone implements java.util.function.Function { public Object apply(Object o) {"
+        ' throw new py4j.Py4JNetworkException("no Python behind this"); } }'
+    )
+    gone = compiler.getClassLoader().loadClass("Gone").newInstance()
+    installed(star)
+    java_class(star.spark, "Hook").register(session_of(star.spark), gone)
     before = hook.counters(star.spark)["failed"]
     assert rows(query(star)) == WANTED
-    assert not decider.asked
     assert hook.counters(star.spark)["failed"] == before + 1
-    hook.install(star.spark, decider)
-    assert rows(query(star)) == WANTED
-    assert decider.asked
 
 
 def test_system_exit_inside_the_decider_falls_back(star: Star) -> None:
@@ -155,7 +163,8 @@ def test_two_threads_with_two_sessions(star: Star) -> None:
             wrong.append(error)
 
     threads = [
-        threading.Thread(target=run, args=(s, h)) for s, h in ((star.spark, True), (other, False)) * 2
+        threading.Thread(target=run, args=(s, h))
+        for s, h in ((star.spark, True), (other, False)) * 2
     ]
     for thread in threads:
         thread.start()

@@ -1,15 +1,16 @@
-"""Pins: rows in memory under a plan of our own, bounded, dropped with their snapshot, and never a reason for a query to fail."""
+"""Pins: rows in memory under a plan of our own, bounded, dropped with their snapshot, and never a
+reason for a query to fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from tests.spark.star import Star, StarDecider, reads_cache, rows
 
 from cachemgr.spark import hook
 from cachemgr.spark.pins import PinKey, PinStore
 from cachemgr.spark.tables import TableRead, run_select
+from tests.spark.star import Star, StarDecider, reads_cache, rows
 
 QUERY = "SELECT region, sum(amount) AS total FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY region ORDER BY region"
 KEY = PinKey("star", 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from pyspark.errors import AnalysisException
-from tests.spark.star import Star
 
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.tables import (
@@ -17,6 +16,7 @@ from cachemgr.spark.tables import (
 from matcher.errors import NotSupported
 from matcher.from_spark import LocatedBlock, blocks, definition_block
 from matcher.ir import Block
+from tests.spark.star import Star
 
 JOIN = "{s}.sales JOIN {s}.shops ON shop = id"
 
@@ -39,7 +39,8 @@ def outputs(block: Block) -> list[str]:
         "SELECT region, sum(amount) AS t FROM " + JOIN + " WHERE product = 'a' GROUP BY region",
         "SELECT region, sum(amount) AS t FROM {s}.sales, {s}.shops WHERE product = 'a' AND shop = id GROUP BY 1",
         "SELECT r AS region, sum(a) AS t FROM (SELECT region AS r, amount AS a, product AS p FROM "
-        + JOIN + ") WHERE p = 'a' GROUP BY r",
+        + JOIN
+        + ") WHERE p = 'a' GROUP BY r",
         "WITH f AS (SELECT * FROM {s}.sales WHERE product = 'a') SELECT region, sum(amount) AS t FROM f "
         "JOIN {s}.shops ON f.shop = shops.id GROUP BY region",
     ],
@@ -59,7 +60,10 @@ def test_the_same_query_in_other_words_is_the_same_block(star: Star, text: str) 
 
 def test_nullability_and_types_are_spark_s_own(star: Star) -> None:
     block = block_of(star, "SELECT amount, shop FROM {s}.sales")
-    assert [(o.expr.type, o.expr.nullable) for o in block.outputs] == [("bigint", False), ("int", True)]
+    assert [(o.expr.type, o.expr.nullable) for o in block.outputs] == [
+        ("bigint", False),
+        ("int", True),
+    ]
     assert captured(star, "SELECT amount FROM {s}.sales").schema == (("amount", "bigint", False),)
 
 
@@ -124,7 +128,10 @@ def test_a_view_with_other_settings_is_opaque(star: Star) -> None:
 @pytest.mark.parametrize(
     ("clause", "sets"),
     [
-        ("GROUPING SETS ((region, product), (region), (product, region), ())", ((0, 1), (0,), (0, 1), ())),
+        (
+            "GROUPING SETS ((region, product), (region), (product, region), ())",
+            ((0, 1), (0,), (0, 1), ()),
+        ),
         ("region, product GROUPING SETS ((product), (region), (product))", ((1,), (0,), (1,))),
         ("CUBE (region, product)", ((0, 1), (0,), (1,), ())),
         ("ROLLUP (region, product)", ((0, 1), (0,), ())),
@@ -147,18 +154,34 @@ def located(star: Star, text: str) -> list[LocatedBlock]:
 @pytest.mark.parametrize(
     ("text", "code", "detail"),
     [
-        ("SELECT sum(amount) FROM {s}.sales LEFT JOIN {s}.shops ON shop = id GROUP BY region",
-         "UNSUPPORTED_OPERATOR", "LEFT OUTER JOIN"),
-        ("SELECT sum(x) FROM (SELECT max(amount) AS x FROM {s}.sales GROUP BY shop)",
-         "UNSUPPORTED_OPERATOR", "an aggregation below"),
-        ("SELECT sum(amount) FROM (SELECT * FROM {s}.sales UNION ALL SELECT * FROM {s}.sales)",
-         "UNSUPPORTED_OPERATOR", "UNION"),
-        ("SELECT sum(amount * rand()) FROM {s}.sales", "NON_DETERMINISTIC", "rand"),
+        (
+            "SELECT sum(amount) FROM {s}.sales LEFT JOIN {s}.shops ON shop = id GROUP BY region",
+            "UNSUPPORTED_OPERATOR",
+            "LEFT OUTER JOIN",
+        ),
+        (
+            "SELECT sum(x) FROM (SELECT max(amount) AS x FROM {s}.sales GROUP BY shop)",
+            "UNSUPPORTED_OPERATOR",
+            "an aggregation below",
+        ),
+        (
+            "SELECT sum(amount) FROM (SELECT * FROM {s}.sales UNION ALL SELECT * FROM {s}.sales)",
+            "UNSUPPORTED_OPERATOR",
+            "UNION",
+        ),
+        ("SELECT shop, rand() AS r FROM {s}.sales", "NON_DETERMINISTIC", "rand"),
         ("SELECT max(_metadata.file_path) FROM {s}.sales", "UNSUPPORTED_EXPRESSION", "_metadata"),
         ("SELECT count(*) FROM {s}.sales VERSION AS OF 1", "UNSUPPORTED_RELATION", "version 1"),
-        ("SELECT sum(amount) FROM {s}.sales WHERE amount > (SELECT avg(amount) FROM {s}.sales)",
-         "UNSUPPORTED_EXPRESSION", "subquery"),
-        ("SELECT count(*) FROM {s}.sales TABLESAMPLE (10 PERCENT)", "UNSUPPORTED_OPERATOR", "TABLESAMPLE"),
+        (
+            "SELECT sum(amount) FROM {s}.sales WHERE amount > (SELECT avg(amount) FROM {s}.sales)",
+            "UNSUPPORTED_EXPRESSION",
+            "subquery",
+        ),
+        (
+            "SELECT count(*) FROM {s}.sales TABLESAMPLE (10 PERCENT)",
+            "UNSUPPORTED_OPERATOR",
+            "TABLESAMPLE",
+        ),
     ],
 )
 def test_what_is_no_block_says_why(star: Star, text: str, code: str, detail: str) -> None:
@@ -185,7 +208,11 @@ def test_blocks_come_outermost_first_and_barriers_open(star: Star) -> None:
 
 def test_definitions_refuse_having_and_limit_by_name(star: Star) -> None:
     text = "SELECT region, sum(amount) AS t FROM " + JOIN + " GROUP BY region"
-    for tail, name in ((" HAVING sum(amount) > 1", "HAVING"), (" LIMIT 3", "LIMIT"), (" ORDER BY 1", "ORDER BY")):
+    for tail, name in (
+        (" HAVING sum(amount) > 1", "HAVING"),
+        (" LIMIT 3", "LIMIT"),
+        (" ORDER BY 1", "ORDER BY"),
+    ):
         with pytest.raises(NotSupported, match=name):
             block_of(star, text + tail)
 
@@ -194,20 +221,40 @@ def test_definitions_refuse_having_and_limit_by_name(star: Star) -> None:
     ("text", "construct", "place"),
     [
         ("SELECT shop,\n rand() AS r FROM {s}.sales", ("NON_DETERMINISTIC", "rand()"), (2, 2)),
-        ("SELECT current_date() AS d FROM {s}.sales", ("SESSION_DEPENDENT", "current_date()"), (1, 8)),
-        ("SELECT current_user() AS d FROM {s}.sales", ("SESSION_DEPENDENT", "current_user()"), (1, 8)),
+        (
+            "SELECT current_date() AS d FROM {s}.sales",
+            ("SESSION_DEPENDENT", "current_date()"),
+            (1, 8),
+        ),
+        (
+            "SELECT current_user() AS d FROM {s}.sales",
+            ("SESSION_DEPENDENT", "current_user()"),
+            (1, 8),
+        ),
         ("SELECT now() AS d FROM {s}.sales", ("SESSION_DEPENDENT", "now()"), (1, 8)),
-        ("SELECT current_catalog() AS d FROM {s}.sales", ("SESSION_DEPENDENT", "current_catalog()"), (1, 8)),
+        (
+            "SELECT current_catalog() AS d FROM {s}.sales",
+            ("SESSION_DEPENDENT", "current_catalog()"),
+            (1, 8),
+        ),
         ("SELECT input_file_name() AS d FROM {s}.sales", None, (1, 8)),
         ("SELECT monotonically_increasing_id() AS d FROM {s}.sales", None, (1, 8)),
         ("SELECT plus_one(shop) AS d FROM {s}.sales", ("UDF", "plus_one"), (1, 8)),
         ("SELECT * FROM tv_for_problems", ("TEMP_VIEW", "tv_for_problems"), None),
-        ("SELECT shop FROM {s}.sales TABLESAMPLE (10 PERCENT)", ("TABLESAMPLE", "TABLESAMPLE"), None),
+        (
+            "SELECT shop FROM {s}.sales TABLESAMPLE (10 PERCENT)",
+            ("TABLESAMPLE", "TABLESAMPLE"),
+            None,
+        ),
         ("SELECT shop FROM {s}.sales VERSION AS OF 1", ("TIME_TRAVEL", "sales"), None),
         ("SELECT id FROM range(3)", ("RELATION", "Range"), None),
         ("SELECT shop, explode(array(1)) AS e FROM {s}.sales", ("TABLE_FUNCTION", "explode"), None),
         ("SELECT _metadata.file_name AS f FROM {s}.sales", ("METADATA_COLUMN", "_metadata"), None),
-        ("SELECT shop FROM {s}.sales WHERE shop IN (SELECT id FROM range(3))", ("RELATION", "Range"), None),
+        (
+            "SELECT shop FROM {s}.sales WHERE shop IN (SELECT id FROM range(3))",
+            ("RELATION", "Range"),
+            None,
+        ),
     ],
 )
 def test_problems_of_definitions(star: Star, text: str, construct: object, place: object) -> None:
@@ -225,7 +272,9 @@ def test_problems_of_definitions(star: Star, text: str, construct: object, place
 
 
 def test_a_clean_definition_has_no_problems_and_bad_names_are_spark_s_error(star: Star) -> None:
-    assert captured(star, "SELECT shop, sum(amount) AS s FROM {s}.sales GROUP BY shop").problems == ()
+    assert (
+        captured(star, "SELECT shop, sum(amount) AS s FROM {s}.sales GROUP BY shop").problems == ()
+    )
     with pytest.raises(AnalysisException, match="no_such_column"):
         captured(star, "SELECT no_such_column FROM {s}.sales")
 
@@ -244,7 +293,9 @@ def test_run_select_over_two_versions_of_one_table(own_star: Star) -> None:
         run_select(star.spark, "SELECT 1 FROM nowhere", {})
 
 
-def test_versions_and_first_commits(own_star: Star, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_versions_and_first_commits(
+    own_star: Star, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     star = own_star
     none = normalise_location(star.spark, f"{tmp_path_factory.mktemp('no')}/table/")
     assert not none.endswith("/")
