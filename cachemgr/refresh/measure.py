@@ -65,13 +65,21 @@ def measure(
             commit.rows,
         )
     totals = _totals(session, sized, written)
-    base_rows = totals.get(ROWS_COLUMN)
+    base_rows = totals.get(_rows_name(plan))
     facts = replace(
         sized,
         non_null=_arguments_without_nulls(plan, totals),
         exact_sums=_exact_sums(session, plan, tables, base_rows),
     )
     return Measured(facts, commit.rows, commit.bytes, base_rows)
+
+
+def _rows_name(plan: CachePlan) -> str:
+    """The column with the number of rows: a COUNT(*) that the definition names itself is not stored
+    a second time under the hidden name.
+    """
+    star = (m for m in plan.measures if m.agg == Agg("count", (), "bigint"))
+    return next((m.name for m in star), ROWS_COLUMN)
 
 
 def _set_sizes(plan: CachePlan, commit: Commit) -> tuple[GroupingSet, ...]:
@@ -115,7 +123,7 @@ def _totals(session: SparkSession, plan: CachePlan, written: TableRead) -> dict[
 
 
 def _arguments_without_nulls(plan: CachePlan, totals: Mapping[str, int]) -> frozenset[str]:
-    rows = totals.get(ROWS_COLUMN)
+    rows = totals.get(_rows_name(plan))
     counted: dict[Expr, int] = {
         m.agg.args[0]: totals[m.name]
         for m in plan.measures
