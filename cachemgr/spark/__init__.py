@@ -1,1 +1,1 @@
-"""Everything of ours that runs on Spark: the Catalyst rule, tables and versions, sessions and pins."""
+"""Everything of ours that runs on Spark: the Catalyst rule, tables, versions, sessions, pins."""

@@ -35,14 +35,16 @@ class Star:
 def build_star(spark: SparkSession, folder: Path, schema: str) -> Star:
     spark.sql(f"CREATE SCHEMA {schema}")
     spark.sql(
-        f"CREATE TABLE {schema}.sales (shop INT, product STRING, amount BIGINT NOT NULL) USING DELTA "
+        f"CREATE TABLE {schema}.sales (shop INT, product STRING, amount BIGINT NOT NULL) "
+        f"USING DELTA "
         f"LOCATION '{folder}/sales'"
     )
     spark.sql(
         f"CREATE TABLE {schema}.shops (id INT, region STRING) USING DELTA LOCATION '{folder}/shops'"
     )
     spark.sql(
-        f"INSERT INTO {schema}.sales VALUES (1, 'a', 10), (1, 'b', 5), (2, 'a', 7), (3, NULL, 2), (3, 'a', 2)"
+        f"INSERT INTO {schema}.sales VALUES (1, 'a', 10), (1, 'b', 5), (2, 'a', 7), (3, "
+        f"NULL, 2), (3, 'a', 2)"
     )
     spark.sql(
         f"INSERT INTO {schema}.shops VALUES (1, 'north'), (2, 'north'), (3, NULL), (4, 'west')"

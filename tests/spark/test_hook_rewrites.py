@@ -8,7 +8,10 @@ import pytest
 from cachemgr.spark import hook
 from tests.spark.star import Star, StarDecider, reads_cache, rows
 
-REGION = "SELECT region, sum(amount) AS total, count(*) AS n FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY region"
+REGION = (
+    "SELECT region, sum(amount) AS total, count(*) AS n FROM {s}.sales JOIN {s}.shops "
+    "ON shop = id GROUP BY region"
+)
 
 
 def frame_of(star: Star, text: str):
@@ -133,7 +136,10 @@ def test_wrong_types_are_dropped_before_they_run(star: Star) -> None:
         star,
         answer=lambda block, _: (
             block.group_keys
-            and "SELECT region AS c0, cast(sum(s) AS DECIMAL(20,0)) AS c1, count(*) AS c2 FROM __cache GROUP BY region"
+            and (
+                "SELECT region AS c0, cast(sum(s) AS DECIMAL(20,0)) AS c1, count(*) AS c2 "
+                "FROM __cache GROUP BY region"
+            )
         ),
     )
     hook.install(star.spark, decider)
@@ -147,14 +153,20 @@ def test_wrong_types_are_dropped_before_they_run(star: Star) -> None:
 def test_replacement_text_with_replaceable_functions(star: Star) -> None:
     """nvl, left() and GROUP BY an expression are rewritten by batches that are over when the rule
     runs."""
-    text = "SELECT left(product, 1) AS p, sum(amount) AS s FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY left(product, 1)"
+    text = (
+        "SELECT left(product, 1) AS p, sum(amount) AS s FROM {s}.sales JOIN {s}.shops ON "
+        "shop = id GROUP BY left(product, 1)"
+    )
     hook.uninstall(star.spark)
     wanted = rows(frame_of(star, text))
     decider = StarDecider(
         star,
         answer=lambda block, _: (
             block.group_keys
-            and "SELECT nvl(left(product, 1), NULL) AS c0, sum(s) AS c1 FROM __cache GROUP BY nvl(left(product, 1), NULL)"
+            and (
+                "SELECT nvl(left(product, 1), NULL) AS c0, sum(s) AS c1 FROM __cache GROUP "
+                "BY nvl(left(product, 1), NULL)"
+            )
         ),
     )
     hook.install(star.spark, decider)
@@ -180,7 +192,8 @@ def test_parameters_and_another_current_schema(star: Star) -> None:
     star.spark.sql(f"USE {star.schema}")
     try:
         frame = star.spark.sql(
-            "SELECT region, sum(amount) AS t FROM sales JOIN shops ON shop = id GROUP BY region HAVING t > :low",
+            "SELECT region, sum(amount) AS t FROM sales JOIN shops ON shop = id GROUP BY "
+            "region HAVING t > :low",
             args={"low": 10},
         )
         assert rows(frame) == [("north", 22)]

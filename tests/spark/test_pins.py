@@ -12,7 +12,10 @@ from cachemgr.spark.pins import PinKey, PinStore
 from cachemgr.spark.tables import TableRead, run_select
 from tests.spark.star import Star, StarDecider, reads_cache, rows
 
-QUERY = "SELECT region, sum(amount) AS total FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY region ORDER BY region"
+QUERY = (
+    "SELECT region, sum(amount) AS total FROM {s}.sales JOIN {s}.shops ON shop = id "
+    "GROUP BY region ORDER BY region"
+)
 KEY = PinKey("star", 0)
 
 

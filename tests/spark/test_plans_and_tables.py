@@ -37,11 +37,13 @@ def outputs(block: Block) -> list[str]:
     "text",
     [
         "SELECT region, sum(amount) AS t FROM " + JOIN + " WHERE product = 'a' GROUP BY region",
-        "SELECT region, sum(amount) AS t FROM {s}.sales, {s}.shops WHERE product = 'a' AND shop = id GROUP BY 1",
+        "SELECT region, sum(amount) AS t FROM {s}.sales, {s}.shops WHERE product = 'a' AND "
+        "shop = id GROUP BY 1",
         "SELECT r AS region, sum(a) AS t FROM (SELECT region AS r, amount AS a, product AS p FROM "
         + JOIN
         + ") WHERE p = 'a' GROUP BY r",
-        "WITH f AS (SELECT * FROM {s}.sales WHERE product = 'a') SELECT region, sum(amount) AS t FROM f "
+        "WITH f AS (SELECT * FROM {s}.sales WHERE product = 'a') SELECT region, sum(amount) "
+        "AS t FROM f "
         "JOIN {s}.shops ON f.shop = shops.id GROUP BY region",
     ],
 )
@@ -113,7 +115,8 @@ def test_aggregates(star: Star, text: str) -> None:
 def test_a_view_with_other_settings_is_opaque(star: Star) -> None:
     star.spark.conf.set("spark.sql.ansi.enabled", "false")
     star.spark.sql(
-        f"CREATE OR REPLACE VIEW {star.schema}.old AS SELECT CAST(product AS INT) AS p, sum(amount) AS s "
+        f"CREATE OR REPLACE VIEW {star.schema}.old AS SELECT CAST(product AS INT) AS p, "
+        f"sum(amount) AS s "
         f"FROM {star.schema}.sales GROUP BY 1"
     )
     star.spark.conf.unset("spark.sql.ansi.enabled")
@@ -284,7 +287,8 @@ def test_run_select_over_two_versions_of_one_table(own_star: Star) -> None:
     star.append(4, "c", 100)
     frame = run_select(
         star.spark,
-        "SELECT `__t0`.s - x.s AS d, '\\\\d' AS lit FROM (SELECT sum(amount) AS s FROM new) AS `__t0`, "
+        "SELECT `__t0`.s - x.s AS d, '\\\\d' AS lit FROM (SELECT sum(amount) AS s FROM new) "
+        "AS `__t0`, "
         "(SELECT sum(amount) AS s FROM old) x",
         {"new": TableRead(star.sales, 2), "old": TableRead(star.sales, 1)},
     )
