@@ -48,8 +48,8 @@ class Hints:
 def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
     """The hints in SQL texts, and those given to DataFrames (`NAME` or `NAME(cache,…)`).
 
-    >>> sorted(read_hints(["SELECT /*+ no_relational_cache */ 'x /*+ RELATIONAL_CACHE(a)
-    */'"]).names) ['NO_RELATIONAL_CACHE']
+    >>> sorted(read_hints(["SELECT /*+ no_relational_cache */ '/*+ RELATIONAL_CACHE(a) */'"]).names)
+    ['NO_RELATIONAL_CACHE']
     >>> read_hints(["SELECT /*+ RELATIONAL_CACHE(a, `b`), BROADCAST(t) */ 1"]).caches
     ('a', 'b')
     """
