@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from pyspark import StorageLevel
@@ -30,12 +30,13 @@ from cachemgr.refresh.lattice import (
 )
 from cachemgr.refresh.layout import Layout, plan_layout, spread
 from cachemgr.spark.tables import TableRead, run_select
+from matcher.expr import columns
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
 from matcher.render import quote, render_stored
 
 # Below this many rows of the largest base table a sample costs more than it saves.
-SAMPLE_ABOVE_ROWS = 200_000
-SAMPLE_ROWS = 100_000
+SAMPLE_ABOVE_ROWS = 1_000_000
+SAMPLE_ROWS = 60_000
 
 
 @dataclass
@@ -193,7 +194,9 @@ def _sample(
     if total < max(sample_above, 1):
         return None
     share = min(1.0, SAMPLE_ROWS / total)
-    read = run_select(session, "SELECT * FROM __t", {"__t": relations[largest]})
+    # Named, because a sample is a barrier that column pruning may not pass.
+    needed = ", ".join(map(quote, _key_columns(plan, list(relations).index(largest)))) or "1"
+    read = run_select(session, f"SELECT {needed} FROM __t", {"__t": relations[largest]})
     drawn = read.sample(withReplacement=False, fraction=share, seed=1)
     sources: dict[str, TableRead | object] = dict(relations)
     sources[largest] = drawn._jdf.queryExecution().analyzed()
@@ -228,6 +231,13 @@ def _keys_sql(plan: CachePlan, names: Sequence[str]) -> str:
     return render_stored(flat, [quote(name) for name in names])
 
 
+def _key_columns(plan: CachePlan, rel: int) -> list[str]:
+    """The columns of relation `rel` that the joins, the predicates and the keys need."""
+    exprs = [*plan.predicates, *(key.expr for key in plan.keys or ())]
+    found = {c.name for expr in exprs for c in columns(expr) if c.rel == rel}
+    return sorted(found)
+
+
 def _count_groups(
     plan: CachePlan,
     rows: DataFrame,
@@ -258,6 +268,7 @@ def _layout(plan: CachePlan, sample: _Sample, estimates: Mapping[Keys, float]) -
     width = len(plan.keys or ())
     selectivity = {i: sample.groups[frozenset((i,))] for i in range(width)}
 
+    @cache
     def values(key: int) -> list[Any]:
         column = F.col(f"k{key}")
         counted = sample.rows.where(column.isNotNull()).groupBy(column).count()

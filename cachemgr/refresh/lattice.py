@@ -31,9 +31,12 @@ Keys = tuple[int, ...]
 # An ancestor larger than this share of the base is not worth keeping: reading it back costs what
 # it saves.
 MAX_ANCESTOR_SHARE = 0.25
-# One more pass over the join, counted in sets' worth of aggregation.
-PASS_COST = 1.5
-MAX_HELPERS = 24
+# One more pass over the join, counted in sets' worth of aggregation: reading and joining cost
+# several times what one more small set costs in a pass that is made anyway.
+PASS_COST = 4.0
+# Less than this share of all the row aggregations is not worth the planning.
+MIN_GAIN = 0.2
+MAX_HELPERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ def plan_lattice(
         taken = {*family.children, *((family.keys,) if family.stored else ())}
         left = [s for s in left if s not in taken]
     extra = PASS_COST * base_rows if left else 0.0
-    if not families or saved <= extra:
+    if not families or saved - extra < MIN_GAIN * len(sets) * base_rows:
         return Lattice(
             tuple(map(tuple, sets)), (), "no set has an ancestor small enough to save a pass"
         )
@@ -168,6 +171,9 @@ def helper_candidates(
     small = [
         frozenset(s) for s in sets if estimates[frozenset(s)] <= base_rows * MAX_ANCESTOR_SHARE
     ]
+    most = len(small) - 1 - (PASS_COST if len(small) < len(sets) else 0.0)
+    if most < MIN_GAIN * len(sets):
+        return ()
     known = {frozenset(s) for s in sets}
     unions = {a | b for a, b in combinations(small, 2)} - known
     # The larger of the parts is a lower bound for the union's groups, the product an upper one.

@@ -44,7 +44,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Grouping id to its files, the number of Spark partitions, and the sort order of the keys."""
+    """Grouping id to its files, the number of Spark partitions, and the keys to sort by."""
 
     splits: Mapping[int, Split]
     partitions: int
@@ -70,6 +70,10 @@ def plan_layout(
         still gets a file of its own, being a partition of the table.
     """
     width = len(plan.keys or ())
+    if not estimates:
+        # Nothing is known: a Spark partition for each set, so that at least sets run in parallel.
+        places = {s.grouping_id: Split(i) for i, s in enumerate(plan.grouping_sets)}
+        return Layout(places, len(places), ())
     order = sorted(range(width), key=lambda i: (-selectivity.get(i, 0.0), i))
     splits: dict[int, Split] = {}
     next_id, filled = 0, 0.0
@@ -87,7 +91,9 @@ def plan_layout(
             next_id, filled = next_id + 1, 0.0
         splits[item.grouping_id] = Split(next_id)
         filled += max(rows, 1.0)
-    return Layout(splits, next_id + (1 if filled else 0), tuple(order))
+    # Sorting is dear, so only by the keys that large sets are split by.
+    split_keys = dict.fromkeys(s.key for s in splits.values() if s.key is not None)
+    return Layout(splits, next_id + (1 if filled else 0), tuple(split_keys))
 
 
 def _split(
@@ -120,7 +126,7 @@ def split_points(values: Sequence[tuple[Any, int]], files: int) -> tuple[Any, ..
 def spread(
     rows: DataFrame, plan: CachePlan, layout: Layout, partition_by: Sequence[str] = ()
 ) -> DataFrame:
-    """`rows` placed and sorted as `layout` says."""
+    """`rows` placed and sorted as `layout` says, and by further partition columns before that."""
     gid = F.col(GROUPING_ID_COLUMN)
     target: Column | None = None
     for grouping_id, split in layout.splits.items():
@@ -131,10 +137,10 @@ def spread(
             else target.when(gid == grouping_id, place)
         )
     assert target is not None
-    columns = plan.keys or ()
-    sort = [*partition_by, *(columns[i].name for i in layout.order)]
     placed = rows.repartitionById(layout.partitions, target.otherwise(F.lit(0)))
-    return placed.sortWithinPartitions(gid, *(F.col(quote(c)) for c in dict.fromkeys(sort)))
+    names = [*partition_by, *((plan.keys or ())[i].name for i in layout.order)]
+    sort = [F.col(quote(name)) for name in dict.fromkeys(names)]
+    return placed.sortWithinPartitions(*sort) if sort else placed
 
 
 def _place(plan: CachePlan, split: Split) -> Column:

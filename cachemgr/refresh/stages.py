@@ -33,6 +33,7 @@ from cachemgr.refresh.write import (
     create_table,
     missing_properties,
     read_back,
+    reshape_clustered,
     schema_differs,
     set_properties,
     write_commit,
@@ -148,9 +149,8 @@ def _prepare_table(job: Job, progress: _Progress, create: bool) -> None:
 def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
     run, writer = progress.run, job.metastore.writer
     built = _build(job, progress)
-    schema = built.rows.schema
-    if job.table.cluster_by and schema_differs(job.session, job.table, schema):
-        create_table(job.session, job.table, schema, replace=True)
+    if job.table.cluster_by and schema_differs(job.session, job.table, built.rows.schema):
+        reshape_clustered(job.session, job.table, built.rows)
     parent = _head_version(job)
     number = writer.next_commit_number(job.cache.id)
     stages = plan.to_json()

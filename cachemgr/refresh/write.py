@@ -19,6 +19,7 @@ from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.refresh.delta_log import Commit, head, read_commit, shape, stamp_text
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan
+from matcher.render import quote
 
 DAY = 24 * 3600
 # How far above the parent a stray commit of ours is looked for, to name it in the error.
@@ -65,15 +66,12 @@ def missing_properties(session: SparkSession, spec: TableSpec) -> dict[str, str]
     return {k: v for k, v in spec.properties.items() if have.get(k) != v}
 
 
-def create_table(
-    session: SparkSession, spec: TableSpec, schema: StructType, *, replace: bool = False
-) -> None:
-    """Make the empty table. Every column is nullable: a later refresh may store NULL where this
-    one could not.
+def create_table(session: SparkSession, spec: TableSpec, schema: StructType) -> None:
+    """Make the empty table. Every column is nullable: a later refresh may store NULL where this one
+    could not.
     """
     fields = [StructField(f.name, f.dataType, True) for f in schema.fields]
-    make = DeltaTable.createOrReplace if replace else DeltaTable.createIfNotExists
-    builder = make(session).location(spec.location)
+    builder = DeltaTable.createIfNotExists(session).location(spec.location)
     builder = builder.addColumns(StructType(fields))
     if spec.partition_by:
         builder = builder.partitionedBy(*spec.partition_by)
@@ -82,6 +80,20 @@ def create_table(
     for key, value in spec.properties.items():
         builder = builder.property(key, value)
     builder.execute()
+
+
+def reshape_clustered(session: SparkSession, spec: TableSpec, rows: DataFrame) -> None:
+    """Give a clustered table other columns, and no rows.
+
+    The write that follows replaces rows alone (`write_commit`), so the columns come first. An
+    overwrite of the columns forgets the clustering, hence it is set again. Hits go on reading the
+    published version meanwhile.
+    """
+    empty = rows.limit(0).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    empty.save(spec.location)
+    columns = ", ".join(map(quote, spec.cluster_by))
+    path = spec.location.replace("`", "``")
+    session.sql(f"ALTER TABLE delta.`{path}` CLUSTER BY ({columns})")
 
 
 def set_properties(session: SparkSession, spec: TableSpec, properties: Mapping[str, str]) -> None:

@@ -1,0 +1,87 @@
+"""A cube built down the lattice and split into files holds the rows that Spark's own GROUPING SETS
+gives.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from cachemgr.refresh import layout
+from cachemgr.refresh.build import build_rows
+from cachemgr.refresh.delta_log import read_commit
+from cachemgr.refresh.session import own_session
+from cachemgr.refresh.write import TableSpec, create_table, write_commit
+from cachemgr.spark.tables import TableRead
+from tests.refresh.star import SALES, Star, cube_plan, rows_of
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def many(star: Star) -> Star:
+    """Some thousand sales over few values, NULLs in keys and measures among them."""
+    items = ["pen", "ink", "cup", None, "bag", "mug", "cap", "jar"]
+    rows = [
+        (i % 3 + 1, items[i * 7 % 8], i % 5, None if i % 11 == 0 else i % 13 - 4, f"{i % 17}.25")
+        for i in range(3000)
+    ]
+    star.write("sales", rows, SALES, "overwrite")
+    return star
+
+
+def test_the_lattice_gives_the_same_rows(many: Star) -> None:
+    plan = cube_plan(many)
+    session = own_session(many.spark, {})
+    reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
+    plain = build_rows(session, plan, reads)
+    assert plain.lattice is None
+    built = build_rows(session, plan, reads, sample_above=1)
+    assert built.lattice is not None and built.lattice.families, "it is worth it here"
+    sources = {s["source"] for s in built.sources(plan)}
+    assert any("ancestor of" in s for s in sources)
+    try:
+        assert built.rows.schema.simpleString() == plain.rows.schema.simpleString()
+        assert rows_of(built.rows) == rows_of(plain.rows)
+    finally:
+        built.release()
+
+
+def test_a_large_set_is_split_at_values_of_its_most_selective_key(
+    many: Star, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(layout, "LARGE_SET_ROWS", 30)
+    monkeypatch.setattr(layout, "ROWS_PER_FILE", 10)
+    plan = cube_plan(many)
+    session = own_session(many.spark, {})
+    reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
+    built = build_rows(session, plan, reads, sample_above=1)
+    expected = rows_of(built.rows)
+    location = str(tmp_path / "split")
+    spec = TableSpec(location, ("__grouping_id",), (), {})
+    create_table(session, spec, built.rows.schema)
+    write_commit(session, built.rows, spec, app_id="x", commit_number=1, stamp={})
+    built.release()
+    columns = built.rows.columns
+    assert rows_of(session.read.format("delta").load(location).select(columns)) == expected
+    files: dict[str, int] = {}
+    for file in read_commit(session, location, 1).added:
+        gid = file.partition["__grouping_id"] or ""
+        files[gid] = files.get(gid, 0) + 1
+    large = [s.grouping_id for s in plan.grouping_sets if len(s.keys) >= 2]
+    assert files["15"] == 1 and max(files.values()) > 1
+    split = max(files, key=lambda g: files[g])
+    assert int(split) in large
+    ranges = _ranges(session, location, split)
+    assert all(a[1] < b[0] for a, b in pairwise(ranges)), ranges
+
+
+def _ranges(session, location: str, gid: str) -> list[tuple[str, str]]:
+    """Smallest and largest item of each file of a set, in order."""
+    rows = session.sql(
+        f"SELECT _metadata.file_name AS f, min(item) AS low, max(item) AS high "
+        f"FROM delta.`{location}` WHERE __grouping_id = {gid} AND item IS NOT NULL GROUP BY 1"
+    ).collect()
+    return sorted((r["low"], r["high"]) for r in rows)
