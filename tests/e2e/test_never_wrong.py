@@ -182,7 +182,9 @@ def test_division_by_zero_is_the_originals(wide):
     wide.hit(query)
     for session in (wide.plain, wide.spark):
         with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-            session.sql("SELECT region, day, SUM(amt) / COUNT(cost) FROM sales GROUP BY region, day").collect()
+            session.sql(
+                "SELECT region, day, SUM(amt) / COUNT(cost) FROM sales GROUP BY region, day"
+            ).collect()
 
 
 def test_a_global_aggregate_over_an_empty_table(lab):
