@@ -28,6 +28,8 @@ from cachemgr.demo.ssb_queries import QUERIES
 
 __all__ = ["DemoOptions", "run_demo"]
 
+_LOG_WIDTH = 130
+
 
 def run_demo(options: DemoOptions, console: Console | None = None) -> int:
     """Runs the demo. Data and caches are kept for the next run.
@@ -42,7 +44,7 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> int:
     Raises:
         CacheManagerError: The folder is not the demo's, or data or cube could not be made.
     """
-    console = console or Console(highlight=False)
+    console = console or _console()
     kept = open_folder(options)
     steps = Steps(console, _plan(options.scale, kept))
     console.print(f"[bold]Relational Cache demo[/] scale {options.scale:g}, seed {options.seed}")
@@ -55,6 +57,12 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> int:
         spark.stop()
     _summary(console, result, options)
     return 1 if result.failures else 0
+
+
+def _console() -> Console:
+    # A log has no width of its own, and the table does not read well in the default of 80.
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_LOG_WIDTH)
 
 
 def _plan(scale: float, kept: bool) -> tuple[Step, ...]:
@@ -151,11 +159,12 @@ def _measure_all(spark: SparkSession, console: Console) -> tuple[QueryResult, ..
 
 def _table(results: Sequence[QueryResult]) -> Table:
     table = Table(title="Medians over five sets of parameters", title_justify="left")
-    for name in ("query", "cache", "grouping set"):
-        table.add_column(name, overflow="fold")
+    for name in ("query", "cache"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("grouping set", min_width=18)
     for name in ("rows", "without", "with", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("rows equal")
+    table.add_column("rows equal", no_wrap=True)
     for one in results:
         table.add_row(
             one.name,

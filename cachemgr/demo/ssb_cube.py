@@ -66,7 +66,7 @@ PUBLISHED_COLUMNS: tuple[str, ...] = (
     "p_mfgr", "p_category", "p_brand1",
 )  # fmt: skip
 
-P_LINEORDER = f"""\
+_VIEW = f"""\
 CREATE OR REPLACE {{temporary}}VIEW {VIEW_NAME} AS
 SELECT lineorder.*, dates.*, customer.*, supplier.*, part.*,
   lo_extendedprice * lo_discount AS v_revenue
@@ -138,7 +138,7 @@ def published_view(*, temporary: bool = False) -> str:
     Returns:
         The CREATE VIEW statement.
     """
-    return P_LINEORDER.format(temporary="TEMPORARY " if temporary else "")
+    return _VIEW.format(temporary="TEMPORARY " if temporary else "")
 
 
 def published_ddl(
