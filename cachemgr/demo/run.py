@@ -161,10 +161,10 @@ def _table(results: Sequence[QueryResult]) -> Table:
     table = Table(title="Medians over five sets of parameters", title_justify="left")
     for name in ("query", "cache"):
         table.add_column(name, no_wrap=True)
-    table.add_column("grouping set", min_width=18)
+    table.add_column("grouping set", min_width=14)
     for name in ("rows", "without", "with", "ratio"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("rows equal", no_wrap=True)
+    table.add_column("equal", no_wrap=True)
     for one in results:
         table.add_row(
             one.name,
@@ -174,7 +174,7 @@ def _table(results: Sequence[QueryResult]) -> Table:
             f"{one.without:.3f} s",
             f"{one.with_hook:.3f} s",
             f"{one.ratio:.1f} x",
-            "equal" if one.equal else "[red]no[/]",
+            "yes" if one.equal else "[red]no[/]",
         )
     return table
 
