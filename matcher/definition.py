@@ -150,7 +150,11 @@ def _hidden_measures(shown: list[Measure]) -> list[Measure]:
             stored = sum_type(agg.args[0].type)
             if stored is None:
                 continue
-            want(f"{HIDDEN_PREFIX}sum_{i}", Agg("sum", agg.args, stored, filter=agg.filter))
+            # A BIGINT sum may overflow where AVG, which Spark computes in DOUBLE, does not: that
+            # must not
+            # fail the refresh. An AVG is only taken from sums that are proven small.
+            func = "try_sum" if agg.args[0].type == "bigint" else "sum"
+            want(f"{HIDDEN_PREFIX}sum_{i}", Agg(func, agg.args, stored, filter=agg.filter))
         if agg.args[0].nullable or agg.filter is not None:
             want(
                 f"{HIDDEN_PREFIX}count_{i}",

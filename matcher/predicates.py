@@ -259,7 +259,7 @@ def _spell_not(call: Call) -> Expr:
 
 def _spell_agg(agg: Agg) -> Agg:
     """SUM and AVG widen whole numbers themselves, so a widening cast below them changes nothing."""
-    arg = agg.args[0] if agg.func in ("sum", "avg") and len(agg.args) == 1 else None
+    arg = agg.args[0] if agg.func in ("sum", "try_sum", "avg") and len(agg.args) == 1 else None
     if not isinstance(arg, Call) or arg.op != "cast":
         return agg
     inner = arg.args[0]

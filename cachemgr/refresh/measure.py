@@ -157,7 +157,8 @@ def _exact_sums(
 
 
 def _is_integral_sum(agg: Agg) -> bool:
-    return agg.func == "sum" and not agg.distinct and agg.args[0].type in INTEGRAL
+    sums = agg.func in ("sum", "try_sum")
+    return sums and not agg.distinct and agg.args[0].type in INTEGRAL
 
 
 def _column_bounds(

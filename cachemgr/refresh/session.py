@@ -4,12 +4,15 @@ user's touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.errors import RefreshError
+from cachemgr.spark.conf import explicit_settings
+from cachemgr.spark.result_settings import changes_results
 
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {
@@ -23,6 +26,8 @@ _OURS = {
     "spark.sql.runSQLOnFiles": "true",
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }
+
+_TIME_ZONE = "spark.sql.session.timeZone"  # always stored
 
 
 def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -39,18 +44,25 @@ def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
         RefreshError: A setting cannot be had in this application (a static one with another value).
     """
     session = spark.newSession()
+    # A new session has what the application was started with, under which the cache may not have
+    # been made.
+    for key in explicit_settings(session):
+        if changes_results(key) and key not in settings and key != _TIME_ZONE:
+            _change(key, "the default", partial(session.conf.unset, key))
     for key, value in settings.items():
-        if session.conf.get(key, None) == value:
-            continue
-        try:
-            session.conf.set(key, value)
-        except PySparkException as error:
-            raise RefreshError(
-                "SETTING_NOT_AVAILABLE",
-                f"the cache was created under {key} = {value!r}, and this application cannot set "
-                "that: "
-                f"{error.getCondition() or error}; start Spark with it, or create the cache again",
-            ) from error
+        if session.conf.get(key, None) != value:
+            _change(key, repr(value), partial(session.conf.set, key, value))
     for key, value in _OURS.items():
         session.conf.set(key, value)
     return session
+
+
+def _change(key: str, value: str, action: Callable[[], None]) -> None:
+    try:
+        action()
+    except PySparkException as error:
+        raise RefreshError(
+            "SETTING_NOT_AVAILABLE",
+            f"the cache was created under {key} = {value}, and this application cannot set that: "
+            f"{error.getCondition() or error}; start Spark with it, or create the cache again",
+        ) from error

@@ -22,6 +22,7 @@ from cachemgr.metastore.records import Freshness, JoinState
 from cachemgr.service import CacheService, utc_now
 from cachemgr.settings import PREFIX, Settings, unknown_keys
 from cachemgr.spark import hook
+from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.decider import examine, match_options
 from cachemgr.spark.eligibility import Checks, QueryState
@@ -33,7 +34,7 @@ from cachemgr.spark.freshness import by_location
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
 from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.served import ServedCache
-from cachemgr.spark.session import CacheSession, explicit_settings
+from cachemgr.spark.session import CacheSession
 from cachemgr.telemetry import Telemetry, logger
 from matcher.ir import RecordPreservingJoin
 from matcher.registry import Registry

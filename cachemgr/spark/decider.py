@@ -103,7 +103,8 @@ def match_options(settings: Settings, session: Mapping[str, str]) -> MatchOption
     return MatchOptions(
         approximate_floats=settings.approximate_floats,
         trust_unvalidated=settings.trust_unvalidated,
-        assume_exact_averages=settings.assume_exact_averages,
+        # that switch is for offline explain alone: here a refresh has looked
+        assume_exact_averages=False,
         ansi=session.get(_ANSI, "true").lower() == "true",
         decimal_precision_loss=session.get(_PRECISION, "true").lower() == "true",
     )

@@ -20,11 +20,12 @@ from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.refresh.session import own_session
 from cachemgr.results import ResultRows, table
 from cachemgr.spark.analysis import analyse_definition
+from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.explain import Explanation
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.served import matcher_name
-from cachemgr.spark.session import CacheSession, explicit_settings
+from cachemgr.spark.session import CacheSession
 from cachemgr.spark.tables import current_versions, first_commit_after
 from matcher.errors import MatcherError
 from matcher.expr import Col

@@ -19,6 +19,7 @@ from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.refresh.session import own_session
 from cachemgr.settings import PREFIX, Mode, Settings
+from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.decider import BlockOutcome, Examination, Hit, examine, match_options
 from cachemgr.spark.eligibility import RELATION, Checks, QueryState
 from cachemgr.spark.explain import set_text
@@ -255,20 +256,6 @@ class CacheSession:
         entry = module.getConfigEntry(key)
         text: str | None = None if entry is None else entry.defaultValueString()
         return None if text is None or text == "<undefined>" else text
-
-
-def explicit_settings(spark: SparkSession) -> dict[str, str]:
-    """All settings explicitly set in a session, and its time zone.
-
-    Args:
-        spark: The session.
-    """
-    conf = spark._jsparkSession.sessionState().conf()
-    jvm: Any = spark._jvm
-    java_map = jvm.scala.jdk.javaapi.CollectionConverters.asJava(conf.getAllConfs())
-    found = {str(k): str(java_map[k]) for k in java_map}
-    found["spark.sql.session.timeZone"] = conf.sessionLocalTimeZone()
-    return found
 
 
 def _exact_only(context: HookContext) -> Reason | None:

@@ -285,7 +285,8 @@ def _distinct_of_keys(attempt: Attempt, agg: Agg) -> Expr:
 
 def _average(attempt: Attempt, agg: Agg) -> Expr | None:
     arg = agg.args[0]
-    total, count = _lookup(attempt, "sum", (arg,), agg), _count_measure(attempt, (arg,), agg)
+    total = _lookup(attempt, "sum", (arg,), agg) or _lookup(attempt, "try_sum", (arg,), agg)
+    count = _count_measure(attempt, (arg,), agg)
     if total is None or count is None:
         return None
     _refuse_inexact_average(attempt, agg, total)

@@ -45,6 +45,14 @@ def test_hidden_columns_are_what_rolling_up_needs() -> None:
     assert plan.visible == ("a", "m", "s", "z")
 
 
+def test_the_hidden_sum_of_a_big_average_cannot_fail_the_refresh() -> None:
+    """Spark averages BIGINT in DOUBLE; a plain SUM beside it could overflow where AVG does not."""
+    plan = plan_definition("c", block(Output("a", A), Output("m", agg("avg", Y, type="double"))))
+    hidden = {m.name: m.agg.func for m in plan.measures if m.hidden}
+    assert hidden["__sum_0"] == "try_sum"
+    assert "TRY_SUM(t0.`y`)" in render_stored(plan, ["t"])
+
+
 def test_a_visible_count_is_not_stored_twice() -> None:
     plan = plan_definition("c", block(Output("a", A), Output("b", B), Output("n", agg("count"))))
     assert [m.name for m in plan.measures] == ["n"]
