@@ -9,7 +9,19 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "fixtures"
 _HEADER = re.compile(r"# ([a-z]+): ?(.*)")
 _KNOWN = frozenset(
-    {"title", "cache", "join", "conf", "schema", "data", "rule", "reason", "error", "message", "execute"}
+    {
+        "title",
+        "cache",
+        "join",
+        "conf",
+        "schema",
+        "data",
+        "rule",
+        "reason",
+        "error",
+        "message",
+        "execute",
+    }
 )
 
 
@@ -84,7 +96,9 @@ def load(path: Path) -> list[Case]:
         else:
             parts = [p.strip() for p in re.split(r";[ \t]*(?:\n|\Z)", body) if p.strip()]
             if len(parts) != 2:
-                raise ValueError(f"{case.id}: {len(parts)} statements, a query and its rewrite are needed")
+                raise ValueError(
+                    f"{case.id}: {len(parts)} statements, a query and its rewrite are needed"
+                )
             case.query, case.expected = parts
         _check(case, invalid)
         cases.append(case)

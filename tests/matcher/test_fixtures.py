@@ -1,11 +1,11 @@
 """The matcher's text cases: decision and SQL offline, then each hit executed in Spark.
 
-`CACHEMGR_COMPLETE_FIXTURES=1` writes the SQL that comes out into the files: review the difference.
+`python -m tests.matcher.complete_fixtures` writes the SQL that comes out into the files: review the
+difference.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ import pytest
 from cachemgr import offline
 from cachemgr.errors import CacheManagerError
 from matcher.errors import MatcherError
-from tests.matcher.fixture_cases import FOLDER, Case, complete, load, load_all
+from tests.matcher.fixture_cases import Case, load, load_all
 from tests.matcher.spark_cases import Tables, compare
 
 CASES = load_all()
@@ -46,8 +46,7 @@ def test_decision_and_sql(case: Case) -> None:
     steps = {step for rewrite in answer.rewrites.values() for step in rewrite.steps}
     wanted = set(case.rules) - {"none"}
     assert wanted <= steps and ("none" not in case.rules or not steps), steps
-    if os.environ.get("CACHEMGR_COMPLETE_FIXTURES") != "1":
-        assert words(result["rewritten_sql"]) == words(case.expected)
+    assert words(result["rewritten_sql"]) == words(case.expected)
 
 
 @pytest.mark.parametrize("case", INVALID, ids=ids)
@@ -57,19 +56,6 @@ def test_input_at_fault(case: Case) -> None:
     assert caught.value.code == case.all("error")[0], caught.value
     for fragment in case.all("message"):
         assert fragment in str(caught.value)
-
-
-def test_completion() -> None:
-    if os.environ.get("CACHEMGR_COMPLETE_FIXTURES") != "1":
-        pytest.skip("only with CACHEMGR_COMPLETE_FIXTURES=1")
-    for path in sorted(FOLDER.glob("*.sql")):
-        if path.name.startswith("_") or path.stem.endswith("__invalid"):
-            continue
-        results = {}
-        for case in load(path):
-            found = offline.explain(case.schema, case.caches, case.query, case.conf)
-            results[case.title] = found["rewritten_sql"] or case.query
-        complete(path, results)
 
 
 def test_a_case_without_rule_and_reason_is_refused(tmp_path) -> None:
