@@ -58,7 +58,7 @@ def explain(
     from cachemgr.offline import explain as explain_offline
 
     with handled():
-        texts = [p.read_text(encoding="utf-8") for p in (schema, caches, query)]
+        texts = [p.read_text(encoding="utf-8-sig") for p in (schema, caches, query)]
         result = explain_offline(texts[0], texts[1], texts[2], settings)
     if as_json:
         typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
@@ -80,7 +80,7 @@ def _run_batch(path: Path, settings: Mapping[str, str]) -> None:
     from cachemgr.offline import run_batch
 
     try:
-        cases = json.loads(path.read_text(encoding="utf-8"))
+        cases = json.loads(path.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
         raise ConfigurationError("BAD_BATCH", f"{path} is not JSON: {error}") from error
     if not isinstance(cases, list) or not all(isinstance(c, dict) for c in cases):
@@ -107,5 +107,7 @@ def _print(result: Mapping[str, Any]) -> None:
         table.add_row(Text(candidate["cache"]), Text(shown), candidate["outcome"], Text(reasons))
     if result["candidates"]:
         console.print(table)
+    elif not result["hit"]:
+        console.print("no cache reads any of the query's tables")
     if result["rewritten_sql"]:
         console.print(Syntax(result["rewritten_sql"], "sql", background_color="default"))
