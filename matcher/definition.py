@@ -227,6 +227,6 @@ def _check_names(names: list[str]) -> None:
         if _FORBIDDEN_IN_NAMES & set(name):
             raise DefinitionNotSupported(
                 "UNNAMED_COLUMN",
-                f"output column {name} has no name of its own, or one with blanks or any of ,;(){{}}=, "
+                f"output column {name} has no name of its own, or one with blanks or brackets, "
                 "which the cache's table cannot store: give it one with AS",
             )
