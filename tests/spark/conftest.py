@@ -33,7 +33,8 @@ def shared_star(spark: object, tmp_path_factory: pytest.TempPathFactory) -> obje
 
 @pytest.fixture
 def star(shared_star: object) -> Iterator[object]:
-    """The shared star; the hook and all settings of ours are gone afterwards."""
+    """The shared star; the hook and all settings of ours are gone before and afterwards."""
+    _clean(shared_star)
     yield shared_star
     _clean(shared_star)
 
