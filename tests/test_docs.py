@@ -1,4 +1,4 @@
-"""The documentation cannot drift: every miss reason and every setting is listed, and nothing else is."""
+"""The documentation cannot drift: it lists every miss reason and every setting, and no others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """In how many files each grouping set is written, in what order, and where a large set is split.
 
 Each set is a partition of the cache's table. A small set is one file: a hit reads all of it as one
-partition. A large one is split at values of its most selective key and sorted, so that Delta's file
-statistics rule out most files for a filter.
+partition. A large one is split at values of its most selective key and sorted, so that the
+statistics of files and pages rule out most of it for a filter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from cachemgr.refresh.lattice import Keys
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render import quote
 
-ROWS_PER_FILE = 250_000
+# Few, since a hit on a large set looks at the footer of each; the pages inside are sorted.
+ROWS_PER_FILE = 1_000_000
 # A set up to this size is pinned whole (`spark.cachemgr.pin.maxRowsPerSet`), so splitting it buys
 # nothing.
 LARGE_SET_ROWS = 500_000

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.refresh.layout import LARGE_SET_ROWS
 from cachemgr.refresh.session import own_session
 from cachemgr.settings import PREFIX, Mode, Settings
 from cachemgr.spark.conf import explicit_settings
@@ -24,14 +25,16 @@ from cachemgr.spark.decider import BlockOutcome, Examination, Hit, examine, matc
 from cachemgr.spark.eligibility import RELATION, Checks, QueryState
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
+from cachemgr.spark.files import FileReads
 from cachemgr.spark.freshness import CommitTimes, by_location
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, Replacement
-from cachemgr.spark.pins import PinKey, PinStore
+from cachemgr.spark.pins import PinKey, PinStore, most_selective_first
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.tables import TableRead, first_commit_after, run_select
 from cachemgr.telemetry import Telemetry
+from matcher.explain import set_names
 from matcher.ir import GROUPING_ID_COLUMN
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import quote
@@ -67,6 +70,7 @@ class CacheSession:
         # In a session of ours: what the user sets in his must not decide how pins are read.
         self.pins_session = own_session(spark, {})
         self.pins = PinStore(self.pins_session, pin_max_bytes)
+        self.files = FileReads(self.pins_session)
         self._parsed: dict[frozenset[tuple[str, str]], Settings] = {}
         self._versions: dict[str, int | None] = {}
         feed.listen(self._drop_old_pins)
@@ -198,7 +202,7 @@ class CacheSession:
         assert cache.version is not None
         read = TableRead(cache.location, cache.version)
         pinned = self._pin(hit, read, settings) if settings.pin_enabled else None
-        relation: object = read if pinned is None else pinned
+        relation: object = pinned if pinned is not None else self._files(hit, read)
         return _Checked(hit.path, hit.sql, {RELATION: relation}, cache.name, all_or_none=mixed)
 
     def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
@@ -210,16 +214,27 @@ class CacheSession:
         key = PinKey(hit.cache.id, read.version, number)
         pinned = self.pins.get(key)
         if pinned is None:
-            self.pins.request(key, lambda: self._load(read, number))
+            plan = hit.cache.plan
+            keys = set_names(plan, chosen) or tuple(c.name for c in plan.keys or ())
+            self.pins.request(key, lambda: self._load(read, number, keys))
             self.telemetry.count("pin_misses")
         else:
             self.telemetry.count("pin_hits")
         return pinned
 
-    def _load(self, read: TableRead, number: int | None) -> DataFrame:
+    def _files(self, hit: Hit, read: TableRead) -> object:
+        """A large set's own files where they are known; a small one is about to be pinned."""
+        chosen = hit.rewrite.grouping_set
+        if chosen is None or chosen.rows is None or chosen.rows <= LARGE_SET_ROWS:
+            return read
+        plan = self.files.plan(read, chosen.grouping_id)
+        return read if plan is None else plan
+
+    def _load(self, read: TableRead, number: int | None, keys: Sequence[str]) -> DataFrame:
         where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
         text = f"SELECT * FROM {RELATION}{where}"
-        return run_select(self.pins_session, text, {RELATION: read})
+        rows = run_select(self.pins_session, text, {RELATION: read})
+        return most_selective_first(rows, keys)
 
     def _drop_old_pins(self) -> None:
         now = {c.id: c.version for c in self.feed.caches()}

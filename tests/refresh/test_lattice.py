@@ -120,7 +120,7 @@ def test_large_sets_are_split_small_ones_are_one_file() -> None:
     plan = replace(plan_with(), grouping_sets=sets)
     values = [(f"v{i:02}", 10) for i in range(50)]
     layout = plan_layout(
-        plan, {(0, 1, 2): 2e6, (0,): 50.0, (): 1.0}, {0: 5, 1: 50, 2: 9}, lambda key: values
+        plan, {(0, 1, 2): 8e6, (0,): 50.0, (): 1.0}, {0: 5, 1: 50, 2: 9}, lambda key: values
     )
     assert layout.order == (1,)
     large = layout.splits[0]
