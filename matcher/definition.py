@@ -88,6 +88,10 @@ def _plan_aggregate(
     _check_names(visible)
     for expr in group_keys:
         _refuse_opaque(expr, "a GROUP BY key")
+        if isinstance(expr, Lit):
+            raise DefinitionNotSupported(
+                "CONSTANT_KEY", "a GROUP BY key is a constant, which groups nothing: leave it out"
+            )
     for measure in measures:
         _refuse_opaque(measure.agg, f"output column {measure.name}")
     keys = tuple(

@@ -222,13 +222,24 @@ class _Builder:
         built = _with_names(
             inner.query(document.root, {}, None, label), list(view.column_names), label
         )
-        if view.column_names:
-            # its inlined text would have other column names, so its blocks are not replaced alone
+        if view.column_names or self._would_read_otherwise(view, document, reference):
+            # its inlined text would mean something else here, so its blocks are not replaced alone
             built.blocks = ()
         else:
             alias = reference.alias or reference.name
             self.document.views.append((reference, document, quote(alias)))
         return built
+
+    def _would_read_otherwise(self, view: View, document: Document, reference: exp.Table) -> bool:
+        """True if names in the view's text, or of the view, may change their meaning inlined.
+
+        A CTE on either side captures names, another current schema resolves them elsewhere, and a
+        view called by its schema leaves columns qualified by it behind.
+        """
+        captures = self.document.root.find(exp.With) or document.root.find(exp.With)
+        qualified = bool(reference.args.get("db")) and not reference.alias
+        nested = bool(self.views)
+        return bool(captures) or qualified or nested or view.current != self.current
 
     def _select(
         self, node: exp.Select, ctes: Mapping[str, Built], outer: Scope | None, label: str

@@ -60,6 +60,11 @@ _PLAIN: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...], 
     exp.Pow: ("power", ("this", "expression"), ("double", "double"), "double"),
     exp.MD5: ("md5", ("this",), ("binary",), "string"),
 }  # fmt: skip
+_NULL_FOR_NULL_ONLY: Final = frozenset(
+    "year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
+    "upper lower trim length reverse abs sign exp startswith endswith contains concat md5 "
+    "last_day".split()
+)
 _BY_NAME: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
     "weekday": ("weekday", ("date",), "int"),
     "make_date": ("make_date", ("int", "int", "int"), "date"),
@@ -173,7 +178,9 @@ def _call(
     if name == "left":
         return Call("substring", (cast[0], Lit(1, "int"), cast[1]), "string", cast[0].nullable)
     folded = _fold(name, cast)
-    return folded or Call(name, cast, result, any(a.nullable for a in cast) or name == "make_date")
+    # only functions that are known to return NULL for nothing but NULL are never NULL
+    nullable = name not in _NULL_FOR_NULL_ONLY or any(a.nullable for a in cast)
+    return folded or Call(name, cast, result, nullable)
 
 
 def _fold(name: str, args: tuple[Expr, ...]) -> Expr | None:

@@ -19,7 +19,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from matcher.errors import SqlInputError
-from matcher.from_sql_types import type_of
+from matcher.from_sql_types import UNKNOWN, type_of
 from matcher.ir import RecordPreservingJoin
 
 DEFAULT_SCHEMA = "default"
@@ -313,10 +313,12 @@ def _table(key: str, name: str, head: exp.Schema) -> Table:
         if isinstance(item, exp.ColumnDef):
             if item.args.get("kind") is None:
                 raise SqlInputError("TYPE_MISSING", f"column {item.name} of {name} has no type")
-            not_null = False
+            not_null, type_ = False, type_of(item.args["kind"])
             for constraint in item.args.get("constraints") or ():
                 kind = constraint.kind
-                if isinstance(kind, exp.NotNullColumnConstraint):
+                if isinstance(kind, exp.CollateColumnConstraint):
+                    type_ = UNKNOWN  # equal there is not the same: no expression may use it
+                elif isinstance(kind, exp.NotNullColumnConstraint):
                     not_null = not kind.args.get("allow_null")
                 elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
                     primary, not_null = (item.name,), True
@@ -324,7 +326,7 @@ def _table(key: str, name: str, head: exp.Schema) -> Table:
                     unique.append(frozenset({item.name.lower()}))
                 elif isinstance(kind, exp.Reference):
                     foreign.append(_foreign_key("", key, (item.name,), kind))
-            columns.append(Column(item.name, type_of(item.args["kind"]), not not_null))
+            columns.append(Column(item.name, type_, not not_null))
             continue
         label, parts = (
             (item.name, item.expressions) if isinstance(item, exp.Constraint) else ("", [item])

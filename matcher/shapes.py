@@ -22,6 +22,7 @@ from typing import Final
 from matcher.expr import Call, Expr, Lit, transform, walk
 from matcher.ir import Block, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan
+from matcher.predicates import column_equality
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))
@@ -118,11 +119,19 @@ def _served(
     rewrite: Rewrite, plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
 ) -> Served:
     safe = (
-        not plan.literal_predicates
+        all(map(_holds_for_all_constants, plan.predicates))
         and not _relies_on_pins(rewrite, query)
         and _each_once(constants, rewrite)
     )
     return Served(plan, rewrite if safe else None, constants)
+
+
+def _holds_for_all_constants(predicate: Expr) -> bool:
+    """A cache's condition that a query implies by its joins alone, whatever it compares with.
+
+    Others, even `x IS NULL`, may have been implied because the constants left no value at all.
+    """
+    return column_equality(predicate) is not None
 
 
 def _relies_on_pins(rewrite: Rewrite, query: NormalQuery) -> bool:

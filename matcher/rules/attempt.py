@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matcher.expr import Agg, Call, Expr
+from matcher.expr import Agg, Call, Col, Expr
 from matcher.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
 from matcher.normal_form import NormalQuery, PreparedPlan
 from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
 from matcher.render import NotRenderable, render_expr
-from matcher.types import sum_type
+from matcher.types import FLOATS, sum_type
 
 
 @dataclass(slots=True)
@@ -50,6 +50,10 @@ class Attempt:
             return f"cache {self.view.name}"
         keys = ", ".join(self.set_columns())
         return f"grouping set ({keys}) of cache {self.view.name}"
+
+    def is_float_key(self, derived: Expr | None) -> bool:
+        """True for a group key of a type that has values which are equal and not the same."""
+        return self.view.keys is not None and isinstance(derived, Col) and derived.type in FLOATS
 
     def set_columns(self) -> tuple[str, ...]:
         """Names of the key columns of this view."""

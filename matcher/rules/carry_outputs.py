@@ -30,7 +30,8 @@ def carry_outputs(attempt: Attempt) -> None:
     attempt.order_by = tuple(
         SortKey(_as_output(attempt, expr, key), key.ascending, key.nulls_first)
         for expr, key in order
-        if expr is not None
+        # a constant sorts nothing, and as text it would be read as a position
+        if expr is not None and not isinstance(expr, Lit)
     )
 
 

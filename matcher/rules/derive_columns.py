@@ -7,12 +7,17 @@ value is that value, but never inside the filter that pins it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from matcher.expr import Call, Col, Expr, Lit, rebuild
 from matcher.ir import GROUPING_ID_COLUMN, StoredColumn
 from matcher.predicates import column_equality
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, is_renderable, render_literal
 from matcher.rules.attempt import Attempt, Refused, spell
+
+# Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
+_BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
 
 
 def derive_columns(attempt: Attempt) -> None:
@@ -73,6 +78,9 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
     elif isinstance(expr, Call):
         if is_renderable(expr.op, len(expr.args)):
             parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
+            if any(map(attempt.is_float_key, parts)) and expr.op not in _BLIND_TO_ZERO_SIGN:
+                attempt.missing.append((expr, purpose))
+                return None
             if all(part is not None for part in parts):
                 return rebuild(expr, tuple(p for p in parts if p is not None))
             return None

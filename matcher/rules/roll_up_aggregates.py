@@ -254,7 +254,8 @@ def _of_keys(attempt: Attempt, agg: Agg) -> Expr | None:
     noted = len(attempt.missing)
     args = [derive(attempt, arg, "aggregate") for arg in agg.args]
     flt = None if agg.filter is None else derive(attempt, agg.filter, "aggregate")
-    if any(a is None for a in args) or (agg.filter is not None and flt is None):
+    lost = any(a is None or attempt.is_float_key(a) for a in args)
+    if lost or (agg.filter is not None and flt is None):
         del attempt.missing[noted:]
         return None
     if not attempt.regroup:

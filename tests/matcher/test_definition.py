@@ -86,6 +86,7 @@ def test_grouping_ids_have_the_first_key_highest(keys: tuple, count: int, number
             "EXPRESSION_OVER_AGGREGATES",
         ),
         (block(Output("a", Call("spark:Foo", (A,), "int")), keys=None), "EXPRESSION_NOT_SUPPORTED"),
+        (block(Output("a", A), keys=(A, Lit(1, "int"))), "CONSTANT_KEY"),
         (replace(block(Output("a", A)), limit=3), "CLAUSE_NOT_SUPPORTED"),
         (replace(block(Output("a", A)), order_by=(SortKey(A),)), "CLAUSE_NOT_SUPPORTED"),
         (replace(block(Output("a", A)), having=(Lit(True, "boolean"),)), "CLAUSE_NOT_SUPPORTED"),

@@ -192,3 +192,24 @@ def test_other_constants_are_served_as_at_first_sight(
             # aggregating groups of one row again is only needless; leaving it out would be wrong
             if first.group_keys is not None:
                 assert (again.outputs, again.group_keys) == (first.outputs, first.group_keys)
+
+
+def test_an_empty_range_teaches_nothing_about_others() -> None:
+    """A contradiction implies even `IS NULL`; the next constants must be looked at anew."""
+    nobody = Call("isnull", (_nullable("k"),), "boolean")
+    key, total = Output("s_region", _t("s_region")), Output("s", _revenue())
+    cache = Block(T, (nobody,), (key, total), (key.expr,))
+    registry = Registry()
+    registry.put(plan_definition("c", cache))
+    for low, high, hit in ((5, 3, None), (3, 5, None), (5, 3, None)):
+        operand = _nullable("k")
+        bounds = tuple(
+            Call(op, (operand, Lit(v, "int")), "boolean") for op, v in (("ge", low), ("le", high))
+        )
+        found = registry.decide(Block(T, bounds, (key, total), (key.expr,))).rewrite
+        if low <= high:
+            assert found is hit, "rows with a value are not in a cache of those without"
+
+
+def _nullable(name: str):
+    return type(_t("s_region"))(0, name, "int", True)
