@@ -95,7 +95,19 @@ def matched_columns(
             "PARTITIONED_BY_ALL",
             f"cache {name}: PARTITIONED BY names all of its columns: leave one out",
         )
+    kinds = {column.name: column.type for column in definition.columns}
+    for column in partition_by:
+        if kinds[column].startswith(_NO_PARTITION_TYPES):
+            raise DefinitionError(
+                "PARTITION_TYPE",
+                f"cache {name}: PARTITIONED BY names {column}, a {kinds[column].upper()}, whose "
+                "values are not kept exactly as folder names ('' becomes NULL, times are local): "
+                "partition by a number or a date, or leave it out",
+            )
     return partition_by, _known(name, "CLUSTER BY", statement.cluster_by, known)
+
+
+_NO_PARTITION_TYPES = ("string", "char", "varchar", "timestamp", "float", "double", "binary")
 
 
 def _known(

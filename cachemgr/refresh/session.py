@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.errors import RefreshError
-from cachemgr.spark.conf import explicit_settings
+from cachemgr.spark.conf import explicit_settings, unnoticed
 from cachemgr.spark.result_settings import changes_results
 
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
@@ -43,11 +43,14 @@ def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
     Raises:
         RefreshError: A setting cannot be had in this application (a static one with another value).
     """
-    session = spark.newSession()
+    with unnoticed():
+        session = spark.newSession()
     # A new session has what the application was started with, under which the cache may not have
     # been made.
     for key in explicit_settings(session):
-        if changes_results(key) and key not in settings and key != _TIME_ZONE:
+        # a static one is the same in all sessions of the application
+        ours = changes_results(key) and key not in settings and key != _TIME_ZONE
+        if ours and session.conf.isModifiable(key):
             _change(key, "the default", partial(session.conf.unset, key))
     for key, value in settings.items():
         if session.conf.get(key, None) != value:

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from pyspark import RDD
 from pyspark.sql import SparkSession
+
+_rebinding = threading.Lock()
+
+
+@contextmanager
+def unnoticed() -> Iterator[None]:
+    """Make a Python session of ours inside: each new SparkSession object makes itself the one that
+    the user's `rdd.toDF()` uses, and ours must not."""
+    with _rebinding:
+        before = RDD.__dict__.get("toDF")
+        try:
+            yield
+        finally:
+            if before is not None:
+                RDD.toDF = before  # type: ignore[method-assign]
 
 
 def explicit_settings(spark: SparkSession) -> dict[str, str]:

@@ -98,7 +98,7 @@ class Feed:
         if not self._loaded:
             return "the caches are being loaded from the metastore"
         age = self._clock() - self._fresh_at
-        if age > STALE_SECONDS and not self._syncing.locked():
+        if age > STALE_SECONDS:
             return f"the metastore could not be asked for {age:.0f} s: drops are unknown"
         return None
 

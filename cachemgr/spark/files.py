@@ -10,6 +10,7 @@ statistics pass over the row groups that a filter rules out.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from typing import Any
@@ -22,6 +23,7 @@ from cachemgr.spark.tables import TableRead, run_select
 from matcher.ir import GROUPING_ID_COLUMN
 from matcher.render import quote
 
+_log = logging.getLogger("cachemgr.files")
 _CAPACITY = 256
 _MAX_FILES = 200
 
@@ -55,7 +57,11 @@ class FileReads:
             if key in self._plans:
                 self._plans.move_to_end(key)
                 return self._plans[key]
-        made = self._make(read, grouping_id)
+        try:
+            made = self._make(read, grouping_id)
+        except Exception:
+            _log.warning("cannot list the files of %s, read through Delta", key, exc_info=True)
+            made = None
         with self._lock:
             self._plans[key] = made
             while len(self._plans) > _CAPACITY:
@@ -64,12 +70,15 @@ class FileReads:
 
     def _make(self, read: TableRead, grouping_id: int) -> Any:
         text = f"SELECT * FROM __cache WHERE {quote(GROUPING_ID_COLUMN)} = {grouping_id}L"
-        folder = f"/{GROUPING_ID_COLUMN}={grouping_id}/"
+        folder = f"{GROUPING_ID_COLUMN}={grouping_id}"
         with suspended(self._spark):
             through_delta = run_select(self._spark, text, {"__cache": read})
-            files = [f for f in through_delta.inputFiles() if folder in unquote(f)]
+            files = [f for f in through_delta.inputFiles() if f"/{folder}/" in unquote(f)]
+            # other partition columns are left to Delta, whose log has their values as they are
+            if any(unquote(f).rsplit("/", 2)[1] != folder for f in files):
+                return None
             if not 0 < len(files) <= _MAX_FILES:
                 return None
-            reader = self._spark.read.schema(through_delta.schema)
+            reader = self._spark.read.schema(through_delta.schema).option("__globPaths__", "false")
             frame = reader.option("basePath", read.location).parquet(*files)
             return frame._jdf.queryExecution().analyzed()

@@ -23,6 +23,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from cachemgr.spark.conf import unnoticed
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
@@ -162,7 +163,8 @@ def _session(key: str, jsession: Any) -> SparkSession:
     context = SparkContext._active_spark_context
     if context is None:
         raise HookError("SPARK_STOPPED", "the Spark application is gone: start a new one")
-    found = _sessions[key] = SparkSession(context, jsession)
+    with unnoticed():
+        found = _sessions[key] = SparkSession(context, jsession)
     return found
 
 

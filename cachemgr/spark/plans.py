@@ -7,9 +7,14 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from py4j.java_gateway import is_instance_of
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.errors import DefinitionError
 from cachemgr.spark.jvm import java_class, session_of
+
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
+_STATEMENTS = ("Command", "ParsedStatement")
 
 TableKind = Literal["delta", "files", "other"]
 
@@ -83,6 +88,7 @@ def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
     if isinstance(query, DataFrame):
         analysed = query._jdf.queryExecution().analyzed()
     else:
+        _refuse_statement(spark, session.sessionState().sqlParser().parsePlan(query))
         analysed = session.sql(query).queryExecution().analyzed()
     schema = json.loads(java_class(spark, "Problems").schema(analysed))
     problems = json.loads(java_class(spark, "Problems").find(analysed))
@@ -93,6 +99,21 @@ def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
         tuple(SchemaColumn(name, type_, bool(nullable)) for _, _, name, type_, nullable in schema),
         tuple(Problem(*found) for found in problems),
     )
+
+
+def _refuse_statement(spark: SparkSession, parsed: Any) -> None:
+    """Spark runs commands as soon as they are analysed; to explain one must not carry it out."""
+    gateway = spark.sparkContext._gateway
+    stack = [parsed]
+    while stack:
+        node = stack.pop()
+        if any(is_instance_of(gateway, node, f"{_LOGICAL}.{name}") for name in _STATEMENTS):
+            raise DefinitionError(
+                "NOT_A_QUERY",
+                f"the text is a statement ({node.nodeName()}), not a query: give a SELECT",
+            )
+        children = node.children()
+        stack += [children.apply(i) for i in range(children.size())]
 
 
 def read_tables(document: dict[str, Any]) -> tuple[TableRef, ...]:

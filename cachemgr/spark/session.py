@@ -35,9 +35,10 @@ from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.tables import TableRead, first_commit_after, run_select
 from cachemgr.telemetry import Telemetry
 from matcher.explain import set_names
-from matcher.ir import GROUPING_ID_COLUMN
+from matcher.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import quote
+from matcher.types import FLOATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ class CacheSession:
     def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
         chosen = hit.rewrite.grouping_set
         rows = chosen.rows if chosen is not None else hit.cache.plan.rows
-        if rows is None or rows > settings.pin_max_rows_per_set:
+        if rows is None or rows > settings.pin_max_rows_per_set or _holds_floats(hit.cache.plan):
             return None
         number = None if chosen is None else chosen.grouping_id
         key = PinKey(hit.cache.id, read.version, number)
@@ -271,6 +272,13 @@ class CacheSession:
         entry = module.getConfigEntry(key)
         text: str | None = None if entry is None else entry.defaultValueString()
         return None if text is None or text == "<undefined>" else text
+
+
+def _holds_floats(plan: CachePlan) -> bool:
+    """Spark's statistics of pinned batches leave NaN out, so it would pass over batches with it."""
+    stored = [*(plan.keys or ()), *plan.columns]
+    kinds = {c.expr.type for c in stored} | {m.agg.type for m in plan.measures}
+    return not kinds.isdisjoint(FLOATS)
 
 
 def _exact_only(context: HookContext) -> Reason | None:
