@@ -1,4 +1,4 @@
-"""Considered, refused (with reason), chosen: a decision as data and as text."""
+"""Considered, refused (with reason), chosen: a decision as data."""
 
 from __future__ import annotations
 
@@ -51,19 +51,3 @@ def as_data(decision: Decision) -> list[dict[str, Any]]:
         }
         for c in decision.candidates
     ]
-
-
-def as_text(decision: Decision) -> str:
-    """The decision for people, one candidate a line, reasons indented below."""
-    lines = []
-    for c in decision.candidates:
-        keys = "" if c.grouping_set is None else f" ({', '.join(c.grouping_set)})"
-        cost = "" if c.cost is None else f", cost {c.cost:,.0f}"
-        lines.append(f"{c.outcome:8} {c.cache}{keys}{cost}")
-        for reason in c.reasons:
-            lines.append(f"         {reason.code.value}: {reason.detail}")
-            if reason.suggestion:
-                lines.append(f"         -> {reason.suggestion}")
-    if not lines:
-        lines = [f"{r.code.value}: {r.detail}" for r in decision.reasons]
-    return "\n".join(lines)

@@ -10,6 +10,7 @@ from matcher.normal_form import NormalQuery, PreparedPlan, mappings, set_rows
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules import VIEW_RULES, Attempt, map_relations, subsume_predicates
 from matcher.rules.attempt import Refused
+from matcher.rules.contain_grouping import contain_grouping
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
 _UNKNOWN_ROWS = 1e9
@@ -88,11 +89,7 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
         try:
             for rule in VIEW_RULES:
                 rule(attempt)
-                if (
-                    force_regroup
-                    and attempt.keys is not None
-                    and rule.__name__ == "contain_grouping"
-                ):
+                if force_regroup and rule is contain_grouping:
                     attempt.regroup = True
             return _rewrite(attempt)
         except NeedsRegrouping:
