@@ -77,7 +77,7 @@ class Document:
             new = None if copied is None else pieces.get(copied) or by_id.get(copied)
             if new is None:
                 return node
-            mark = f"__piece_{len(marks)}"
+            mark = f"__piece_{len(marks)}__"
             marks[mark] = new
             return exp.to_identifier(mark) if isinstance(node, exp.Select) else exp.to_table(mark)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from matcher.expr import Col, Expr, aggregates
 from matcher.ir import GroupingSet, MatchOptions, Miss, Rewrite
-from matcher.normal_form import NormalQuery, PreparedPlan, mappings, set_rows
+from matcher.normal_form import (
+    MAX_MAPPINGS,
+    NormalQuery,
+    PreparedPlan,
+    mappings,
+    set_rows,
+)
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules import VIEW_RULES, Attempt, map_relations, subsume_predicates
 from matcher.rules.attempt import Refused
-from matcher.rules.contain_grouping import contain_grouping
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
 _UNKNOWN_ROWS = 1e9
@@ -27,12 +33,26 @@ def match_plan(
         grouping
     sets that lack a key which the query cannot do without are passed over in silence.
     """
-    mapped = False
+    tried = 0
     for candidate in mappings(query, view.relations):
-        mapped = True
+        if tried == MAX_MAPPINGS:
+            yield Miss(view.name, None, (_too_many(query),))
+            return
+        tried += 1
         yield from _match_mapped(candidate, view, options, thorough)
-    if not mapped:
+    if not tried:
         yield from _match_mapped(query, view, options, thorough)
+
+
+def _too_many(query: NormalQuery) -> Reason:
+    names = Counter(relation.name for relation in query.block.relations)
+    repeated = ", ".join(name for name, times in names.items() if times > 1)
+    return Reason(
+        ReasonCode.TOO_MANY_MAPPINGS,
+        f"{repeated or 'a table'} can be laid over the cache in more than {MAX_MAPPINGS} ways, of "
+        "which no more were tried",
+        "split the query",
+    )
 
 
 def _match_mapped(
@@ -75,7 +95,7 @@ def _needed_keys(shared: Attempt) -> list[int]:
 
 
 def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | Miss:
-    for force_regroup in (False, True):
+    for must_regroup in (False, True):
         attempt = Attempt(
             shared.query,
             shared.view,
@@ -85,12 +105,11 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
             shared.pending,
             shared.joins_used,
             list(shared.steps),
+            must_regroup=must_regroup,
         )
         try:
             for rule in VIEW_RULES:
                 rule(attempt)
-                if force_regroup and rule is contain_grouping:
-                    attempt.regroup = True
             return _rewrite(attempt)
         except NeedsRegrouping:
             continue

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, permutations, product
+from itertools import permutations, product
 from threading import Lock
 from typing import Final
 
@@ -143,7 +143,7 @@ class NormalQuery:
 
 def mappings(query: NormalQuery, view_relations: tuple[int, ...]) -> Iterator[NormalQuery]:
     """The query with its occurrences of repeated tables assigned to the view's in each possible
-    way, at most `MAX_MAPPINGS`.
+    way, lazily: a caller stops after `MAX_MAPPINGS`.
 
     Yields nothing when the view has fewer occurrences of a table than the query.
     """
@@ -160,7 +160,7 @@ def mappings(query: NormalQuery, view_relations: tuple[int, ...]) -> Iterator[No
         return
     tables = list(mine)
     choices = product(*(permutations(theirs[t], len(mine[t])) for t in tables))
-    for choice in islice(choices, MAX_MAPPINGS):
+    for choice in choices:
         target = {old: new for t, new_ones in zip(tables, choice, strict=True)
                   for old, new in zip(mine[t], new_ones, strict=True)}  # fmt: skip
         yield NormalQuery(query.block, tuple(target[rel] for rel in query.relations))

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cachemgr.demo.measure import QueryResult, failures, measure
+from cachemgr.demo.measure import QueryResult, failures, measure, warm_up
 from cachemgr.demo.options import (
     DemoOptions,
     definition_hash,
@@ -141,6 +141,8 @@ def _declare(spark: SparkSession, options: DemoOptions, console: Console) -> Non
 
 
 def _measure_all(spark: SparkSession, console: Console) -> tuple[QueryResult, ...]:
+    console.print("  [dim]warm-up of both sides[/]")
+    warm_up(spark, QUERIES)
     results = []
     for query in QUERIES:
         result = measure(spark, query)

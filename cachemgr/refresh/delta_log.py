@@ -152,7 +152,7 @@ def stamp_text(content: Mapping[str, Any]) -> str:
     return json.dumps({"by": "relational-cache", **content}, sort_keys=True)
 
 
-def restore(session: SparkSession, location: str, version: int, content: Mapping[str, Any]) -> int:
+def restore(session: SparkSession, location: str, version: int, content: Mapping[str, Any]) -> None:
     """Put `version` back on top, in a session of our own.
 
     Args:
@@ -161,13 +161,9 @@ def restore(session: SparkSession, location: str, version: int, content: Mapping
         location: The cache's table.
         version: The version whose rows the table shall have.
         content: What the commit says about itself.
-
-    Returns:
-        The version of the restore commit.
     """
     session.conf.set(METADATA_KEY, stamp_text(content))
     try:
         DeltaTable.forPath(session, location).restoreToVersion(version)
     finally:
         session.conf.unset(METADATA_KEY)
-    return int(_snapshot(session, location).version())

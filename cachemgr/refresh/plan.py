@@ -193,7 +193,12 @@ class Measure(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Publish(Stage):
-    """The new state starts to serve, if the lease still holds and the log says what was written."""
+    """The new state starts to serve, if the lease still holds and the log says what was written.
+
+    `version` is the one to publish where this refresh writes none.
+    """
+
+    version: int | None = None
 
     @property
     def detail(self) -> str:
@@ -313,12 +318,15 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
         stages += [PinVersions(request.tables), *_join_stage(request)]
     if intact:
         reason = "no base table moved, but joins were declared, dropped or changed since"
-        return RefreshPlan(request.cache, JOINS, reason, (*stages, Publish()))
+        publish = Publish(published.cache_version)
+        return RefreshPlan(request.cache, JOINS, reason, (*stages, publish))
     # Each hit on a version below the head rebuilds an old snapshot of the log (DESIGN §10).
+    publish = Publish(head.version)
     if not restores_published(head, published):
         stages.append(RestorePublished(published.cache_version, head.version))
+        publish = Publish()
     reason = f"no base table moved, but version {head.version} on top was never published"
-    return RefreshPlan(request.cache, RESTORE, reason, (*stages, Publish()))
+    return RefreshPlan(request.cache, RESTORE, reason, (*stages, publish))
 
 
 def _can_adopt(request: RefreshRequest) -> bool:

@@ -105,9 +105,11 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> Refre
             progress.joins, progress.broken = check_joins(
                 job.session, job.metastore, joins, job.tables, job.now()
             )
-        case RestorePublished(version=version):
+        case RestorePublished(version=version, head=parent):
             content = {"kind": RESTORE, "restores": version, **_who(job, progress)}
-            progress.version = restore(job.session, location, version, content)
+            restore(job.session, location, version, content)
+            restored = read_back(job.session, job.name, location, parent, progress.run.id)
+            progress.version = restored.version
         case PrepareTable(create=create):
             _prepare_table(job, progress, create)
         case WriteFull():
@@ -117,7 +119,9 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> Refre
             progress.version = version
         case Measure():
             _measure(job, progress)
-        case Publish():
+        case Publish(version=version):
+            if version is not None:
+                progress.version = version
             return _publish(job, progress)
     return None
 
@@ -256,8 +260,7 @@ def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
         plan = replace(plan, joins=progress.joins or ())
         facts |= _join_facts(job, progress)
     version = progress.version
-    if version is None:
-        version = _head_version(job)
+    assert version is not None
     return job.metastore.writer.publish_refresh(
         progress.run.id,
         progress.run.fencing_token,

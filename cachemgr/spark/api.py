@@ -146,9 +146,10 @@ def disable(spark: SparkSession) -> None:
         if found.shared:
             hook.uninstall_shared(spark)
         found.session.close()
-        if not _enabled:
-            found.session.feed.unlisten(_push_locations)
-    release_feed(found.session.feed)
+        feed = found.session.feed
+        if all(other.session.feed is not feed for other in _enabled.values()):
+            feed.unlisten(_push_locations)
+    release_feed(feed)
     _push_locations()
 
 

@@ -72,8 +72,9 @@ class Feed:
         self.metastore.close()
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after each change of what is served."""
-        self._listeners.append(listener)
+        """Call `listener` after each change of what is served; once, however often it is given."""
+        if listener not in self._listeners:
+            self._listeners.append(listener)
 
     def unlisten(self, listener: Callable[[], None]) -> None:
         """Take a listener back."""

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 
 from cachemgr.spark.hook import suspended
+from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.ir import GROUPING_ID_COLUMN
 from matcher.render import quote
@@ -50,7 +51,8 @@ class FileReads:
             grouping_id: The set.
 
         Returns:
-            The plan; None where the set is better read through Delta (no file, or very many).
+                The plan; None where the set has to be read through Delta (deletion vectors, mapped
+            columns) or is better read so (no file, or very many).
         """
         key = (read.location, read.version, grouping_id)
         with self._lock:
@@ -72,6 +74,9 @@ class FileReads:
         text = f"SELECT * FROM __cache WHERE {quote(GROUPING_ID_COLUMN)} = {grouping_id}L"
         folder = f"{GROUPING_ID_COLUMN}={grouping_id}"
         with suspended(self._spark):
+            tables = java_class(self._spark, "Tables")
+            if not tables.plainFiles(session_of(self._spark), read.location, read.version):
+                return None
             through_delta = run_select(self._spark, text, {"__cache": read})
             files = [f for f in through_delta.inputFiles() if f"/{folder}/" in unquote(f)]
             # other partition columns are left to Delta, whose log has their values as they are

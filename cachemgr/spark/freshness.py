@@ -136,6 +136,8 @@ def _too_old(
     bound = cache.max_staleness_seconds or 0
     for table in moved:
         table_id, version = cache.snapshot[table.location]
+        if table.version is not None and table.version < version:
+            return _ahead(cache, table)
         first = commits.first_after(table.location, table_id, version)
         if first is None:
             continue
@@ -158,6 +160,17 @@ def _stale_strict(cache: ServedCache, table: TableSeen) -> Reason:
         f"{table.name} is at version {table.version}, the snapshot of {cache.name} read {then}, "
         "and the cache is STRICT",
         f"REFRESH RELATIONAL CACHE {cache.name}, or ALTER it to SET MAX STALENESS",
+    )
+
+
+def _ahead(cache: ServedCache, table: TableSeen) -> Reason:
+    """No bound on age allows rows from a query's future."""
+    then = cache.snapshot[table.location][1]
+    return Reason(
+        ReasonCode.STALE,
+        f"the query reads {table.name} at version {table.version}, and {cache.name} was made "
+        f"from the later version {then}",
+        "run the query again",
     )
 
 

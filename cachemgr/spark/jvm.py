@@ -24,6 +24,7 @@ SOURCES: Final = (
     "ExprWriter",
     "PlanWriter",
     "Problems",
+    "Moment",
     "Grafter",
     "Pins",
     "Frames",

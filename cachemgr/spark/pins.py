@@ -125,7 +125,8 @@ class PinStore:
                 for key in (*self._pins, *self._asked)
                 if key.cache_id == cache_id and key.version != keep_version
             ]
-            self._dropped.update(key for key in gone if key not in self._pins)
+            pending = [key for key in gone if key not in self._pins]
+            self._dropped.update(key for key in pending if not self._asked[key].done())
             for key in gone:
                 self._asked.pop(key, None)
             pins = [self._pins.pop(key) for key in gone if key in self._pins]
@@ -158,6 +159,7 @@ class PinStore:
             _log.warning("cannot pin %s; queries read it from its files", key, exc_info=True)
             with self._lock:
                 self._failed += 1
+                self._dropped.discard(key)
             return
         unwanted: list[PinnedSet] = []
         with self._lock:

@@ -7,6 +7,7 @@ a set is pinned beside the query that found it missing.
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ class CacheSession:
         self.files = FileReads(self.pins_session)
         self._parsed: dict[frozenset[tuple[str, str]], Settings] = {}
         self._versions: dict[str, int | None] = {}
+        self._versions_lock = threading.Lock()
         feed.listen(self._drop_old_pins)
 
     def close(self) -> None:
@@ -238,13 +240,15 @@ class CacheSession:
         return most_selective_first(rows, keys)
 
     def _drop_old_pins(self) -> None:
-        now = {c.id: c.version for c in self.feed.caches()}
-        for cache_id, before in self._versions.items():
-            if cache_id not in now:
-                self.pins.drop_cache(cache_id)
-            elif now[cache_id] != before:
-                self.pins.drop_cache(cache_id, keep_version=now[cache_id])
-        self._versions = now
+        # Both the feed's thread and a statement of the user's may bring news.
+        with self._versions_lock:
+            now = {c.id: c.version for c in self.feed.caches()}
+            for cache_id, before in self._versions.items():
+                if cache_id not in now:
+                    self.pins.drop_cache(cache_id)
+                elif now[cache_id] != before:
+                    self.pins.drop_cache(cache_id, keep_version=now[cache_id])
+            self._versions = now
 
     def _count(self, found: Examination, settings: Settings) -> None:
         self.telemetry.count("hits" if found.hits else "misses")

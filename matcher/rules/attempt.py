@@ -22,7 +22,9 @@ class Attempt:
     joins that were added; `pending`
     the query's conjuncts that the cache does not guarantee; `available` canonical expressions →
     stored columns;
-    `missing` the expressions that no stored column gives, with what they are needed for.
+    `missing` the expressions that no stored column gives, with what they are needed for;
+    `must_regroup` asks for a roll-up though the groups are the same: some aggregate must still be
+    computed.
     """
 
     query: NormalQuery
@@ -39,6 +41,7 @@ class Attempt:
     missing: list[tuple[Expr, str]] = field(default_factory=list)
     filters: list[Expr] = field(default_factory=list)
     keys: dict[Expr, Expr] = field(default_factory=dict)
+    must_regroup: bool = False
     regroup: bool = False
     outputs: tuple[Output, ...] = ()
     having: tuple[Expr, ...] = ()

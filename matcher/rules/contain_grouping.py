@@ -54,7 +54,7 @@ def contain_grouping(attempt: Attempt) -> None:
                 f"add the query's keys to the GROUP BY of {view.name}",
             )
         )
-    attempt.regroup = not _same_groups(attempt)
+    attempt.regroup = attempt.must_regroup or not _same_groups(attempt)
     if attempt.regroup:
         attempt.steps.append("roll_up")
 

@@ -14,6 +14,7 @@ from lab_star import JOIN, SALES, make_lab
 
 import cachemgr
 from cachemgr.errors import CacheManagerError
+from cachemgr.spark import hook
 from cachemgr.spark import session as session_module
 
 pytestmark = pytest.mark.spark
@@ -33,6 +34,7 @@ POINTS = {
     "one moment a query: stale cache and today's dimension": "test_a_stale_cache_and_todays_dimension",
     "one moment a query: two caches of different snapshots": "test_two_caches_with_different_snapshots",
     "one moment a query: subqueries": "test_a_stale_cache_beside_a_subquery",
+    "one moment a query: a commit while it is planned": "test_a_commit_between_the_decisions_on_a_query_and_its_subquery",
     "places: names shadowed by a temp view or a CTE": "test_a_temp_view_or_cte_that_shadows_a_base_table",
     "places: what reads other rows than the table's": "test_what_reads_other_rows_than_the_tables_is_a_miss",
     "places: runSQLOnFiles=false": "test_runsqlonfiles_false_breaks_nothing",
@@ -58,6 +60,7 @@ POINTS = {
     "after planning: DROP between planning and the end": "test_drop_between_planning_and_the_end_of_a_query",
     "after planning: disable reaches other sessions": "test_drop_reaches_another_session",
     "writes": "test_writes_take_strict_caches_only",
+    "writes: into what they read": "test_a_write_that_reads_the_table_it_writes_is_left_to_delta",
     "writes: view and cache bodies": "test_views_and_cached_tables_hold_no_rewrite",
     "who may see it": "e2e/test_statements.py",
     "never in the way: an error inside the matcher": "test_an_error_inside_the_matcher_never_reaches_the_user",
@@ -328,6 +331,58 @@ def test_a_stale_cache_beside_a_subquery(lab):
     lab.miss(query, "MIXED_SNAPSHOTS")
     scalar = "SELECT city, (SELECT SUM(amt) FROM sales) AS t FROM cust"
     lab.miss(scalar)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # the subquery is answered from the cache, its query reads the table
+        "SELECT MAX(id), (SELECT SUM(amt) FROM sales) AS t FROM sales",
+        # the query is answered from the cache, its subquery reads the table
+        "SELECT SUM(amt) AS s FROM sales HAVING SUM(amt) <> (SELECT MAX(id) FROM sales)",
+        # one subquery from the cache, one from the table, and a query over neither
+        "SELECT (SELECT SUM(amt) FROM sales) AS t, (SELECT MAX(id) FROM sales) AS m FROM cust",
+        "SELECT (SELECT MAX(id) FROM sales) AS m, (SELECT SUM(amt) FROM sales) AS t FROM cust",
+    ],
+)
+def test_a_commit_between_the_decisions_on_a_query_and_its_subquery(lab, monkeypatch, query):
+    lab.cache("r AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
+    expected = lab.plain.sql(query).collect()
+    decide = session_module.CacheSession.decide
+    made = []
+
+    def decide_then_append(self, document, context):
+        found = decide(self, document, context)
+        made.append(bool(found))
+        if len(made) <= 3:
+            with hook.suspended(lab.plain):
+                lab.plain.sql(
+                    f"INSERT INTO sales SELECT {100 + len(made)}, NULL, 'x', 1, 1000, 1, 1, 1"
+                )
+        return found
+
+    monkeypatch.setattr(session_module.CacheSession, "decide", decide_then_append)
+    assert lab.spark.sql(query).collect() == expected
+    assert any(made)
+
+
+def left_to_delta(lab):
+    return hook.counters(lab.spark).get("own_target", 0)
+
+
+def test_a_write_that_reads_the_table_it_writes_is_left_to_delta(lab):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.plain.sql("CREATE TABLE totals (region STRING, total BIGINT) USING delta")
+    before = lab.hits(), left_to_delta(lab)
+    lab.sql(f"INSERT INTO totals {TOTALS}")
+    assert lab.hits() > before[0] and left_to_delta(lab) == before[1]
+    lab.sql("INSERT INTO sales SELECT 99, NULL, region, 1, total, 1, 1, 1 FROM "
+            "(SELECT region, SUM(amt) AS total FROM sales GROUP BY region)")  # fmt: skip
+    assert left_to_delta(lab) > before[1]
+    rows = lab.plain.sql("SELECT region, amt FROM sales WHERE id = 99").collect()
+    assert sorted(map(str, rows)) == sorted(
+        str(r) for r in lab.plain.sql("SELECT region, total AS amt FROM totals").collect()
+    )
 
 
 # -- places and names ----------------------------------------------------------------------

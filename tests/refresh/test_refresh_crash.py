@@ -114,6 +114,22 @@ def test_a_stray_commit_over_an_unchanged_cache_is_undone(star: Star) -> None:
     assert star.refresh(cache).state is RunState.UNCHANGED
 
 
+def test_a_stray_commit_after_the_restore_is_not_published(star: Star) -> None:
+    cache = star.cache(plain_plan(star))
+    first = star.refresh(cache)
+    before = star.stored(cache)
+
+    def stray(step: str = "RestorePublished") -> None:
+        if step == "RestorePublished":
+            rows = star.spark.read.format("delta").load(cache.location)
+            rows.limit(1).write.format("delta").mode("append").save(cache.location)
+
+    stray()
+    run = star.refresh(cache, checkpoint=stray)
+    assert run.mode == "RESTORE" and star.stored(cache) == before
+    assert run.cache_version == first.cache_version + 2 == star.head(cache) - 1
+
+
 def test_an_error_while_writing_keeps_the_snapshot_and_gives_the_lease_back(star: Star) -> None:
     cache = published_cache(star)
     before = star.stored(cache)

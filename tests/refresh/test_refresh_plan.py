@@ -8,7 +8,14 @@ import pytest
 
 from cachemgr.errors import RefreshError
 from cachemgr.refresh.fingerprint import plan_fingerprint, spec_hash
-from cachemgr.refresh.plan import BaseVersion, Head, Published, RefreshRequest, plan_refresh
+from cachemgr.refresh.plan import (
+    BaseVersion,
+    Head,
+    Publish,
+    Published,
+    RefreshRequest,
+    plan_refresh,
+)
 from matcher.expr import Agg, Col
 from matcher.ir import (
     CachePlan,
@@ -133,7 +140,8 @@ def test_a_stray_commit_on_top_is_undone_first() -> None:
 def test_a_restore_that_was_not_published_is_not_done_again() -> None:
     restored = Head(5, {"kind": "RESTORE", "restores": 3})
     assert "RestorePublished" not in names(replace(BASE, head=restored))
-    assert names(replace(BASE, head=restored, tables=(TABLE,))) == ["Publish"]
+    again = plan_refresh(replace(BASE, head=restored, tables=(TABLE,)))
+    assert again.stages == (Publish(version=5),)
     other = Head(5, {"kind": "RESTORE", "restores": 2})
     assert "RestorePublished" in names(replace(BASE, head=other))
 
@@ -167,6 +175,8 @@ def test_joins_declared_since_are_checked_without_computing() -> None:
     request = replace(BASE, tables=(TABLE,), joins_known=False, plan=replace(PLAN, joins=(JOIN,)))
     assert plan_refresh(request).mode == "JOINS"
     assert names(request) == ["PinVersions", "ValidateJoins", "Publish"]
+    # whatever may come on top meanwhile: the rows that the joins are about are the published ones
+    assert plan_refresh(request).stages[-1] == Publish(version=3)
 
 
 def test_a_lost_cache_table_is_an_error_and_not_called_unchanged() -> None:

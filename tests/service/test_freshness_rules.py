@@ -104,6 +104,12 @@ def test_max_staleness_below_the_skew_serves_only_what_is_exact():
     assert moved.reason.code is ReasonCode.STALE
 
 
+def test_max_staleness_never_serves_rows_from_the_querys_future():
+    found = cache(Freshness.MAX_STALENESS, 1_000)
+    verdict = check(found, Seen("a", 4))
+    assert verdict.reason.code is ReasonCode.STALE and "later version 5" in verdict.reason.detail
+
+
 def test_max_staleness_takes_the_table_that_lags_most():
     found = cache(Freshness.MAX_STALENESS, 100)
     ages = {"a": NOW - 1_000, "b": NOW - 500_000}

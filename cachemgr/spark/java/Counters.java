@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicLong;
 /** How often what happened, and one line of log for each distinct failure. */
 public final class Counters {
     private static final String[] NAMES = {
-        "called", "no_known_table", "asked", "replaced", "refused_schema", "failed"
+        "called", "no_known_table", "own_target", "asked", "replaced", "refused_schema", "failed"
     };
     private static final Map VALUES = new ConcurrentHashMap();
     private static final Set LOGGED = Collections.newSetFromMap(new ConcurrentHashMap());

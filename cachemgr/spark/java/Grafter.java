@@ -6,6 +6,8 @@ import java.util.Map;
 
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.SparkSession;
@@ -120,6 +122,9 @@ public final class Grafter {
                 index.spark(), index.deltaLog(), index.path(), snapshot, index.catalogTableOpt(),
                 index.partitionFilters(), true));
         }
+        if (!plan.subqueries().isEmpty()) {
+            plan = (LogicalPlan) plan.mapExpressions(new PinSubqueries(snapshots));
+        }
         List children = Scala.list(plan.children());
         boolean changed = false;
         for (int i = 0; i < children.size(); i++) {
@@ -129,5 +134,36 @@ public final class Grafter {
             children.set(i, pinned);
         }
         return changed ? (LogicalPlan) plan.withNewChildren(Scala.seq(children)) : plan;
+    }
+
+    /** Pins the tables read by subquery expressions. */
+    public static final class PinSubqueries extends scala.runtime.AbstractFunction1 {
+        private final Map snapshots;
+
+        public PinSubqueries(Map snapshots) {
+            this.snapshots = snapshots;
+        }
+
+        public Object apply(Object expression) {
+            return pin((Expression) expression);
+        }
+
+        private Expression pin(Expression expression) {
+            List children = Scala.list(expression.children());
+            boolean changed = false;
+            for (int i = 0; i < children.size(); i++) {
+                Expression child = (Expression) children.get(i);
+                Expression pinned = pin(child);
+                changed = changed || pinned != child;
+                children.set(i, pinned);
+            }
+            Expression result = changed ? (Expression) expression.withNewChildren(Scala.seq(children)) : expression;
+            if (result instanceof PlanExpression && ((PlanExpression) result).plan() instanceof LogicalPlan) {
+                LogicalPlan inner = (LogicalPlan) ((PlanExpression) result).plan();
+                LogicalPlan pinned = pinRest(inner, snapshots);
+                return pinned == inner ? result : (Expression) ((PlanExpression) result).withNewPlan(pinned);
+            }
+            return result;
+        }
     }
 }

@@ -1,6 +1,7 @@
 package relationalcache;
 
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -17,6 +18,8 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.OptimisticTransaction;
+import org.apache.spark.sql.delta.OptimisticTransaction$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
@@ -96,7 +99,7 @@ public final class Hook {
                 "the optimiser never called the rule: is it in spark.sql.optimizer.excludedRules?");
         } catch (Captured done) {
             CAPTURE.remove();
-            return write(spark, capture.plan, new PlanWriter(null));
+            return write(spark, capture.plan, new PlanWriter(null, new HashMap()));
         } finally {
             CAPTURE.remove();
         }
@@ -178,7 +181,8 @@ public final class Hook {
                 LogicalPlan plan = (LogicalPlan) node;
                 if (!PlanWriter.reads(plan, known)) {
                     Counters.count("no_known_table");
-                    return node;
+                    Moment moment = Moment.current();
+                    return moment.replaced ? besideCache(plan, moment, isWrite(plan)) : plan;
                 }
                 return decide(decider, plan, mode);
             } catch (Exception error) {
@@ -186,6 +190,8 @@ public final class Hook {
             } catch (LinkageError error) {
                 return fallBack(node, mode, error);
             } catch (StackOverflowError error) {
+                return fallBack(node, mode, error);
+            } catch (AssertionError error) {
                 return fallBack(node, mode, error);
             }
         }
@@ -214,34 +220,61 @@ public final class Hook {
             if (Frames.neverRewritten(frames)) {
                 return plan;
             }
-            Request request = new Request(spark, plan, mode, Frames.isWrite(frames) || isCommand(plan));
+            boolean write = isWrite(plan, frames);
+            if (write && readsWhatItWrites(plan)) {
+                Counters.count("own_target");
+                return plan;
+            }
+            Moment moment = Moment.current();
+            Request request = new Request(spark, plan, mode, write);
             enter();
             try {
                 Counters.count("asked");
-                PlanWriter writer = new PlanWriter(places);
-                request.document = write(spark, plan, writer);
+                request.document = write(spark, plan, new PlanWriter(places, moment.snapshots));
                 Object answer = decider.apply(request);
                 if (answer instanceof String && ((String) answer).length() > 0) {
                     throw new IllegalStateException((String) answer);
                 }
-                if (request.grafts == 0 || "planonly".equals(mode)) {
-                    markDecided(plan, places);
-                    return plan;
+                LogicalPlan rewritten = plan;
+                if (request.grafts > 0 && !"planonly".equals(mode)) {
+                    rewritten = request.rewritten;
+                    moment.replaced = true;
+                    Counters.count("replaced");
                 }
-                LogicalPlan rewritten = request.rewritten;
-                if (!request.write) {
-                    rewritten = Grafter.pinRest(rewritten, writer.snapshots());
+                if (moment.replaced) {
+                    rewritten = besideCache(rewritten, moment, write);
                 }
                 markDecided(rewritten, places);
-                Counters.count("replaced");
                 return rewritten;
             } finally {
                 leave();
             }
         }
 
-        private static boolean isCommand(LogicalPlan plan) {
-            return plan instanceof Command;
+        /** A write leaves its tables to Delta, whose transaction looks after them. */
+        private static LogicalPlan besideCache(LogicalPlan plan, Moment moment, boolean write) {
+            return write ? plan : Grafter.pinRest(plan, moment.snapshots);
+        }
+
+        /**
+         * Delta notes what a transaction reads of the table that it writes, to see whether somebody else changed it
+         * meanwhile. It would note nothing of a cache.
+         */
+        private static boolean readsWhatItWrites(LogicalPlan plan) {
+            scala.Option active = OptimisticTransaction$.MODULE$.getActive();
+            if (active.isEmpty()) {
+                return false;
+            }
+            OptimisticTransaction transaction = (OptimisticTransaction) active.get();
+            return PlanWriter.reads(plan, Collections.singleton(Tables.location(transaction.deltaLog().dataPath())));
+        }
+
+        private static boolean isWrite(LogicalPlan plan) {
+            return isWrite(plan, new Throwable().getStackTrace());
+        }
+
+        private static boolean isWrite(LogicalPlan plan, StackTraceElement[] frames) {
+            return plan instanceof Command || Frames.isWrite(frames);
         }
 
         /** True if every known place in the plan was asked about already. */

@@ -24,19 +24,18 @@ public final class PlanWriter {
     private final StringBuilder out = new StringBuilder(4096);
     private final StringBuilder tables = new StringBuilder();
     private final HashMap numbers = new HashMap();
-    private final HashMap snapshots = new HashMap();
+    private final Map snapshots;
     private final ExprWriter expressions = new ExprWriter(out);
     private final Set versioned;
     private int nodes = 0;
 
-    /** `versioned`: the places whose current version is looked up (each costs a listing); null for all. */
-    public PlanWriter(Set versioned) {
+    /**
+     * `versioned`: the places whose current version is looked up (each costs a listing); null for all.
+     * `snapshots`: what the query saw of them before, by location; what is looked up is added.
+     */
+    public PlanWriter(Set versioned, Map snapshots) {
         this.versioned = versioned;
-    }
-
-    /** The current snapshot of each table written, by location: what the decision was made on. */
-    public Map snapshots() {
-        return snapshots;
+        this.snapshots = snapshots;
     }
 
     public String write(LogicalPlan plan, boolean ansi, boolean precisionLoss, String timeZone) {

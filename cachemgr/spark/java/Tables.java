@@ -68,6 +68,21 @@ public final class Tables {
         return log.getSnapshotAt(version, Scala.none(), Scala.none(), false);
     }
 
+    /** True if the files of a version hold its rows as they are: nothing in the log hides or renames a part of them. */
+    public static boolean plainFiles(SparkSession spark, String location, long version) {
+        org.apache.spark.sql.delta.actions.Protocol protocol = snapshot(spark, location, version).protocol();
+        if (protocol.minReaderVersion() <= 1) {
+            return true;
+        }
+        scala.Option features = protocol.readerFeatures();
+        if (features.isEmpty()) {
+            return false;
+        }
+        List names = Scala.list(((scala.collection.immutable.Set) features.get()).toSeq());
+        names.removeAll(java.util.Arrays.asList(new Object[] {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}));
+        return names.isEmpty();
+    }
+
     /** A table at one version, pinned: what is committed later never shows. */
     public static LogicalPlan atVersion(SparkSession spark, String location, long version) {
         Snapshot snapshot = snapshot(spark, location, version);
