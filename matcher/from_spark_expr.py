@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from matcher.errors import NotSupported
 from matcher.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
@@ -69,6 +69,14 @@ AGGREGATES: Final[dict[str, str]] = {
     "Min": "min",
     "Max": "max",
 }
+# Aggregates answer to several names too, and their Catalyst nodes keep the one that was written.
+AGGREGATE_ALIASES: Final[dict[str, str]] = {
+    "stddev": "stddev_samp",
+    "std": "stddev_samp",
+    "variance": "var_samp",
+}
+# Where the name of a unit stands, which Spark reads in any case.
+_UNITS: Final[dict[str, int]] = {"date_trunc": 0, "trunc": 1}
 _DEFAULT_PARAMS: Final[dict[str, tuple[str, ...]]] = {
     "hash": ("42",),
     "xxhash64": ("42",),
@@ -176,8 +184,32 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ca
     if all(m == "session" for m in modes) or tuple(params) == _DEFAULT_PARAMS.get(name):
         if name == "substring" and len(args) == 3 and args[2] == _TO_THE_END:
             args = args[:2]
-        return Call(name, args, type_, null)
+        return Call(name, _one_spelling(name, args), type_, null)
     return _opaque(data, args)
+
+
+def _one_spelling(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Units in upper case, and neighbouring constants of a concatenation as one."""
+    unit = _UNITS.get(name)
+    if unit is not None:
+        found = args[unit]
+        if isinstance(found, Lit) and isinstance(found.value, str):
+            upper = Lit(found.value.upper(), found.type)
+            return (*args[:unit], upper, *args[unit + 1 :])
+    if name != "concat":
+        return args
+    done: list[Expr] = []
+    for arg in args:
+        last = done[-1] if done else None
+        if _is_text(last) and _is_text(arg):
+            done[-1] = Lit(str(last.value) + str(arg.value), "string")
+        else:
+            done.append(arg)
+    return tuple(done)
+
+
+def _is_text(expr: Expr | None) -> TypeGuard[Lit]:
+    return isinstance(expr, Lit) and expr.type == "string" and isinstance(expr.value, str)
 
 
 _TO_THE_END: Final = Lit(2147483647, "int")
@@ -225,6 +257,7 @@ def _aggregate(data: Sequence[Any], env: Env, settings: Settings) -> Agg:
     args = tuple(decode(arg, env, settings) for arg in raw)
     condition = None if raw_filter is None else decode(raw_filter, env, settings)
     func = AGGREGATES.get(cls, pretty.lower() if "." not in cls else f"{OPAQUE_PREFIX}{cls}")
+    func = AGGREGATE_ALIASES.get(func, func)
     modes = [_mode(p, settings) for p in params]
     kept: tuple[str, ...] = ()
     if modes == ["try"] and cls in AGGREGATES:

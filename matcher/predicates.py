@@ -224,6 +224,8 @@ def _spell(call: Call) -> Expr:
         return _spell(_with(call, _FLIP[op], (args[1], args[0])))
     if op in ("gt", "ge") and not isinstance(args[1], Lit):
         return _with(call, _FLIP[op], (args[1], args[0]))
+    if op == "nseq" and isinstance(args[1], Lit) and args[1].value is None:
+        return Call("isnull", args[:1], call.type, nullable=False)
     if op == "eq" and args[1] == TRUE:  # NULL = TRUE is NULL, as the operand itself is
         return args[0]
     if op == "eq" and args[1] == FALSE:

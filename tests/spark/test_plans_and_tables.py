@@ -103,7 +103,7 @@ AGGREGATES = {
     "avg(shop)": "avg($0.shop)",
     "try_sum(amount)": "try_sum($0.amount)",
     "sum(amount) FILTER (WHERE shop > 1)": "sum($0.amount) filter gt($0.shop, 1:int)",
-    "stddev(shop)": "stddev(cast($0.shop):double)",
+    "stddev(shop)": "stddev_samp(cast($0.shop):double)",
 }
 
 

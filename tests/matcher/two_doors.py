@@ -1,0 +1,252 @@
+"""Both doors side by side for one text case: its tables in Spark, its blocks, and its choices."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cachemgr import offline
+from cachemgr.ddl import parse_script
+from cachemgr.ddl.statements import CreateRelationalCache
+from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.spark.plans import capture_query
+from matcher.definition import plan_definition
+from matcher.from_spark import LocatedBlock, definition_block, walk_blocks
+from matcher.from_sql import TextBlock
+from matcher.from_sql_select import is_plain
+from matcher.ir import Block, CachePlan, Relation, Rewrite
+from matcher.normal_form import Interner, PreparedPlan
+from matcher.reasons import Reason, ReasonCode
+from matcher.render import NotRenderable, render_rewrite
+from matcher.schema import Schema, Table
+from tests.matcher.equal_blocks import differences
+from tests.matcher.fixture_cases import Case
+
+# What the text door refuses by design, because only Spark knows.
+BY_DESIGN = frozenset({ReasonCode.OUTPUT_NAME_UNKNOWN, ReasonCode.HINT})
+Choice = set[tuple[str, int | None]]
+
+
+class DeltaTables:
+    """The declared tables, empty, in the shape that sessions have them: Delta, with NOT NULL."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._numbers = itertools.count()
+        self._sessions: dict[tuple[tuple[str, str], ...], Any] = {}
+        self._made: dict[str, Table] = {}
+        self.keys: dict[str, str] = {}
+
+    def session(self, case: Case, schema: Schema) -> Any:
+        """A session with the case's settings, in which all of its tables and views exist."""
+        conf = {k: v for k, v in case.conf.items() if k.startswith("spark.sql.")}
+        key = tuple(sorted(conf.items()))
+        session = self._sessions.get(key)
+        if session is None:
+            session = self._sessions[key] = self._spark.newSession()
+            for name, value in conf.items():
+                session.conf.set(name, value)
+        for name in sorted(schema.schemas - {"default"}):
+            self._spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
+        text = case.schema + case.query + case.caches
+        for table in schema.tables.values():
+            if self._made.get(table.key) != table and table.name.split(".")[-1] in text:
+                self._make(table)
+        for view in schema.views.values():
+            names = f" ({', '.join(view.column_names)})" if view.column_names else ""
+            session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view.name}{names} AS {view.text}")
+        return session
+
+    def _make(self, table: Table) -> None:
+        columns = ", ".join(
+            f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
+        )
+        place = self._folder / f"t{next(self._numbers)}"
+        self._spark.sql(f"DROP TABLE IF EXISTS {table.key}")
+        self._spark.sql(f"CREATE TABLE {table.key} ({columns}) USING delta LOCATION '{place}'")
+        found = capture_query(self._spark, f"SELECT * FROM {table.key}").tables[0]
+        self.keys[found.location] = table.key
+        self._made[table.key] = table
+
+    def drop(self) -> None:
+        """Remove all of it again."""
+        for key in self._made:
+            self._spark.sql(f"DROP TABLE IF EXISTS {key}")
+
+    def named(self, block: Block) -> Block:
+        """`block` with the text door's keys for its relations."""
+        relations = tuple(Relation(self.keys.get(r.key, r.key), r.name) for r in block.relations)
+        return replace(block, relations=relations)
+
+
+@dataclass
+class Sides:
+    """What each door makes of a query."""
+
+    text: list[TextBlock]
+    roots: list[TextBlock]
+    refused: frozenset[ReasonCode]
+    spark: list[list[LocatedBlock]]
+    text_choice: Choice
+    spark_choice: Choice
+
+
+def compare_case(case: Case, tables: DeltaTables) -> list[str]:
+    """All that differs between the doors for one case."""
+    workspace = offline.prepare(case.schema, case.caches, case.conf)
+    session = tables.session(case, workspace.schema)
+    found = [
+        f"cache {name}: {difference}"
+        for name, select in _selects(case)
+        for difference in _definition(session, tables, workspace.plans[name], select)
+    ]
+    sides = _sides(case, workspace, session, tables)
+    if not sides.refused & BY_DESIGN:
+        found += compare_blocks(sides)
+        if not _same_choice(sides):
+            found.append(f"the text chose {sides.text_choice}, Catalyst {sides.spark_choice}")
+    return found
+
+
+def _same_choice(sides: Sides) -> bool:
+    """Catalyst may serve a part of a SELECT that the text door refuses as a whole."""
+    refused = any(b.block is None for b in sides.text)
+    mine, theirs = sides.text_choice, sides.spark_choice
+    return mine <= theirs if refused else mine == theirs
+
+
+def _selects(case: Case) -> list[tuple[str, str]]:
+    found = [s for s in parse_script(case.caches) if isinstance(s, CreateRelationalCache)]
+    return [(s.name.parts[-1], s.select.text) for s in found]
+
+
+def _sides(case: Case, workspace: Any, session: Any, tables: DeltaTables) -> Sides:
+    answer = offline.answer(workspace, case.query)
+    texts = list(answer.parsed.walk())
+    codes = {r.code for b in texts for r in b.reasons} | {r.code for r in answer.parsed.reasons}
+    plans: list[list[LocatedBlock]] = []
+    theirs: Choice = set()
+    for document in _documents(session, case.query):
+        plans.append(_blocks(document, tables))
+        theirs |= _decided(document, tables, workspace)
+    mine: Choice = {_choice(r) for r in answer.rewrites.values()}
+    return Sides(texts, list(answer.parsed.roots), frozenset(codes), plans, mine, theirs)
+
+
+def _documents(session: Any, query: str) -> list[dict[str, Any]]:
+    """The query's plan and those of its uncorrelated subquery expressions, which Spark optimises
+    apart."""
+    found = [capture_query(session, query).document]
+    plans = session.sql(query)._jdf.queryExecution().analyzed().subqueriesAll()
+    hook = java_class(session, "Hook")
+    for number in range(plans.size()):
+        plan = plans.apply(number)
+        if "outer(" not in plan.toString():
+            found.append(json.loads(hook.capture(session_of(session), plan)))
+    return found
+
+
+def _blocks(document: dict[str, Any], tables: DeltaTables) -> list[LocatedBlock]:
+    found: list[LocatedBlock] = []
+
+    def gather(located: LocatedBlock) -> bool:
+        if located.block is not None:
+            found.append(replace(located, block=tables.named(located.block)))
+        return False
+
+    walk_blocks(document, gather)
+    return found
+
+
+def _decided(document: dict[str, Any], tables: DeltaTables, workspace: Any) -> Choice:
+    """What a session would choose."""
+    choice: Choice = set()
+
+    def decide(located: LocatedBlock) -> bool:
+        if located.block is None:
+            return False
+        block = tables.named(located.block)
+        options = workspace.conf.options
+        chosen = workspace.registry.decide(block, options, _not_renderable, explain=True).rewrite
+        if chosen is not None:
+            choice.add(_choice(chosen))
+        return chosen is not None
+
+    walk_blocks(document, decide)
+    return choice
+
+
+def _choice(rewrite: Rewrite) -> tuple[str, int | None]:
+    chosen = rewrite.grouping_set
+    return rewrite.cache, None if chosen is None else chosen.grouping_id
+
+
+def _not_renderable(rewrite: Rewrite) -> Reason | None:
+    try:
+        render_rewrite(rewrite, "t", positional=True)
+    except NotRenderable as error:
+        return Reason(ReasonCode.UNSUPPORTED_EXPRESSION, str(error))
+    return None
+
+
+def compare_blocks(sides: Sides) -> list[str]:
+    """Blocks of one door that the other does not have.
+
+    A plain subquery that was merged into the query around it is no block of its own in Catalyst.
+    The text door takes or refuses a SELECT as a whole; Catalyst shows what stands below the
+    operator at fault, and what stands below a block that it could build, for the walk alone.
+    """
+    found: list[str] = []
+    inside = {
+        id(child)
+        for parent in sides.text
+        if parent.block is not None
+        for child in parent.children
+        if child.block is not None and is_plain(child.block)
+    }
+    spark = [s for plan in sides.spark for s in plan]
+    for text in sides.text:
+        if text.block is None or id(text) in inside:
+            continue
+        whole = text in sides.roots
+        tried = [differences(text.block, s.block, whole=whole) for s in spark if s.block]
+        if all(tried):
+            best = min(tried, key=_distance, default=["no block in Catalyst"])
+            found.append(f"{text.label}: {'; '.join(best)}")
+    if sides.roots and all(r.block is None for r in sides.roots):
+        why = [f"{r.code.value}: {r.detail}" for t in sides.text for r in t.reasons]
+        if any(s.path == () for s in sides.spark[0]):
+            found.append(f"only Catalyst takes the whole query; the text says {why}")
+    return found
+
+
+def _distance(found: list[str]) -> tuple[bool, int]:
+    """The block that is nearest is the one to name."""
+    return "only one aggregates" in found or found[0].startswith("tables "), len(found)
+
+
+def _definition(session: Any, tables: DeltaTables, text: CachePlan, select: str) -> list[str]:
+    block = tables.named(definition_block(capture_query(session, select).document))
+    spark = replace(plan_definition(text.name, block, text.joins), exact_sums=text.exact_sums)
+    intern = Interner()
+    mine, theirs = PreparedPlan(text, intern), PreparedPlan(spark, intern)
+    context = mine.context
+    found = []
+    if sorted(mine.relations) != sorted(theirs.relations):
+        found.append(f"tables {text.relations} and {spark.relations}")
+    found += [f"only Catalyst has {p!r}" for p in theirs.predicates if not context.implies(p)]
+    found += [f"only the text has {p!r}" for p in mine.predicates if not theirs.context.implies(p)]
+    for what in ("columns", "measures"):
+        left, right = (
+            [(context.canonical(e), e.type, c.name, c.hidden) for e, c in getattr(p, what)]
+            for p in (mine, theirs)
+        )
+        if left != right:
+            found.append(f"{what} {left} and {right}")
+    if text.grouping_sets != spark.grouping_sets or text.visible != spark.visible:
+        found.append(f"sets {text.grouping_sets} and {spark.grouping_sets}")
+    return found
