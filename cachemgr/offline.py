@@ -248,8 +248,11 @@ def _veto(parsed: TextQuery, block: TextBlock) -> Callable[[Rewrite], Reason | N
     hidden = parsed.cte_names if block.node is not parsed.document.root else frozenset()
 
     def veto(rewrite: Rewrite) -> Reason | None:
-        if rewrite.cache.lower() in hidden:
-            detail = f"the query has a CTE named {rewrite.cache}, which hides the cache"
+        names = [rewrite.cache, *(e.relation.name for e in rewrite.extra)]
+        name = next((n for n in names if n.lower() in hidden), None)
+        if name is not None:
+            what = "the cache" if name == rewrite.cache else "the table"
+            detail = f"the query has a CTE named {name}, which hides {what}"
             return Reason(ReasonCode.UNSUPPORTED_RELATION, detail, "rename the CTE")
         try:
             _rewritten(rewrite)

@@ -160,9 +160,22 @@ class MatchOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtraJoin:
+    """A table of the query that a rewrite joins to the cache: read as the query itself would.
+
+    `kind` is `inner` (its condition is among the rewrite's filters), or `left`, `semi` or `anti`
+    with the condition `on`.
+    """
+
+    relation: Relation
+    kind: str = "inner"
+    on: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rewrite:
     """A valid plan over one cache view. Expressions refer to the cache's columns as `Col(0, stored
-    name)`.
+    name)`, to those of table i of `extra` as `Col(i + 1, name)`.
 
     `group_keys` is None when the cache's rows are the query's groups already (filter and project
     only), else the keys to
@@ -181,6 +194,7 @@ class Rewrite:
     offset: int | None = None
     steps: tuple[str, ...] = ()
     joins_used: tuple[str, ...] = ()
+    extra: tuple[ExtraJoin, ...] = ()
     cost: float = 0.0
 
 

@@ -17,6 +17,7 @@ from matcher.normal_form import (
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules import VIEW_RULES, Attempt, map_relations, subsume_predicates
 from matcher.rules.attempt import Refused
+from matcher.rules.join_tables import joined
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
 _UNKNOWN_ROWS = 1e9
@@ -24,24 +25,30 @@ _ROLL_UP_FACTOR = 1.2
 
 
 def match_plan(
-    query: NormalQuery, view: PreparedPlan, options: MatchOptions, *, thorough: bool = True
+    query: NormalQuery,
+    view: PreparedPlan,
+    options: MatchOptions,
+    *,
+    thorough: bool = True,
+    delta: bool = False,
 ) -> Iterator[Rewrite | Miss]:
     """Try `query` against each view of the cache, cheapest first; one result a view (several where
     tables repeat).
 
     Lazy: a caller that takes the first `Rewrite` does not pay for the rest. Unless `thorough`,
         grouping
-    sets that lack a key which the query cannot do without are passed over in silence.
+    sets that lack a key which the query cannot do without are passed over in silence. With `delta`
+    the rewrite may join tables of the query to the cache.
     """
     tried = 0
-    for candidate in mappings(query, view.relations):
+    for candidate in mappings(query, view.relations, partly=delta):
         if tried == MAX_MAPPINGS:
             yield Miss(view.name, None, (_too_many(query),))
             return
         tried += 1
-        yield from _match_mapped(candidate, view, options, thorough)
+        yield from _match_mapped(candidate, view, options, thorough, delta)
     if not tried:
-        yield from _match_mapped(query, view, options, thorough)
+        yield from _match_mapped(query, view, options, thorough, delta)
 
 
 def _too_many(query: NormalQuery) -> Reason:
@@ -56,9 +63,9 @@ def _too_many(query: NormalQuery) -> Reason:
 
 
 def _match_mapped(
-    query: NormalQuery, view: PreparedPlan, options: MatchOptions, thorough: bool
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions, thorough: bool, delta: bool
 ) -> Iterator[Rewrite | Miss]:
-    shared = Attempt(query, view, options, view.context)
+    shared = Attempt(query, view, options, view.context, delta=delta)
     try:
         required = map_relations(shared)
         subsume_predicates(shared, required)
@@ -66,7 +73,7 @@ def _match_mapped(
     except Refused as refused:
         yield Miss(view.name, None, (refused.reason,))
         return
-    needed = () if thorough or not view.plan.is_cube else _needed_keys(shared)
+    needed = () if thorough or delta or not view.plan.is_cube else _needed_keys(shared)
     for grouping_set, mask in view.sets:
         if all(mask & bits for bits in needed):
             yield _match_view(shared, grouping_set)
@@ -106,6 +113,8 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
             shared.joins_used,
             list(shared.steps),
             must_regroup=must_regroup,
+            delta=shared.delta,
+            extra=shared.extra,
         )
         try:
             for rule in VIEW_RULES:
@@ -141,8 +150,9 @@ def _rewrite(attempt: Attempt) -> Rewrite:
         order_by=attempt.order_by,
         limit=query.block.limit,
         offset=query.block.offset,
-        steps=tuple(attempt.steps),
+        steps=tuple(attempt.steps) + (("join_again",) if attempt.again else ()),
         joins_used=attempt.joins_used,
+        extra=joined(attempt),
         cost=_cost(attempt),
     )
 

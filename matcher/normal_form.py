@@ -22,6 +22,9 @@ from matcher.ir import Block, CachePlan, GroupingSet, Measure, Output, SortKey, 
 from matcher.predicates import PredicateContext, column_equality
 
 OCCURRENCE: Final = 1 << 20
+# Tables that no cache reads get numbers from here on, which mean something in one query alone.
+STRANGERS: Final = 1 << 19
+_OF_KEYS: Final = frozenset(("count", "min", "max"))
 MAX_MAPPINGS: Final = 24
 
 
@@ -140,12 +143,25 @@ class NormalQuery:
         joined = {member for members in context.classes().values() for member in members}
         return frozenset((c.rel % OCCURRENCE, c.name) for c in needed - joined)
 
+    def measured(self) -> frozenset[tuple[int, str]]:
+        """The (table, column) pairs of what is added up: no table joined to a cache has them."""
+        own = (a for a in self.aggregates if not a.distinct and a.func not in _OF_KEYS)
+        found = {c for agg in own for arg in agg.args for c in columns(arg)}
+        joined = {m for members in self.context().classes().values() for m in members}
+        return frozenset((c.rel % OCCURRENCE, c.name) for c in found - joined)
 
-def mappings(query: NormalQuery, view_relations: tuple[int, ...]) -> Iterator[NormalQuery]:
+
+def mappings(
+    query: NormalQuery, view_relations: tuple[int, ...], *, partly: bool = False
+) -> Iterator[NormalQuery]:
     """The query with its occurrences of repeated tables assigned to the view's in each possible
     way, lazily: a caller stops after `MAX_MAPPINGS`.
 
-    Yields nothing when the view has fewer occurrences of a table than the query.
+    Args:
+        query: the query.
+        view_relations: the view's occurrences.
+        partly: where the view has fewer occurrences of a table than the query, let some stay
+            without one, under numbers that the view does not have; else nothing is yielded then.
     """
     theirs: dict[int, list[int]] = {}
     for rel in view_relations:
@@ -154,7 +170,12 @@ def mappings(query: NormalQuery, view_relations: tuple[int, ...]) -> Iterator[No
     for rel in query.relations:
         mine.setdefault(rel % OCCURRENCE, []).append(rel)
     if any(len(theirs.get(table, ())) < len(found) for table, found in mine.items()):
-        return
+        if not partly:
+            return
+        for table, found in mine.items():
+            have = theirs.setdefault(table, [])
+            new = range(len(have), len(found))
+            have += [table + nth * OCCURRENCE for nth in new]
     if all(len(theirs[table]) == 1 for table in mine):
         yield query
         return
@@ -184,6 +205,7 @@ class PreparedPlan:
         "relations",
         "sets",
         "table_count",
+        "tables",
     )
 
     def __init__(self, plan: CachePlan, intern: Interner) -> None:
@@ -191,6 +213,7 @@ class PreparedPlan:
         self.name: Final = plan.name
         rels = occurrences(intern(r.key) for r in plan.relations)
         self.relations: Final = rels
+        self.tables: Final = frozenset(rels)
         self.table_count: Final = len(rels)
         memo: dict[Expr, Expr] = {}
         self.predicates: Final = tuple(relabel(p, rels, memo) for p in plan.predicates)

@@ -14,8 +14,7 @@ valid for such literals before are tried, cheapest first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 from typing import Final
 
@@ -24,54 +23,20 @@ from matcher.explain import candidates_of
 from matcher.expr import Lit
 from matcher.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
-from matcher.normal_form import OCCURRENCE, Interner, NormalQuery, PreparedPlan, occurrences
+from matcher.normal_form import (
+    OCCURRENCE,
+    STRANGERS,
+    Interner,
+    NormalQuery,
+    PreparedPlan,
+    occurrences,
+)
 from matcher.reasons import Reason, ReasonCode
-from matcher.shapes import Seen, Shapes, shape_of
+from matcher.shapes import Seen, Served, Shapes, shape_of
+from matcher.shards import Shard, bits_of, mask_of, propose_joinable
 
 Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()
-
-
-@dataclass(frozen=True, slots=True)
-class _Shard:
-    """The caches over one set of tables, grouped by which of the tables' columns they mention.
-
-    `bits` numbers these columns, so that a group is refused by one operation on small integers.
-    """
-
-    bits: dict[tuple[int, str], int]
-    groups: dict[int, tuple[PreparedPlan, ...]]
-
-    def mask(self, columns: frozenset[tuple[int, str]]) -> int | None:
-        """The columns as bits; None if some column is mentioned by no cache here."""
-        mask = 0
-        for column in columns:
-            bit = self.bits.get(column)
-            if bit is None:
-                return None
-            mask |= 1 << bit
-        return mask
-
-    def including(self, plan: PreparedPlan) -> _Shard:
-        """A copy with `plan` in it."""
-        bits = dict(self.bits)
-        for column in plan.mentioned:
-            bits.setdefault(column, len(bits))
-        grown = _Shard(bits, dict(self.groups))
-        mask = grown.mask(plan.mentioned) or 0
-        grown.groups[mask] = (*grown.groups.get(mask, ()), plan)
-        return grown
-
-    def excluding(self, plan: PreparedPlan) -> _Shard:
-        """A copy without `plan`."""
-        groups = dict(self.groups)
-        mask = self.mask(plan.mentioned) or 0
-        left = tuple(p for p in groups[mask] if p is not plan)
-        if left:
-            groups[mask] = left
-        else:
-            del groups[mask]
-        return _Shard(self.bits, groups)
 
 
 class Registry:
@@ -80,7 +45,7 @@ class Registry:
     def __init__(self) -> None:
         self._intern = Interner()
         self._plans: dict[str, PreparedPlan] = {}
-        self._shards: dict[int, _Shard] = {}
+        self._shards: dict[int, Shard] = {}
         self._by_table: dict[int, tuple[int, ...]] = {}
         self._lock = Lock()
         self._shapes = Shapes()
@@ -115,22 +80,22 @@ class Registry:
         self._shapes = Shapes()
 
     def _put_in(self, prepared: PreparedPlan) -> None:
-        mask = _mask(prepared.relations)
+        mask = mask_of(prepared.relations)
         shard = self._shards.get(mask)
         if shard is None:
-            shard = _Shard({}, {})
-            for table in _bits(mask):
+            shard = Shard({}, {})
+            for table in bits_of(mask):
                 self._by_table[table] = (*self._by_table.get(table, ()), mask)
         self._shards[mask] = shard.including(prepared)
 
     def _take_out(self, old: PreparedPlan) -> None:
-        mask = _mask(old.relations)
+        mask = mask_of(old.relations)
         shard = self._shards[mask].excluding(old)
         if shard.groups:
             self._shards[mask] = shard
             return
         del self._shards[mask]
-        for table in _bits(mask):
+        for table in bits_of(mask):
             self._by_table[table] = tuple(m for m in self._by_table[table] if m != mask)
 
     # -- reading ------------------------------------------------------------------------------
@@ -190,61 +155,77 @@ class Registry:
         shape: object,
         constants: tuple[Lit, ...],
     ) -> Decision:
-        proposed = tuple(self._propose(query))
+        proposed: tuple[PreparedPlan, ...] = ()
         rewrites: list[tuple[Rewrite, PreparedPlan]] = []
         misses: list[Miss] = []
-        for plan in proposed:
-            for found in match_plan(query, plan, options, thorough=False):
-                if isinstance(found, Rewrite):
-                    rewrites.append((found, plan))
-                    break
-                misses.append(found)
-        rewrites.sort(key=lambda pair: preference(pair[0]))
-        shapes.put(shape, query, constants, proposed, rewrites)
-        for rewrite, _ in rewrites:
-            reason = veto(rewrite) if veto is not None else None
-            if reason is None:
-                return Decision(rewrite)
-            misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
+        chosen: Rewrite | None = None
+        # A cache that must be joined with some of the tables is looked for where no other serves.
+        for delta in (False, True):
+            plans = tuple(self._propose_joinable(query) if delta else self._propose(query))
+            found = _matched(query, plans, options, delta, misses)
+            proposed += plans
+            rewrites += found
+            chosen = _first_passed(found, veto, misses)
+            if chosen is not None:
+                break
+        shapes.put(shape, query, constants, proposed, rewrites, tried_joining=delta)
+        if chosen is not None:
+            return Decision(chosen)
         return Decision(None, (), _best_reasons(misses, query.block))
 
     def _explain(self, block: Block, options: MatchOptions, veto: Veto | None) -> Decision:
-        query = NormalQuery(block, occurrences(self._intern(r.key) for r in block.relations))
+        relations = self._relations(block)
+        if relations is None:
+            return Decision(None, (), (_no_cache(block),))
+        query = NormalQuery(block, relations)
         plans = [self._plans[name] for name in self.names()]
         mine = {rel % OCCURRENCE for rel in query.tables}
-        rewrites: list[Rewrite] = []
         misses: list[Miss] = []
-        for plan in plans:
-            if mine.isdisjoint(rel % OCCURRENCE for rel in plan.relations):
-                continue
-            for found in match_plan(query, plan, options):
-                if isinstance(found, Rewrite):
-                    rewrites.append(found)
-                else:
-                    misses.append(found)
         chosen: Rewrite | None = None
         valid: list[Rewrite] = []
-        for rewrite in rank(rewrites):
-            reason = veto(rewrite) if veto is not None else None
-            if reason is not None:
-                misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
-            elif chosen is None:
-                chosen = rewrite
-            else:
-                valid.append(rewrite)
+        for delta in (False, True):
+            rewrites: list[Rewrite] = []
+            for plan in plans:
+                if mine.isdisjoint(rel % OCCURRENCE for rel in plan.relations):
+                    continue
+                for found in match_plan(query, plan, options, delta=delta):
+                    if isinstance(found, Rewrite):
+                        rewrites.append(found)
+                    elif found not in misses:
+                        misses.append(found)
+            for rewrite in rank(rewrites):
+                reason = veto(rewrite) if veto is not None else None
+                if reason is not None:
+                    misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
+                elif chosen is None:
+                    chosen = rewrite
+                else:
+                    valid.append(rewrite)
+            if chosen is not None:
+                break
         candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
         reasons = () if chosen is not None else _best_reasons(misses, block)
         return Decision(chosen, candidates, reasons)
 
     def _relations(self, block: Block) -> tuple[int, ...] | None:
-        """The block's tables by number, or None if some table is in no cache at all."""
-        numbers = [self._intern.known(r.key) for r in block.relations]
-        known = [n for n in numbers if n is not None]
-        return occurrences(known) if known and len(known) == len(numbers) else None
+        """The block's tables by number, or None if all of them are in no cache."""
+        found: list[int] = []
+        strangers: dict[str, int] = {}
+        for relation in block.relations:
+            number = self._intern.known(relation.key)
+            if number is None:
+                number = strangers.setdefault(relation.key, STRANGERS + len(strangers))
+            found.append(number)
+        return occurrences(found) if any(n < STRANGERS for n in found) else None
+
+    def _propose_joinable(self, query: NormalQuery) -> list[PreparedPlan]:
+        return propose_joinable(query, self._by_table, self._shards)
 
     def _propose(self, query: NormalQuery) -> Iterator[PreparedPlan]:
-        wanted = _mask(query.relations)
-        rarest = min((self._by_table.get(t, ()) for t in _bits(wanted)), key=len)
+        if any(rel % OCCURRENCE >= STRANGERS for rel in query.relations):
+            return
+        wanted = mask_of(query.relations)
+        rarest = min((self._by_table.get(t, ()) for t in bits_of(wanted)), key=len)
         needed = query.required()
         for mask in rarest:
             if mask & wanted != wanted:
@@ -258,18 +239,34 @@ class Registry:
                     yield from plans
 
 
-def _mask(relations: tuple[int, ...]) -> int:
-    mask = 0
-    for rel in relations:
-        mask |= 1 << (rel % OCCURRENCE)
-    return mask
+def _matched(
+    query: NormalQuery,
+    plans: Iterable[PreparedPlan],
+    options: MatchOptions,
+    delta: bool,
+    misses: list[Miss],
+) -> list[tuple[Rewrite, PreparedPlan]]:
+    """The best rewrite of each plan that has one, the best first; what was refused is noted."""
+    rewrites: list[tuple[Rewrite, PreparedPlan]] = []
+    for plan in plans:
+        for found in match_plan(query, plan, options, thorough=False, delta=delta):
+            if isinstance(found, Rewrite):
+                rewrites.append((found, plan))
+                break
+            misses.append(found)
+    rewrites.sort(key=lambda pair: preference(pair[0]))
+    return rewrites
 
 
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+def _first_passed(
+    rewrites: Iterable[tuple[Rewrite, PreparedPlan]], veto: Veto | None, misses: list[Miss]
+) -> Rewrite | None:
+    for rewrite, _ in rewrites:
+        reason = veto(rewrite) if veto is not None else None
+        if reason is None:
+            return rewrite
+        misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
+    return None
 
 
 class _Once:
@@ -292,20 +289,23 @@ def _decide_again(
 ) -> Decision | None:
     """The decision by the caches that served such constants before; None to ask the index again."""
     vetoed: list[Reason] = []
-    for served in seen.served(query):
+    remembered, tried_joining = seen.served(query)
+    for served in remembered:
         filled = served.filled(constants)
-        found = [filled] if filled is not None else _valid(query(), served.plan, options)
+        found = [filled] if filled is not None else _valid(query(), served, options)
         for rewrite in found:
             reason = veto(rewrite) if veto is not None else None
             if reason is None:
                 return Decision(rewrite)
             vetoed.append(reason)
-    return Decision(None, (), tuple(dict.fromkeys(vetoed))) if vetoed else None
+    if not vetoed or not tried_joining:  # a cache that must be joined may still serve
+        return None
+    return Decision(None, (), tuple(dict.fromkeys(vetoed)))
 
 
-def _valid(query: NormalQuery, plan: PreparedPlan, options: MatchOptions) -> list[Rewrite]:
+def _valid(query: NormalQuery, served: Served, options: MatchOptions) -> list[Rewrite]:
     """The plan's best rewrite of the query, if any."""
-    for found in match_plan(query, plan, options, thorough=False):
+    for found in match_plan(query, served.plan, options, thorough=False, delta=served.delta):
         if isinstance(found, Rewrite):
             return [found]
     return []

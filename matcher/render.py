@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from matcher.expr import Agg, Call, Col, Expr, Lit, date_text
+from matcher.expr import Agg, Call, Col, Expr, Lit, columns, date_text
 from matcher.functions import is_known
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan, Output, Rewrite, SortKey
 from matcher.types import INTEGRAL, decimal_parts
@@ -25,6 +25,9 @@ _BINARY: Final = {
 _TRY: Final = {"try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"}
 _SPELLED_AS_CALL: Final = frozenset({"coalesce", *_TRY})
 _INT_SUFFIX: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+_JOIN_WORDS: Final = {
+    "inner": "INNER JOIN", "left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN",
+}  # fmt: skip
 _MIN_LONG: Final = -(1 << 63)
 
 
@@ -181,7 +184,13 @@ def _temporal(value: int, kind: str) -> str:
     return f"TIMESTAMP_NTZ'{stamp.isoformat(sep=' ')}'"
 
 
-def render_rewrite(rewrite: Rewrite, table_sql: str, *, positional: bool = False) -> str:
+def render_rewrite(
+    rewrite: Rewrite,
+    table_sql: str,
+    *,
+    positional: bool = False,
+    extra_sql: Sequence[str] | None = None,
+) -> str:
     """The SELECT to run over the cache.
 
     Args:
@@ -189,30 +198,26 @@ def render_rewrite(rewrite: Rewrite, table_sql: str, *, positional: bool = False
         table_sql: how the cache's table is spelled in FROM.
         positional: name the outputs c0, c1, … (the Catalyst door puts the original names back
             itself).
+        extra_sql: how the tables joined to it are spelled; each by its own name if not given.
 
     Raises:
         NotRenderable: some expression has no SQL spelling.
     """
-    plain: ColumnSql = lambda col: quote(col.name)  # noqa: E731
+    plain = _of_several if rewrite.extra else _of_one
     names = [f"c{i}" if positional else o.name for i, o in enumerate(rewrite.outputs)]
-    lines = [
-        "SELECT " + ", ".join(_select_items(rewrite.outputs, names, plain)),
-        f"FROM {table_sql}",
-    ]
-    if rewrite.filters:
-        lines.append("WHERE " + " AND ".join(render_expr(f, plain) for f in rewrite.filters))
+    tables = [table_sql, *(extra_sql or [quote_path(e.relation.name) for e in rewrite.extra])]
+    source, filters = _from(rewrite, tables)
+    lines = ["SELECT " + ", ".join(_select_items(rewrite.outputs, names, plain)), *source]
+    if filters:
+        lines.append("WHERE " + " AND ".join(render_expr(f, plain) for f in filters))
     if rewrite.group_keys:
         lines.append("GROUP BY " + ", ".join(_group_items(rewrite.group_keys, plain)))
     # In HAVING and ORDER BY an output alias would win over a column of the same name, so columns
     # are qualified there.
-    qualified = _qualifier(rewrite.outputs, names, table_sql)
+    qualified = plain if rewrite.extra else _qualifier(rewrite.outputs, names, table_sql)
     if rewrite.having:
         clause = (
-            "HAVING "
-            if rewrite.group_keys is not None
-            else "WHERE "
-            if not rewrite.filters
-            else "AND "
+            "HAVING " if rewrite.group_keys is not None else "WHERE " if not filters else "AND "
         )
         lines.append(clause + " AND ".join(render_expr(h, qualified) for h in rewrite.having))
     if rewrite.order_by:
@@ -225,6 +230,37 @@ def render_rewrite(rewrite: Rewrite, table_sql: str, *, positional: bool = False
     if rewrite.offset:
         lines.append(f"OFFSET {rewrite.offset}")
     return "\n".join(lines)
+
+
+def _of_one(col: Col) -> str:
+    return quote(col.name)
+
+
+def _of_several(col: Col) -> str:
+    return f"t{col.rel}.{quote(col.name)}"
+
+
+def _from(rewrite: Rewrite, tables: Sequence[str]) -> tuple[list[str], list[Expr]]:
+    """The FROM clause, and the filters that are left for WHERE.
+
+    A filter stands in the ON of the first join at which all its tables are there.
+    """
+    if not rewrite.extra:
+        return [f"FROM {tables[0]}"], list(rewrite.filters)
+    lines = [f"FROM {tables[0]} AS t0"]
+    left = list(rewrite.filters)
+    for number, join in enumerate(rewrite.extra, start=1):
+        on = list(join.on)
+        if join.kind == "inner":
+            last = {id(f): max((c.rel for c in columns(f)), default=0) for f in left}
+            on = [f for f in left if last[id(f)] == number]
+            left = [f for f in left if last[id(f)] != number]
+        word = _JOIN_WORDS[join.kind] if on else _JOIN_WORDS[join.kind].replace("INNER", "CROSS")
+        condition = " AND ".join(render_expr(p, _of_several) for p in on)
+        lines.append(
+            f"{word} {tables[number]} AS t{number}" + (f" ON {condition}" if condition else "")
+        )
+    return lines, left
 
 
 def _select_items(outputs: Sequence[Output], names: Sequence[str], column: ColumnSql) -> list[str]:

@@ -40,6 +40,7 @@ class Served:
     plan: PreparedPlan
     template: Rewrite | None
     slots: tuple[Lit, ...]
+    delta: bool = False
 
     def filled(self, constants: tuple[Lit, ...]) -> Rewrite | None:
         """The rewrite with `constants` where the first query had its own; None if it must be
@@ -64,15 +65,16 @@ class Seen:
 
     def __init__(self, tests: tuple[Expr, ...]) -> None:
         self._tests = tests
-        self._valid: dict[tuple[bool, ...], tuple[Served, ...]] = {}
+        self._valid: dict[tuple[bool, ...], tuple[tuple[Served, ...], bool]] = {}
 
-    def served(self, query: Callable[[], NormalQuery]) -> tuple[Served, ...]:
-        """The caches to try; none when such constants were not seen yet or nothing served them."""
-        return self._valid.get(self._outcome(query), ())
+    def served(self, query: Callable[[], NormalQuery]) -> tuple[tuple[Served, ...], bool]:
+        """The caches to try, none when such constants were not seen yet or nothing served them;
+        and if those are among them that must be joined with a table."""
+        return self._valid.get(self._outcome(query), ((), False))
 
-    def add(self, query: NormalQuery, served: tuple[Served, ...]) -> None:
+    def add(self, query: NormalQuery, served: tuple[Served, ...], tried_joining: bool) -> None:
         """Remember the caches valid for constants like the query's."""
-        self._valid[self._outcome(lambda: query)] = served
+        self._valid[self._outcome(lambda: query)] = served, tried_joining
 
     def _outcome(self, query: Callable[[], NormalQuery]) -> tuple[bool, ...]:
         if not self._tests:
@@ -101,6 +103,8 @@ class Shapes:
         constants: tuple[Lit, ...],
         proposed: tuple[PreparedPlan, ...],
         valid: list[tuple[Rewrite, PreparedPlan]],
+        *,
+        tried_joining: bool = False,
     ) -> None:
         """Remember that of the `proposed` caches the `valid` ones serve a query of that shape."""
         seen = self._seen.get(shape)
@@ -112,7 +116,8 @@ class Shapes:
             while len(self._seen) >= _CAPACITY:
                 self._seen.pop(next(iter(self._seen)), None)
             self._seen[shape] = seen
-        seen.add(query, tuple(_served(r, plan, query, constants) for r, plan in valid))
+        served = tuple(_served(r, plan, query, constants) for r, plan in valid)
+        seen.add(query, served, tried_joining)
 
 
 def _served(
@@ -123,7 +128,7 @@ def _served(
         and not _relies_on_pins(rewrite, query)
         and _each_once(constants, rewrite)
     )
-    return Served(plan, rewrite if safe else None, constants)
+    return Served(plan, rewrite if safe else None, constants, bool(rewrite.extra))
 
 
 def _holds_for_all_constants(predicate: Expr) -> bool:

@@ -133,7 +133,10 @@ def examine(
         What was found for each block; the hits among them are consistent with each other.
     """
     first = _walk(document, registry, checks, query, options, explain)
-    reason = _mixed(first.hits, query.seen, _live_tables(document, first.hits))
+    live = _live_tables(document, first.hits) | {
+        extra.relation.name for hit in first.hits for extra in hit.rewrite.extra
+    }
+    reason = _mixed(first.hits, query.seen, live)
     if reason is None:
         return first
     strict = replace(query, exact_only=reason)
@@ -216,7 +219,8 @@ def _mixed(
         )
     for hit in stale:
         for other in hits:
-            shared = _tables(hit) & _tables(other)
+            shared = _tables(hit) & _tables(other) & hit.cache.snapshot.keys()
+            shared &= other.cache.snapshot.keys()
             differing = [p for p in shared if hit.cache.snapshot[p] != other.cache.snapshot[p]]
             if differing:
                 name = seen[differing[0]][0].name

@@ -16,8 +16,13 @@ from matcher.ir import Block, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, render_rewrite
 
-# The name under which a rewrite's text reads the cache.
+# The names under which a rewrite's text reads the cache, and the tables that it joins to it.
 RELATION = "__cache"
+
+
+def extra_names(rewrite: Rewrite) -> list[str]:
+    """The names of the tables that a rewrite joins to its cache, in its text."""
+    return [f"__table{number}" for number in range(len(rewrite.extra))]
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class BlockVeto:
         if reason is not None:
             return reason
         try:
-            sql = render_rewrite(rewrite, RELATION, positional=True)
+            sql = render_rewrite(rewrite, RELATION, positional=True, extra_sql=extra_names(rewrite))
         except NotRenderable as error:
             return Reason(
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
@@ -94,13 +99,23 @@ class BlockVeto:
         verdict = self._freshness(cache)
         if verdict.reason is not None:
             return verdict.reason
+        if not verdict.exact and rewrite.extra:
+            return Reason(
+                ReasonCode.MIXED_SNAPSHOTS,
+                f"cache {cache.name} is behind its base tables, and "
+                f"{rewrite.extra[0].relation.name}, which it would be joined with, is read as it "
+                "is now",
+                f"REFRESH RELATIONAL CACHE {cache.name}",
+            )
         if not verdict.exact and self.query.exact_only is not None:
             return self.query.exact_only
         self.passed[id(rewrite)] = (cache, verdict.exact, sql)
         return None
 
     def _freshness(self, cache: ServedCache) -> Verdict:
-        read = [relation.key for relation in self.block.relations]
+        # What the cache has not read is joined to it, and read by Spark as in the query itself.
+        own = {relation.key for relation in cache.plan.relations}
+        read = [relation.key for relation in self.block.relations if relation.key in own]
         return check_freshness(cache, read, self.query.seen, self.query.now_ms, self.checks.commits)
 
 

@@ -57,11 +57,19 @@ class HookContext:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryTable:
+    """The table at `location` as the query itself reads it in the replaced subtree, held at the
+    snapshot that the decision saw."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replacement:
     """Put the rows of `sql` over `relations` in place of the subtree at `path`.
 
-    The relations are as in `tables.run_select`, or a `pins.PinnedSet`. The columns of `sql` stand
-    for the subtree's, by position; their names do not matter.
+    The relations are as in `tables.run_select`, a `pins.PinnedSet` or a `QueryTable`. The columns
+    of `sql` stand for the subtree's, by position; their names do not matter.
     """
 
     path: tuple[int, ...]
@@ -146,9 +154,12 @@ def _answer(decider: Decider, request: Any) -> None:
 
 def _graft(session: SparkSession, request: Any, replacement: Replacement) -> str:
     plans = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
-    for name, relation in replacement.relations.items():
-        plans[name] = logical_plan(session, relation)
     path = ".".join(map(str, replacement.path))
+    for name, relation in replacement.relations.items():
+        if isinstance(relation, QueryTable):
+            plans[name] = request.table(path, relation.location)
+        else:
+            plans[name] = logical_plan(session, relation)
     wrong: str = request.graft(path, replacement.sql, plans)
     return wrong
 

@@ -23,13 +23,13 @@ from cachemgr.refresh.session import own_session
 from cachemgr.settings import PREFIX, Mode, Settings
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.decider import BlockOutcome, Examination, Hit, examine, match_options
-from cachemgr.spark.eligibility import RELATION, Checks, QueryState
+from cachemgr.spark.eligibility import RELATION, Checks, QueryState, extra_names
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
 from cachemgr.spark.freshness import CommitTimes, by_location
 from cachemgr.spark.hints import NO_CACHE, Hints
-from cachemgr.spark.hook import HookContext, Replacement
+from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.pins import PinKey, PinStore, most_selective_first
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
@@ -206,7 +206,10 @@ class CacheSession:
         read = TableRead(cache.location, cache.version)
         pinned = self._pin(hit, read, settings) if settings.pin_enabled else None
         relation: object = pinned if pinned is not None else self._files(hit, read)
-        return _Checked(hit.path, hit.sql, {RELATION: relation}, cache.name, all_or_none=mixed)
+        relations = {RELATION: relation}
+        for name, extra in zip(extra_names(hit.rewrite), hit.rewrite.extra, strict=True):
+            relations[name] = QueryTable(extra.relation.key)
+        return _Checked(hit.path, hit.sql, relations, cache.name, all_or_none=mixed)
 
     def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
         chosen = hit.rewrite.grouping_set

@@ -24,7 +24,9 @@ class Attempt:
     stored columns;
     `missing` the expressions that no stored column gives, with what they are needed for;
     `must_regroup` asks for a roll-up though the groups are the same: some aggregate must still be
-    computed.
+    computed; `delta` allows to join tables of the query to the cache: `extra`, those that it does
+    not have, and `again`, those that it has, by the record-preserving join that says they have a
+    unique key.
     """
 
     query: NormalQuery
@@ -42,6 +44,9 @@ class Attempt:
     filters: list[Expr] = field(default_factory=list)
     keys: dict[Expr, Expr] = field(default_factory=dict)
     must_regroup: bool = False
+    delta: bool = False
+    extra: tuple[int, ...] = ()
+    again: dict[int, str] = field(default_factory=dict)
     regroup: bool = False
     outputs: tuple[Output, ...] = ()
     having: tuple[Expr, ...] = ()
@@ -61,6 +66,11 @@ class Attempt:
     def set_columns(self) -> tuple[str, ...]:
         """Names of the key columns of this view."""
         return tuple(c.name for _, c in self.view.stored(self.grouping_set))
+
+
+def stored(column: StoredColumn, expr: Expr) -> Col:
+    """A reference to a stored column, with the type of what it stands for."""
+    return Col(0, column.name, expr.type, column.expr.nullable)
 
 
 def spell(expr: Expr) -> str:

@@ -54,7 +54,9 @@ def contain_grouping(attempt: Attempt) -> None:
                 f"add the query's keys to the GROUP BY of {view.name}",
             )
         )
-    attempt.regroup = attempt.must_regroup or not _same_groups(attempt)
+    # a table that is joined to the groups may repeat them
+    same = not attempt.extra and _same_groups(attempt)
+    attempt.regroup = attempt.must_regroup or not same
     if attempt.regroup:
         attempt.steps.append("roll_up")
 

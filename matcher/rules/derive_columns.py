@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.expr import Call, Col, Expr, Lit, rebuild
-from matcher.ir import GROUPING_ID_COLUMN, StoredColumn
+from matcher.ir import GROUPING_ID_COLUMN
 from matcher.predicates import column_equality
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, is_renderable, render_literal
-from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.attempt import Attempt, Refused, spell, stored
+from matcher.rules.join_tables import fetch
 
 # Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
 _BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
@@ -57,11 +58,15 @@ def _derive_equality(attempt: Attempt, predicate: Expr) -> Expr | None:
     sides = []
     for side in predicate.children:
         column = columns.get(guaranteed.canonical(side))
-        if column is None:
+        if column is not None:
+            attempt.used.add(column.name)
+            sides.append(stored(column, side))
+            continue
+        fetched = fetch(attempt, side, (side,)) if isinstance(side, Col) else None
+        if fetched is None:
             attempt.missing.append((side, "filter"))
             return None
-        attempt.used.add(column.name)
-        sides.append(stored(column, side))
+        sides.append(fetched)
     return rebuild(predicate, tuple(sides))
 
 
@@ -84,17 +89,16 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
             if all(part is not None for part in parts):
                 return rebuild(expr, tuple(p for p in parts if p is not None))
             return None
-    elif constants:
-        pinned = attempt.context.constant(canonical)
+    else:
+        pinned = attempt.context.constant(canonical) if constants else None
         if pinned is not None:
             return pinned
+        if isinstance(expr, Col):
+            fetched = fetch(attempt, expr, attempt.context.members(expr))
+            if fetched is not None:
+                return fetched
     attempt.missing.append((expr, purpose))
     return None
-
-
-def stored(column: StoredColumn, expr: Expr) -> Col:
-    """A reference to a stored column, with the type of what it stands for."""
-    return Col(0, column.name, expr.type, column.expr.nullable)
 
 
 def _is_spellable(lit: Lit) -> bool:

@@ -1,5 +1,5 @@
-"""Relations: every table of the query is in the cache, and the cache's extra ones neither lose nor
-multiply a row.
+"""Relations: every table of the query is in the cache or can be joined to it, and the cache's extra
+ones neither lose nor multiply a row.
 
 An extra table B may be ignored if the cache joins it to a table A that stays, on exactly the keys
 of a record-preserving
@@ -39,23 +39,16 @@ def map_relations(attempt: Attempt) -> tuple[Expr, ...]:
         Refused: TABLE_NOT_IN_CACHE, EXTRA_TABLE_NOT_PRESERVING or EXTRA_TABLE_FILTERED.
     """
     view, query = attempt.view, attempt.query
-    absent = query.tables - set(view.relations)
-    if absent:
-        names = sorted(_table_name(attempt, rel) for rel in absent)
-        raise Refused(
-            Reason(
-                ReasonCode.TABLE_NOT_IN_CACHE,
-                f"cache {view.name} does not read {', '.join(names)}",
-                f"join {', '.join(names)} in the definition of {view.name}",
-            )
-        )
-    if len(query.tables) == view.table_count:
+    shared = query.tables & view.tables
+    if len(shared) < len(query.tables):
+        _join_absent(attempt, shared)
+    if len(shared) == view.table_count:
         attempt.context = query.context()
         return view.predicates
-    memo_key = (query.tables, attempt.options.trust_unvalidated)
+    memo_key = (shared, attempt.options.trust_unvalidated)
     found = view.removals.get(memo_key)
     if found is None:
-        found = _remove_extra(view, query.tables, attempt.options.trust_unvalidated)
+        found = _remove_extra(view, shared, attempt.options.trust_unvalidated)
         view.removals[memo_key] = found
     if isinstance(found, Reason):
         raise Refused(found)
@@ -64,6 +57,25 @@ def map_relations(attempt: Attempt) -> tuple[Expr, ...]:
     attempt.joins_used = found.joins
     attempt.steps.append("ignore_extra_tables")
     return found.predicates
+
+
+def _join_absent(attempt: Attempt, shared: frozenset[int]) -> None:
+    """Tables that the cache does not have are joined to it, if that is allowed here."""
+    query = attempt.query
+    absent = tuple(rel for rel in query.relations if rel not in shared)
+    if attempt.delta and shared:
+        attempt.extra = absent
+        attempt.steps.append("join_tables")
+        return
+    names = ", ".join(sorted(_table_name(attempt, rel) for rel in absent))
+    raise Refused(
+        Reason(
+            ReasonCode.TABLE_NOT_IN_CACHE,
+            f"cache {attempt.view.name} does not read {names}",
+            f"join {names} in the definition of {attempt.view.name}, or store there the columns "
+            f"that the query joins {names} by",
+        )
+    )
 
 
 def _remove_extra(view: PreparedPlan, keep: frozenset[int], trust: bool) -> Removal | Reason:

@@ -303,6 +303,15 @@ def _average(attempt: Attempt, agg: Agg) -> Expr | None:
 
 def _refuse_inexact_average(attempt: Attempt, agg: Agg, total: Measure) -> None:
     kind = agg.args[0].type
+    if kind in INTEGRAL and attempt.extra:
+        raise Refused(
+            Reason(
+                ReasonCode.AVG_NOT_EXACT,
+                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and a table joined to "
+                f"{attempt.view.name} may repeat rows until their sum leaves 2^53",
+                "declare a cache that holds all tables of the query",
+            )
+        )
     if kind in INTEGRAL:
         if attempt.options.assume_exact_averages or total.name in attempt.view.plan.exact_sums:
             return

@@ -101,6 +101,31 @@ public final class Grafter {
         }
     }
 
+    /** The first relation of `plan` that reads `location`; null if there is none. */
+    public static LogicalRelation relation(LogicalPlan plan, String location) {
+        if (plan instanceof LogicalRelation) {
+            return location.equals(PlanWriter.locationOf((LogicalRelation) plan)) ? (LogicalRelation) plan : null;
+        }
+        List children = Scala.list(plan.children());
+        for (int i = 0; i < children.size(); i++) {
+            LogicalRelation found = relation((LogicalPlan) children.get(i), location);
+            if (found != null) {
+                return found;
+            }
+        }
+        return null;
+    }
+
+    /** A table held at its snapshot; one that nobody looked at before is looked at now, for the whole query. */
+    public static LogicalPlan held(LogicalRelation relation, Map snapshots) {
+        TahoeLogFileIndex index = PlanWriter.deltaIndex(relation);
+        String location = PlanWriter.locationOf(relation);
+        if (index != null && !index.isTimeTravelQuery() && snapshots.get(location) == null) {
+            snapshots.put(location, index.getSnapshot());
+        }
+        return pinRest(relation, snapshots);
+    }
+
     /**
      * The tables still read beside a cache, held at the snapshots that the decision saw: a commit that lands before
      * Spark prepares its scans would otherwise show in one part of the answer and not in the other.

@@ -226,7 +226,7 @@ public final class Hook {
                 return plan;
             }
             Moment moment = Moment.current();
-            Request request = new Request(spark, plan, mode, write);
+            Request request = new Request(spark, plan, mode, write, moment);
             enter();
             try {
                 Counters.count("asked");

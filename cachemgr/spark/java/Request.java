@@ -8,6 +8,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /** One question to the decider, and where its answer is put together. Lives for one callback, in one thread. */
 public final class Request {
@@ -19,7 +20,10 @@ public final class Request {
     public LogicalPlan rewritten;
     public int grafts = 0;
 
-    public Request(SparkSession spark, LogicalPlan plan, String mode, boolean write) {
+    private final Moment moment;
+
+    public Request(SparkSession spark, LogicalPlan plan, String mode, boolean write, Moment moment) {
+        this.moment = moment;
         this.spark = spark;
         this.plan = plan;
         this.mode = mode;
@@ -97,11 +101,7 @@ public final class Request {
 
     /** Puts the rows of `sql` at `path` ("0.1"); says what is wrong with its columns instead, where something is. */
     public String graft(String path, String sql, Map relations) {
-        String[] parts = path.length() == 0 ? new String[0] : path.split("\\.");
-        int[] steps = new int[parts.length];
-        for (int i = 0; i < parts.length; i++) {
-            steps[i] = Integer.parseInt(parts[i]);
-        }
+        int[] steps = steps(path);
         LogicalPlan analysed = Tables.select(spark, sql, relations).queryExecution().analyzed();
         String difference = Grafter.difference(Grafter.at(plan, steps), analysed);
         if (difference != null) {
@@ -111,5 +111,23 @@ public final class Request {
         rewritten = Grafter.graft(spark, rewritten, steps, analysed);
         grafts++;
         return "";
+    }
+
+    /** The table at `location` as the subtree at `path` reads it, at the snapshot that the query saw of it. */
+    public LogicalPlan table(String path, String location) {
+        LogicalRelation found = Grafter.relation(Grafter.at(plan, steps(path)), location);
+        if (found == null) {
+            throw new IllegalArgumentException("the replaced part does not read " + location);
+        }
+        return Grafter.held(found, moment.snapshots);
+    }
+
+    private static int[] steps(String path) {
+        String[] parts = path.length() == 0 ? new String[0] : path.split("\\.");
+        int[] steps = new int[parts.length];
+        for (int i = 0; i < parts.length; i++) {
+            steps[i] = Integer.parseInt(parts[i]);
+        }
+        return steps;
     }
 }

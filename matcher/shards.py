@@ -1,0 +1,116 @@
+"""The index: the caches over one set of tables, and which of them could serve a query at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from matcher.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
+
+_MAX_SHARDS: Final = 256
+_MAX_PLANS: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The caches over one set of tables, grouped by which of the tables' columns they mention.
+
+    `bits` numbers these columns, so that a group is refused by one operation on small integers.
+    """
+
+    bits: dict[tuple[int, str], int]
+    groups: dict[int, tuple[PreparedPlan, ...]]
+
+    def mask(self, columns: frozenset[tuple[int, str]]) -> int | None:
+        """The columns as bits; None if some column is mentioned by no cache here."""
+        mask = 0
+        for column in columns:
+            bit = self.bits.get(column)
+            if bit is None:
+                return None
+            mask |= 1 << bit
+        return mask
+
+    def including(self, plan: PreparedPlan) -> Shard:
+        """A copy with `plan` in it."""
+        bits = dict(self.bits)
+        for column in plan.mentioned:
+            bits.setdefault(column, len(bits))
+        grown = Shard(bits, dict(self.groups))
+        mask = grown.mask(plan.mentioned) or 0
+        grown.groups[mask] = (*grown.groups.get(mask, ()), plan)
+        return grown
+
+    def excluding(self, plan: PreparedPlan) -> Shard:
+        """A copy without `plan`."""
+        groups = dict(self.groups)
+        mask = self.mask(plan.mentioned) or 0
+        left = tuple(p for p in groups[mask] if p is not plan)
+        if left:
+            groups[mask] = left
+        else:
+            del groups[mask]
+        return Shard(self.bits, groups)
+
+
+def propose_joinable(
+    query: NormalQuery, by_table: Mapping[int, tuple[int, ...]], shards: Mapping[int, Shard]
+) -> list[PreparedPlan]:
+    """The caches that could serve if tables of the query are joined to them, the nearest first.
+
+    Such a cache has the tables whose columns are added up, and mentions these columns. Looking at
+    them all would cost the more the more caches there are, so the first few alone are proposed:
+    those that share the most tables with the query, and lack the fewest of its columns.
+    """
+    tables = {rel % OCCURRENCE for rel in query.relations}
+    known = mask_of(tuple(t for t in tables if t < STRANGERS))
+    needed, measured = query.required(), query.measured()
+    facts = {table for table, _ in measured}
+    if any(table >= STRANGERS for table in facts):
+        return []
+    wanted = mask_of(tuple(facts))
+    starts = sorted(facts or bits_of(known), key=lambda t: len(by_table.get(t, ())))
+    seen: dict[int, Shard] = {}
+    for table in starts[:1] if facts else starts:
+        for mask in by_table.get(table, ())[:_MAX_SHARDS]:
+            shard = shards.get(mask)  # gone if it was dropped meanwhile
+            if shard is not None and mask & wanted == wanted:
+                seen[mask] = shard
+    return _nearest(seen, known, needed, measured)
+
+
+def _nearest(
+    shards: Mapping[int, Shard],
+    known: int,
+    needed: frozenset[tuple[int, str]],
+    measured: frozenset[tuple[int, str]],
+) -> list[PreparedPlan]:
+    ranked: list[tuple[int, int, int, tuple[PreparedPlan, ...]]] = []
+    for mask, shard in shards.items():
+        own = shard.mask(measured)
+        if own is None:
+            continue
+        bits = [b for b in map(shard.bits.get, needed) if b is not None]
+        for mentioned, plans in list(shard.groups.items()):
+            if mentioned & own == own:
+                lacking = len(needed) - sum(mentioned >> bit & 1 for bit in bits)
+                missing = (known & ~mask).bit_count()
+                ranked.append((missing, lacking, len(ranked), plans))
+    return [p for *_, plans in sorted(ranked) for p in plans][:_MAX_PLANS]
+
+
+def mask_of(relations: tuple[int, ...]) -> int:
+    """The tables of relation numbers as a set of bits."""
+    mask = 0
+    for rel in relations:
+        mask |= 1 << (rel % OCCURRENCE)
+    return mask
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

@@ -1,0 +1,103 @@
+# ruff: noqa: E501 - tables of SQL read better unbroken
+"""Compensating joins and outer joins through Catalyst: rows, snapshots, and tables that move."""
+
+from __future__ import annotations
+
+import pytest
+from lab_star import JOIN
+
+import cachemgr
+
+FLAT = "flat AS SELECT cust, region, SUM(amt) AS s, COUNT(*) AS n, MIN(cost) AS lo FROM sales GROUP BY cust, region"
+BY_CITY = (
+    "SELECT city, SUM(amt) AS s, COUNT(*) AS n FROM sales JOIN cust ON cust = cid GROUP BY city"
+)
+
+
+@pytest.fixture
+def flat(lab):
+    lab.cache(FLAT)
+    return lab
+
+
+def test_a_table_that_no_cache_knows_is_joined(flat):
+    flat.hit(BY_CITY)
+    flat.hit(
+        "SELECT nation, MIN(cost) FROM sales, cust WHERE cust = cid AND city <> 'Bari' GROUP BY 1"
+    )
+    flat.hit("SELECT COUNT(*), SUM(amt) FROM sales CROSS JOIN cust")
+    flat.hit(
+        "SELECT city, n FROM (SELECT cust, COUNT(*) AS n FROM sales GROUP BY cust) JOIN cust ON cust = cid"
+    )
+
+
+def test_it_is_read_as_it_is_now(flat):
+    flat.hit(BY_CITY)
+    flat.plain.sql("INSERT INTO cust VALUES (3, 'Bonn', NULL), (1, 'Rome', 'Italy')")
+    flat.hit(BY_CITY)
+    flat.plain.sql("DELETE FROM cust WHERE cid = 2")
+    flat.hit(BY_CITY)
+
+
+def test_and_at_one_snapshot_however_often(flat):
+    flat.hit(
+        "SELECT a.city, a.n, b.n FROM (SELECT city, COUNT(*) AS n FROM sales JOIN cust ON cust = cid GROUP BY city) a "
+        "JOIN (SELECT city, COUNT(*) AS n FROM cust GROUP BY city) b ON a.city = b.city"
+    )
+    flat.hit(
+        "SELECT COUNT(*) FROM sales s JOIN cust c ON s.cust = c.cid JOIN cust d ON c.nation = d.nation"
+    )
+
+
+def test_a_stale_cache_is_not_joined_with_tables_of_now(lab):
+    lab.sql(f"CREATE RELATIONAL CACHE flat MAX STALENESS UNLIMITED {FLAT.removeprefix('flat ')}")
+    lab.sql("REFRESH RELATIONAL CACHE flat")
+    lab.hit(BY_CITY)
+    lab.plain.sql("INSERT INTO sales VALUES (9, NULL, 'north', 1, 5, 5, 1.0, 1.0)")
+    lab.miss(BY_CITY, "MIXED_SNAPSHOTS")
+    lab.sql("REFRESH RELATIONAL CACHE flat")
+    lab.hit(BY_CITY)
+
+
+def test_the_repeated_rows_of_a_join_count(flat):
+    flat.plain.sql("INSERT INTO cust VALUES (1, 'Como', 'Italy'), (1, 'Rome', NULL)")
+    flat.hit(
+        "SELECT cust, region, SUM(amt), COUNT(*) FROM sales JOIN cust ON cust = cid GROUP BY 1, 2"
+    )
+    flat.miss(
+        "SELECT nation, AVG(amt) FROM sales JOIN cust ON cust = cid GROUP BY 1", "AVG_NOT_EXACT"
+    )
+
+
+def test_files_without_versions_can_be_joined(flat):
+    flat.plain.sql(
+        "CREATE TABLE zones USING parquet AS SELECT * FROM VALUES ('north', 1), ('west', 2) AS v(r, zone)"
+    )
+    flat.hit("SELECT zone, SUM(amt) FROM sales JOIN zones ON region = r GROUP BY zone")
+
+
+def test_an_attribute_is_fetched_by_its_key(lab):
+    lab.sql(JOIN)
+    lab.cache(
+        "k AS SELECT cid, SUM(amt) AS s, COUNT(*) AS n FROM sales JOIN cust ON cust = cid GROUP BY cid"
+    )
+    lab.hit(BY_CITY)
+    lab.hit(
+        "SELECT nation, COUNT(*) FROM sales JOIN cust ON cust = cid WHERE city LIKE 'R%' GROUP BY nation"
+    )
+    assert cachemgr.explain(lab.spark, BY_CITY).joins == ("sc",)
+    lab.plain.sql("UPDATE cust SET city = 'Turin' WHERE cid = 1")
+    lab.miss(BY_CITY, "STALE")
+
+
+def test_without_a_declared_key_it_is_not(lab):
+    lab.cache("k AS SELECT cid, SUM(amt) AS s FROM sales JOIN cust ON cust = cid GROUP BY cid")
+    lab.miss(BY_CITY.replace("COUNT(*)", "SUM(amt)"), "COLUMN_NOT_IN_CACHE")
+
+
+def test_a_write_may_join(flat):
+    flat.spark.sql(f"CREATE TABLE made USING delta AS {BY_CITY}")
+    flat.check("SELECT * FROM made", False)
+    assert sorted(map(str, flat.plain.sql("SELECT * FROM made").collect())) == sorted(
+        map(str, flat.plain.sql(BY_CITY).collect())
+    )
