@@ -12,6 +12,7 @@ from typing import Any
 
 from matcher.expr import Agg, Call, Col, Expr, Lit, Scalar
 from matcher.ir import CachePlan, GroupingSet, Measure, RecordPreservingJoin, Relation, StoredColumn
+from matcher.sharing import Sharing
 
 PLAN_VERSION = "1"
 
@@ -41,22 +42,32 @@ def encode_expr(expr: Expr) -> list[Any]:
     raise TypeError(f"cannot encode {type(expr).__name__}")
 
 
-def decode_expr(data: list[Any]) -> Expr:
-    """The inverse of `encode_expr`. Raises ValueError for an unknown node kind."""
+def decode_expr(data: list[Any], share: Sharing | None = None) -> Expr:
+    """The inverse of `encode_expr`.
+
+    Args:
+        data: What `encode_expr` gave.
+        share: Where nodes are held once for many plans.
+
+    Raises:
+        ValueError: An unknown node kind.
+    """
     kind = data[0]
+    found: Expr
     if kind == "c":
-        return Col(data[1], data[2], data[3], bool(data[4]))
-    if kind == "l":
-        return Lit(_decode_value(data[1]), data[2])
-    if kind == "f":
-        return Call(
-            data[1], tuple(map(decode_expr, data[2])), data[3], bool(data[4]), tuple(data[5])
-        )
-    if kind == "a":
-        flt = None if data[6] is None else decode_expr(data[6])
-        args = tuple(map(decode_expr, data[2]))
-        return Agg(data[1], args, data[3], bool(data[4]), bool(data[5]), flt, tuple(data[7]))
-    raise ValueError(f"unknown expression kind {kind!r}")
+        found = Col(data[1], data[2], data[3], bool(data[4]))
+    elif kind == "l":
+        found = Lit(_decode_value(data[1]), data[2])
+    elif kind == "f":
+        args = tuple(decode_expr(arg, share) for arg in data[2])
+        found = Call(data[1], args, data[3], bool(data[4]), tuple(data[5]))
+    elif kind == "a":
+        flt = None if data[6] is None else decode_expr(data[6], share)
+        args = tuple(decode_expr(arg, share) for arg in data[2])
+        found = Agg(data[1], args, data[3], bool(data[4]), bool(data[5]), flt, tuple(data[7]))
+    else:
+        raise ValueError(f"unknown expression kind {kind!r}")
+    return found if share is None else share(found)
 
 
 def _encode_value(value: Scalar) -> Any:
@@ -102,8 +113,16 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
     }
 
 
-def decode_plan(data: dict[str, Any]) -> CachePlan:
-    """The inverse of `encode_plan`. Raises ValueError when the data is of another version."""
+def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan:
+    """The inverse of `encode_plan`.
+
+    Args:
+        data: What `encode_plan` gave.
+        share: Where expressions are held once for many plans.
+
+    Raises:
+        ValueError: The data is of another version.
+    """
     if data.get("version") != PLAN_VERSION:
         raise ValueError(
             f"stored plan has version {data.get('version')!r}, this code reads {PLAN_VERSION!r}"
@@ -111,12 +130,12 @@ def decode_plan(data: dict[str, Any]) -> CachePlan:
     return CachePlan(
         name=data["name"],
         relations=tuple(Relation(key, name) for key, name in data["relations"]),
-        predicates=tuple(map(decode_expr, data["predicates"])),
-        keys=None if data["keys"] is None else tuple(map(_decode_column, data["keys"])),
+        predicates=tuple(decode_expr(p, share) for p in data["predicates"]),
+        keys=None if data["keys"] is None else _decode_columns(data["keys"], share),
         measures=tuple(
-            Measure(n, _as_agg(decode_expr(e)), bool(h)) for n, e, h in data["measures"]
+            Measure(n, _as_agg(decode_expr(e, share)), bool(h)) for n, e, h in data["measures"]
         ),
-        columns=tuple(map(_decode_column, data["columns"])),
+        columns=_decode_columns(data["columns"], share),
         grouping_sets=tuple(GroupingSet(i, tuple(k), r, b) for i, k, r, b in data["sets"]),
         rows=data["rows"],
         bytes=data["bytes"],
@@ -134,8 +153,8 @@ def _encode_column(column: StoredColumn) -> list[Any]:
     return [column.name, encode_expr(column.expr), int(column.hidden)]
 
 
-def _decode_column(data: list[Any]) -> StoredColumn:
-    return StoredColumn(data[0], decode_expr(data[1]), bool(data[2]))
+def _decode_columns(data: list[Any], share: Sharing | None) -> tuple[StoredColumn, ...]:
+    return tuple(StoredColumn(name, decode_expr(e, share), bool(h)) for name, e, h in data)
 
 
 def _as_agg(expr: Expr) -> Agg:

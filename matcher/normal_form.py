@@ -20,6 +20,7 @@ from typing import Final
 from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, columns, rebuild, walk
 from matcher.ir import Block, CachePlan, GroupingSet, Measure, Output, SortKey, StoredColumn
 from matcher.predicates import PredicateContext, column_equality
+from matcher.sharing import Sharing
 
 OCCURRENCE: Final = 1 << 20
 # Tables that no cache reads get numbers from here on, which mean something in one query alone.
@@ -58,17 +59,21 @@ def occurrences(keys: Iterable[int]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def relabel(expr: Expr, rels: Sequence[int], memo: dict[Expr, Expr]) -> Expr:
-    """`expr` with other relation numbers; `memo` shares what repeats in a block."""
+def relabel(
+    expr: Expr, rels: Sequence[int], memo: dict[Expr, Expr], share: Sharing | None = None
+) -> Expr:
+    """`expr` with other relation numbers; `memo` shares what repeats in a block, `share` what
+    repeats in other plans."""
     done = memo.get(expr)
     if done is None:
         if isinstance(expr, Col):
             done = Col(rels[expr.rel], expr.name, expr.type, expr.nullable)
         elif expr.children:
-            done = rebuild(expr, tuple(relabel(child, rels, memo) for child in expr.children))
+            parts = tuple(relabel(child, rels, memo, share) for child in expr.children)
+            done = rebuild(expr, parts)
         else:
             return expr
-        memo[expr] = done
+        memo[expr] = done = done if share is None else share(done)
     return done
 
 
@@ -208,7 +213,7 @@ class PreparedPlan:
         "tables",
     )
 
-    def __init__(self, plan: CachePlan, intern: Interner) -> None:
+    def __init__(self, plan: CachePlan, intern: Interner, share: Sharing | None = None) -> None:
         self.plan: Final = plan
         self.name: Final = plan.name
         rels = occurrences(intern(r.key) for r in plan.relations)
@@ -216,13 +221,13 @@ class PreparedPlan:
         self.tables: Final = frozenset(rels)
         self.table_count: Final = len(rels)
         memo: dict[Expr, Expr] = {}
-        self.predicates: Final = tuple(relabel(p, rels, memo) for p in plan.predicates)
+        self.predicates: Final = tuple(relabel(p, rels, memo, share) for p in plan.predicates)
         self.context: Final = PredicateContext(self.predicates)
         stored = plan.columns if plan.keys is None else plan.keys
-        self.columns: Final = tuple((relabel(c.expr, rels, memo), c) for c in stored)
+        self.columns: Final = tuple((relabel(c.expr, rels, memo, share), c) for c in stored)
         self.keys: Final = None if plan.keys is None else self.columns
         self.measures: Final[tuple[tuple[Agg, Measure], ...]] = tuple(
-            (_agg(relabel(m.agg, rels, memo)), m) for m in plan.measures
+            (_agg(relabel(m.agg, rels, memo, share)), m) for m in plan.measures
         )
         self.mentioned: Final = self._mentioned()
         # the conditions on rows that other constants in a query may satisfy or not
@@ -249,11 +254,9 @@ class PreparedPlan:
 
         More than what can be served, never less.
         """
-        seen: set[Col] = set()
         exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures] + list(self.predicates)
-        for expr in exprs:
-            for column in columns(expr):
-                seen.update(self.context.members(column))
+        named = {column for expr in exprs for column in columns(expr)}
+        seen = {member for column in named for member in self.context.members(column)}
         return frozenset((c.rel % OCCURRENCE, c.name) for c in seen)
 
 

@@ -34,6 +34,7 @@ from matcher.normal_form import (
 from matcher.reasons import Reason, ReasonCode
 from matcher.shapes import Seen, Served, Shapes, shape_of
 from matcher.shards import Shard, bits_of, mask_of, propose_joinable
+from matcher.sharing import Sharing
 
 Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()
@@ -47,6 +48,7 @@ class Registry:
         self._plans: dict[str, PreparedPlan] = {}
         self._shards: dict[int, Shard] = {}
         self._by_table: dict[int, tuple[int, ...]] = {}
+        self._share = Sharing()
         self._lock = Lock()
         self._shapes = Shapes()
 
@@ -54,8 +56,8 @@ class Registry:
 
     def put(self, plan: CachePlan) -> None:
         """Register `plan`, replacing an earlier one of the same name."""
-        prepared = PreparedPlan(plan, self._intern)
         with self._lock:
+            prepared = PreparedPlan(plan, self._intern, self._share)
             old = self._plans.get(plan.name)
             if old is not None:
                 self._take_out(old)

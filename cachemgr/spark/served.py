@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
 from matcher.codec import decode_plan
 from matcher.ir import CachePlan, GroupingSet, RecordPreservingJoin
+from matcher.sharing import Sharing
 
 DEFAULT_NAMESPACE = "default"
 
@@ -64,6 +65,7 @@ def serve(
     entry: RegistryEntry,
     joins: Iterable[JoinRecord],
     settings: frozenset[tuple[str, str]],
+    share: Sharing | None = None,
 ) -> ServedCache:
     """Build what a session holds of a cache.
 
@@ -71,6 +73,7 @@ def serve(
         entry: The cache's records.
         joins: All record-preserving joins.
         settings: Fingerprint of the settings stored with the cache.
+        share: Where expressions are held once for many caches.
 
     Returns:
         The cache, refreshed or not.
@@ -87,7 +90,7 @@ def serve(
         for table in (published.tables if published else ())
         if table.table_id is not None and table.version is not None
     }
-    plan = decode_plan(dict(payload))
+    plan = decode_plan(dict(payload), share)
     plan = replace(
         plan,
         name=matcher_name(cache),

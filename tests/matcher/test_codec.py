@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from bench.match_latency import query
+from bench.population import query
 from matcher.codec import decode_expr, decode_plan, encode_expr, encode_plan
 from matcher.definition import plan_definition
 from matcher.expr import Agg, Call, Col, Expr, Lit

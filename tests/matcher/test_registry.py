@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from bench.match_latency import col, query, registry_of
+from bench.population import col, query, registry_of
 from matcher.definition import plan_definition
 from matcher.expr import Agg, Call, Lit
 from matcher.ir import Block, CachePlan, Output, Relation, Rewrite

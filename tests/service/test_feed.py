@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -70,6 +71,22 @@ def test_nothing_is_answered_before_the_first_load(feed):
     assert "being loaded" in feed.why_not_ready()
     feed.sync()
     assert feed.why_not_ready() is None
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_a_load_leaves_the_collector_as_it_was_also_when_it_fails(feed, monkeypatch, collecting):
+    def fail(self, since=0):
+        assert not gc.isenabled()
+        raise MetastoreError("GONE", "the metastore is gone")
+
+    monkeypatch.setattr(type(feed.metastore.reader), "registry", fail)
+    try:
+        gc.enable() if collecting else gc.disable()
+        with pytest.raises(MetastoreError):
+            feed.sync()
+        assert gc.isenabled() is collecting
+    finally:
+        gc.enable()
 
 
 def test_creates_renames_and_drops_arrive(feed, metastore):

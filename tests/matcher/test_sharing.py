@@ -1,0 +1,57 @@
+"""What may be one object and what may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.population import plans
+from matcher.codec import decode_plan, encode_plan
+from matcher.expr import Agg, Call, Col, Expr, Lit
+from matcher.normal_form import Interner, PreparedPlan
+from matcher.sharing import Sharing
+
+COLUMN = Col(0, "a", "int")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (COLUMN, Col(0, "a", "int", nullable=False)),
+        (COLUMN, Col(0, "a", "bigint")),
+        (COLUMN, Col(1, "a", "int")),
+        (Lit(1, "int"), Lit(True, "int")),
+        (Lit(None, "string"), Lit("None", "string")),
+        (Lit(0.0, "double"), Lit(-0.0, "double")),
+        (Call("neg", (COLUMN,), "int"), Call("neg", (COLUMN,), "int", nullable=False)),
+        (Call("f", (COLUMN,), "int", params=("x",)), Call("f", (COLUMN,), "int")),
+        (Agg("sum", (COLUMN,), "bigint"), Agg("sum", (COLUMN,), "bigint", distinct=True)),
+        (Agg("f", (COLUMN, COLUMN), "int"), Agg("f", (COLUMN,), "int", filter=COLUMN)),
+    ],
+    ids=repr,
+)
+def test_noop_what_differs_in_any_attribute_stays_apart(one: Expr, other: Expr) -> None:
+    share = Sharing()
+    share(COLUMN)
+    assert share(one) is one and share(other) is other
+
+
+def test_a_column_that_may_be_null_elsewhere_does_not_pass_for_one_that_may_not() -> None:
+    share = Sharing()
+    strict = share(Col(0, "a", "int", nullable=False))
+    loose = share(Col(0, "a", "int"))
+    one, other = (Call("neg", (c,), "int", nullable=False) for c in (strict, loose))
+    assert one == other
+    assert share(one) is one and share(other) is other
+
+
+def test_plans_of_the_same_tables_share_all_that_they_say_alike() -> None:
+    share, intern = Sharing(), Interner()
+    first, second = (decode_plan(encode_plan(p), share) for p in list(plans(2)))
+    assert first == next(iter(plans(1)))
+    pairs = zip(first.predicates, second.predicates, strict=True)
+    assert first.predicates and all(a is b for a, b in pairs)
+    prepared = [PreparedPlan(plan, intern, share) for plan in (first, second)]
+    mine, theirs = (p.predicates for p in prepared)
+    assert all(a is b for a, b in zip(mine, theirs, strict=True))
+    alone = PreparedPlan(first, Interner())
+    assert alone.mentioned == prepared[0].mentioned and alone.predicates == mine
