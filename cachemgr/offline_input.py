@@ -76,15 +76,16 @@ def read_conf(values: Mapping[str, str]) -> Conf:
     own = Settings.from_mapping(values)
     ansi = _flag(values, "spark.sql.ansi.enabled", True)
     loss = _flag(values, "spark.sql.decimalOperations.allowPrecisionLoss", True)
-    zone = values.get("spark.sql.session.timeZone", "").strip().lower()
+    zone = values.get("spark.sql.session.timeZone", "").strip()
     options = MatchOptions(
         approximate_floats=own.approximate_floats,
         trust_unvalidated=own.trust_unvalidated,
         assume_exact_averages=own.assume_exact_averages,
         ansi=ansi,
         decimal_precision_loss=loss,
+        time_zone=zone,
     )
-    return Conf(TextSettings(ansi, loss, zone in _UTC), options, own.enabled)
+    return Conf(TextSettings(ansi, loss, zone.lower() in _UTC), options, own.enabled)
 
 
 def _flag(values: Mapping[str, str], key: str, default: bool) -> bool:

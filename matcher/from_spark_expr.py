@@ -17,6 +17,7 @@ from matcher.errors import NotSupported
 from matcher.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
 from matcher.functions import is_known
 from matcher.reasons import ReasonCode
+from matcher.time_buckets import standard_unit
 
 Env = Mapping[int, "Expr | NotSupported"]
 
@@ -194,7 +195,7 @@ def _one_spelling(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     if unit is not None:
         found = args[unit]
         if isinstance(found, Lit) and isinstance(found.value, str):
-            upper = Lit(found.value.upper(), found.type)
+            upper = Lit(standard_unit(found.value.upper()), found.type)
             return (*args[:unit], upper, *args[unit + 1 :])
     if name != "concat":
         return args

@@ -17,6 +17,7 @@ from matcher.from_sql_coerce import cast_to, compare, refuse_char, shift_date
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings, common_type, is_numeric, rounded_type
 from matcher.reasons import ReasonCode
+from matcher.time_buckets import standard_unit
 from matcher.types import decimal_parts, decimal_type
 
 # class → (Spark name, argument keys in Spark's order, type that each argument is cast to, result)
@@ -222,7 +223,7 @@ def _to_date(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
 
 
 def _date_trunc(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
-    unit = Lit(node.args["unit"].name.upper(), "string")
+    unit = Lit(standard_unit(node.args["unit"].name.upper()), "string")
     return _call(
         "date_trunc", [unit, build(node.this)], ("string", "timestamp"), "timestamp", settings
     )
@@ -234,7 +235,11 @@ def _trunc(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
         raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "trunc with a computed unit")
     day = build(_unwrap(node.this))
     return _call(
-        "trunc", [day, Lit(unit.name.upper(), "string")], ("date", "string"), "date", settings
+        "trunc",
+        [day, Lit(standard_unit(unit.name.upper()), "string")],
+        ("date", "string"),
+        "date",
+        settings,
     )
 
 

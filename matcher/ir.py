@@ -150,13 +150,15 @@ class CachePlan:
 
 @dataclass(frozen=True, slots=True)
 class MatchOptions:
-    """Session switches that change what counts as a valid rewrite (`spark.cachemgr.*`)."""
+    """Session switches that change what counts as a valid rewrite (`spark.cachemgr.*`), and the
+    session's time zone ("" where it is not known)."""
 
     approximate_floats: bool = False
     trust_unvalidated: bool = False
     assume_exact_averages: bool = False
     ansi: bool = True
     decimal_precision_loss: bool = True
+    time_zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

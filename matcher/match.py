@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from matcher.expr import Col, Expr, aggregates
+from matcher.expr import Col, Expr, aggregates, columns
 from matcher.ir import GroupingSet, MatchOptions, Miss, Rewrite
 from matcher.normal_form import (
     MAX_MAPPINGS,
@@ -22,6 +22,7 @@ from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
 _UNKNOWN_ROWS = 1e9
 _ROLL_UP_FACTOR = 1.2
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
 def match_plan(
@@ -81,12 +82,15 @@ def _match_mapped(
 
 def _needed_keys(shared: Attempt) -> list[int]:
     """For each key column that filters and groups need: the mask of the cube's keys that give it
-    (0: none does)."""
+    (0: none does). A day or time may also come from any key that is computed from it."""
     context = shared.context
     bits: dict[Expr, int] = {}
     for i, (expr, _) in enumerate(shared.view.columns):
         canonical = context.canonical(expr)
         bits[canonical] = bits.get(canonical, 0) | 1 << i
+        for part in columns(canonical):
+            if part.type in _TIMES:
+                bits[part] = bits.get(part, 0) | 1 << i
     needed: set[int] = set()
     stack = [(p, False) for p in shared.pending]
     stack += [(k, True) for k in shared.query.group_keys or ()]

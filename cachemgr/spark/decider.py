@@ -22,6 +22,7 @@ from matcher.reasons import Reason, ReasonCode
 from matcher.registry import Registry
 
 _ANSI = "spark.sql.ansi.enabled"
+_TIME_ZONE = "spark.sql.session.timeZone"
 _PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
 
 
@@ -107,6 +108,7 @@ def match_options(settings: Settings, session: Mapping[str, str]) -> MatchOption
         assume_exact_averages=False,
         ansi=session.get(_ANSI, "true").lower() == "true",
         decimal_precision_loss=session.get(_PRECISION, "true").lower() == "true",
+        time_zone=session.get(_TIME_ZONE, ""),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from matcher.expr import Agg, Call, Col, Expr
 from matcher.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
@@ -11,6 +12,9 @@ from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
 from matcher.render import NotRenderable, render_expr
 from matcher.types import FLOATS, sum_type
+
+if TYPE_CHECKING:
+    from matcher.rules.coarsen_time import Bucket
 
 
 @dataclass(slots=True)
@@ -23,6 +27,7 @@ class Attempt:
     the query's conjuncts that the cache does not guarantee; `available` canonical expressions →
     stored columns;
     `missing` the expressions that no stored column gives, with what they are needed for;
+    `buckets` what is stored of each time, made when first asked for (`coarsen_time`);
     `must_regroup` asks for a roll-up though the groups are the same: some aggregate must still be
     computed; `delta` allows to join tables of the query to the cache: `extra`, those that it does
     not have, and `again`, those that it has, by the record-preserving join that says they have a
@@ -43,6 +48,7 @@ class Attempt:
     missing: list[tuple[Expr, str]] = field(default_factory=list)
     filters: list[Expr] = field(default_factory=list)
     keys: dict[Expr, Expr] = field(default_factory=dict)
+    buckets: dict[Expr, list[Bucket]] | None = None
     must_regroup: bool = False
     delta: bool = False
     extra: tuple[int, ...] = ()

@@ -15,6 +15,7 @@ from matcher.predicates import column_equality
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, is_renderable, render_literal
 from matcher.rules.attempt import Attempt, Refused, spell, stored
+from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.join_tables import fetch
 
 # Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
@@ -81,6 +82,9 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
         if _is_spellable(expr):
             return expr
     elif isinstance(expr, Call):
+        bucket = coarsen_time(attempt, expr)
+        if bucket is not None:
+            return bucket
         if is_renderable(expr.op, len(expr.args)):
             parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
             if any(map(attempt.is_float_key, parts)) and expr.op not in _BLIND_TO_ZERO_SIGN:
