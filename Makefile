@@ -5,13 +5,15 @@ STAMP := $(VENV)/.setup-done
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench
+.PHONY: help setup demo test lint bench tpc mutants
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
 	@echo "make demo    the 13 SSB queries without and with a cache (SCALE=$(SCALE), ARGS='…')"
 	@echo "make test    the tests (ARGS='…' goes to pytest)"
 	@echo "make lint    ruff, mypy, import-linter, and the check for one migration head"
+	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
+	@echo "make mutants switch off each guard of the matcher and see which test notices"
 	@echo "make bench   measure against the budgets, written to bench/results.json"
 
 setup: $(STAMP)
@@ -38,3 +40,9 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(VENV)/bin/python -m bench $(ARGS)
+
+tpc: $(STAMP)
+	$(VENV)/bin/python -m tests.tpc --session $(ARGS)
+
+mutants: $(STAMP)
+	$(VENV)/bin/python -m tests.mutants.run

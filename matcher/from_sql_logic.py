@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.expr import FALSE, TRUE, Call, Expr, Lit, conjuncts
 from matcher.from_sql_coerce import cast_to
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings
@@ -35,9 +35,25 @@ def logic(op: str, operands: list[Expr], settings: TextSettings) -> Expr:
                 flat.append(part)
     if not flat:
         return neutral
+    flat = list(dict.fromkeys(flat))
+    if op == "or":
+        shared = [p for p in conjuncts(flat[0]) if all(p in conjuncts(other) for other in flat[1:])]
+        if shared and len(flat) > 1:
+            return _factored(shared, flat, settings)
     if len(flat) == 1:
         return flat[0]
     return Call(op, tuple(flat), "boolean", any(p.nullable for p in flat))
+
+
+def _factored(shared: list[Expr], branches: list[Expr], settings: TextSettings) -> Expr:
+    """(a AND b) OR (a AND c) as a AND (b OR c), as Spark's BooleanSimplification has it: so a join
+    condition that each branch repeats is one. Exact in three-valued logic, a distributive lattice.
+    """
+    left = [
+        logic("and", [p for p in conjuncts(b) if p not in shared] or [TRUE], settings)
+        for b in branches
+    ]
+    return logic("and", [*shared, logic("or", left, settings)], settings)
 
 
 def negate(expr: Expr, settings: TextSettings) -> Expr:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +65,13 @@ def metastore_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """The one Spark session of this process, with Delta; started by the first test to ask."""
+    with spark_session() as session:
+        yield session
+
+
+@contextlib.contextmanager
+def spark_session() -> Iterator[Any]:
+    """A Spark session with Delta and small numbers, stopped at the end."""
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 

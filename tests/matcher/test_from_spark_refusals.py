@@ -1,0 +1,150 @@
+"""Plan documents that the Catalyst door must refuse, by hand and without Spark: each would be read
+as something that it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from matcher.errors import NotSupported
+from matcher.from_spark import LocatedBlock, build_block, definition_block, walk_blocks
+
+K, V = ["a", 1, "k", "int", 1], ["a", 2, "v", "bigint", 0]
+SUM = ["as", 3, "s", ["g", "Sum", "sum", [V], "bigint", 1, 0, None, []]]
+TABLE: dict[str, Any] = {
+    "name": "t", "location": "file:/t", "table_id": "1", "version": 3, "kind": "delta",
+    "pinned": False, "elsewhere": False,
+}  # fmt: skip
+
+
+def relation(**more: Any) -> dict[str, Any]:
+    return {"n": "LogicalRelation", "t": 0, "o": [K, V], **more}
+
+
+def aggregate(child: dict[str, Any], *items: Any, keys: Any = (K,)) -> dict[str, Any]:
+    return {"n": "Aggregate", "g": list(keys), "p": list(items), "c": [child]}
+
+
+def document(plan: dict[str, Any], **table: Any) -> dict[str, Any]:
+    return {
+        "v": 1, "ansi": True, "precision_loss": True, "time_zone": "UTC",
+        "tables": [{**TABLE, **table}], "plan": plan,
+    }  # fmt: skip
+
+
+def joined(kind: str) -> dict[str, Any]:
+    return {"n": "Join", "j": kind, "p": [], "c": [relation(), relation()]}
+
+
+def expand(o: list[Any], rows: list[list[Any]]) -> dict[str, Any]:
+    return {"n": "Expand", "o": o, "e": rows, "c": [relation()]}
+
+
+GID = ["a", 9, "spark_grouping_id", "bigint", 0]
+NULL, ONE, ZERO = ["l", None, "int"], ["l", 1, "bigint"], ["l", 0, "bigint"]
+KEY = ["a", 8, "k", "int", 1]
+
+
+def test_what_is_read_when_nothing_is_wrong() -> None:
+    block = build_block(aggregate(relation(), K, SUM), document({}))
+    assert [repr(o.expr) for o in block.outputs] == ["$0.k", "sum($0.v)"]
+    good = aggregate(expand([KEY, GID], [[K, ZERO], [NULL, ONE]]), KEY, keys=(KEY, GID))
+    assert build_block(good, document({})).grouping_sets == ((0,), ())
+
+
+@pytest.mark.parametrize(
+    ("plan", "table", "words"),
+    [
+        (aggregate({"n": "Sample", "c": [relation()]}, K, SUM), {}, "TABLESAMPLE"),
+        (aggregate(relation(cache=True), K, SUM), {}, "LogicalRelation"),
+        (aggregate(joined("ANY_KIND_TO_COME"), K, SUM), {}, "ANY_KIND_TO_COME"),
+        (aggregate(relation(), K, SUM), {"kind": "other"}, "not a table of files"),
+        (aggregate(relation(), K, SUM), {"pinned": True}, "version 3 of t"),
+        (
+            {"n": "Project", "p": [["x", "METADATA_COLUMN", "path"]], "c": [relation()]},
+            {},
+            "stored",
+        ),
+        (aggregate(relation(), ["a", 7, "far", "int", 1], SUM), {}, "far comes from outside"),
+        (
+            aggregate(
+                {"n": "Project", "p": [["as", 5, "r", ["x", "UDF", "f"]]], "c": [relation()]},
+                ["a", 5, "r", "int", 1],
+                keys=(["a", 5, "r", "int", 1],),
+            ),
+            {},
+            "f is a user-defined function",
+        ),
+        (
+            aggregate(relation(), ["as", 3, "s", ["g", "Sum", "sum", [V], "bigint", 1, 0, None,
+                                                  ["NumericEvalContext(LEGACY,true)"]]]),
+            {},
+            "under other settings",
+        ),
+        (
+            aggregate(expand([KEY, GID], [[K, ZERO], [NULL, ONE]]), KEY,
+                      keys=(KEY, GID, ["f", "Year", "year", [KEY], "int", 1, []])),
+            {},
+            "groups by an expression over an Expand",
+        ),
+        (
+            aggregate(expand([KEY], [[K], [NULL]]), KEY, keys=(KEY,)),
+            {},
+            "no grouping id",
+        ),
+        (
+            aggregate(expand([KEY, GID], [[K, ONE], [NULL, ZERO]]), KEY, keys=(KEY, GID)),
+            {},
+            "another order",
+        ),
+        (
+            aggregate(expand([KEY, GID], [[K, ZERO], [V, ONE]]), KEY, keys=(KEY, GID)),
+            {},
+            "differs between sets",
+        ),
+        (
+            aggregate(expand([KEY, GID], [[K, V], [NULL, ONE]]), KEY, keys=(KEY, GID)),
+            {},
+            "a grouping id that is no constant",
+        ),
+    ],
+)  # fmt: skip
+def test_refused(plan: dict[str, Any], table: dict[str, Any], words: str) -> None:
+    with pytest.raises(NotSupported, match=words):
+        build_block(plan, document(plan, **table))
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ({"n": "Filter", "p": [], "c": [aggregate(relation(), K, SUM)]}, "HAVING"),
+        (
+            {"n": "Project", "p": [K],
+             "c": [{"n": "Filter", "p": [], "c": [aggregate(relation(), K, SUM)]}]},
+            "HAVING or a filter on a subquery",
+        ),
+        (
+            aggregate(relation(), K, ["as", 3, "s", ["g", "ApproximatePercentile", "approx", [V],
+                                                     "bigint", 1, 0, None, ["0.5"]]]),
+            "cannot be stored",
+        ),
+    ],
+)  # fmt: skip
+def test_refused_as_a_definition(plan: dict[str, Any], words: str) -> None:
+    with pytest.raises(NotSupported, match=words):
+        definition_block(document(plan))
+
+
+def test_a_document_of_another_version_is_not_read() -> None:
+    other = {**document(relation()), "v": 2}
+    for read in (definition_block, lambda d: walk_blocks(d, lambda _: False)):
+        with pytest.raises(ValueError, match="version 2"):
+            read(other)
+
+
+def test_below_data_that_spark_caches_nothing_is_looked_at() -> None:
+    seen: list[LocatedBlock] = []
+    plan = {"n": "Sort", "c": [aggregate(relation(), K, SUM) | {"cache": True}]}
+    walk_blocks(document(plan), lambda located: bool(seen.append(located)))
+    assert seen == []

@@ -1,0 +1,18 @@
+SELECT
+  CASE WHEN (SELECT COUNT(*) AS n FROM store_sales WHERE ss_quantity BETWEEN 1 AND 20) > 74129
+    THEN (SELECT AVG(ss_ext_discount_amt) AS a FROM store_sales
+      WHERE ss_quantity BETWEEN 1 AND 20)
+    ELSE (SELECT AVG(ss_net_paid) AS a FROM store_sales
+      WHERE ss_quantity BETWEEN 1 AND 20) END AS bucket1,
+  CASE WHEN (SELECT COUNT(*) AS n FROM store_sales WHERE ss_quantity BETWEEN 21 AND 40) > 122840
+    THEN (SELECT AVG(ss_ext_discount_amt) AS a FROM store_sales
+      WHERE ss_quantity BETWEEN 21 AND 40)
+    ELSE (SELECT AVG(ss_net_paid) AS a FROM store_sales
+      WHERE ss_quantity BETWEEN 21 AND 40) END AS bucket2,
+  CASE WHEN (SELECT COUNT(*) AS n FROM store_sales WHERE ss_quantity BETWEEN 41 AND 60) > 56580
+    THEN (SELECT AVG(ss_ext_discount_amt) AS a FROM store_sales
+      WHERE ss_quantity BETWEEN 41 AND 60)
+    ELSE (SELECT AVG(ss_net_paid) AS a FROM store_sales
+      WHERE ss_quantity BETWEEN 41 AND 60) END AS bucket3
+FROM reason
+WHERE r_reason_sk = 1

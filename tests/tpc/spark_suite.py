@@ -1,0 +1,176 @@
+"""A suite's tables, caches and queries in Spark: what the hook sees, decides and answers.
+
+Caches are the rows of their stored SELECTs, held as temporary Parquet tables, and the decider is
+the matcher's registry alone: freshness, rights and refresh have tests of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cachemgr import offline
+from cachemgr.spark import hook
+from cachemgr.spark.hook import HookContext, QueryTable, Replacement
+from cachemgr.spark.plans import capture_query
+from matcher.from_spark import LocatedBlock, walk_blocks
+from matcher.ir import Relation, Rewrite
+from matcher.reasons import Reason, ReasonCode
+from matcher.render import NotRenderable, render_rewrite
+from matcher.schema import Table
+from tests.tpc import data_ds, data_h, suite
+
+
+@dataclass
+class SuiteDecider:
+    """Answers from the suite's caches; `used` are the caches of the last queries."""
+
+    workspace: offline.Workspace
+    keys: dict[str, str]
+    stored: dict[str, Any]
+    used: list[str] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+    dropped: list[Reason] = field(default_factory=list)
+
+    def known_locations(self) -> frozenset[str]:
+        return frozenset(self.keys)
+
+    def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
+        found: list[Replacement] = []
+
+        def visit(located: LocatedBlock) -> bool:
+            made = self._replacement(located)
+            if made is not None:
+                found.append(made)
+            return made is not None
+
+        walk_blocks(document, visit)
+        self.used += [r.cache for r in found]
+        return found
+
+    def refused(self, replacement: Replacement, reason: Reason) -> None:
+        """What the hook would not put in."""
+        self.dropped.append(reason)
+
+    def _replacement(self, located: LocatedBlock) -> Replacement | None:
+        if located.block is None:
+            self.reasons += located.reasons
+            return None
+        relations = tuple(
+            Relation(self.keys.get(r.key, r.key), r.name) for r in located.block.relations
+        )
+        block = replace(located.block, relations=relations)
+        options = self.workspace.conf.options
+        decision = self.workspace.registry.decide(block, options, _not_renderable)
+        rewrite = decision.rewrite
+        if rewrite is None:
+            self.reasons += decision.reasons
+            return None
+        return self._put(located.path, rewrite)
+
+    def _put(self, path: tuple[int, ...], rewrite: Rewrite) -> Replacement:
+        names = [f"table_{number}" for number in range(len(rewrite.extra))]
+        sql = render_rewrite(rewrite, "cache_rows", positional=True, extra_sql=names)
+        places = {key: place for place, key in self.keys.items()}
+        relations = {"cache_rows": self.stored[rewrite.cache]}
+        for name, extra in zip(names, rewrite.extra, strict=True):
+            relations[name] = QueryTable(places[extra.relation.key])
+        return Replacement(path, sql, relations, rewrite.cache)
+
+
+def _not_renderable(rewrite: Rewrite) -> Reason | None:
+    names = [f"t{number}" for number in range(len(rewrite.extra))]
+    try:
+        render_rewrite(rewrite, "t", positional=True, extra_sql=names)
+    except NotRenderable as error:
+        return Reason(ReasonCode.UNSUPPORTED_EXPRESSION, str(error))
+    return None
+
+
+@dataclass
+class Outcome:
+    """One query, run without and with its caches."""
+
+    name: str
+    rows: int
+    caches: tuple[str, ...]
+    differences: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+class SparkSuite:
+    """A suite in a session of its own, over a schema of its own."""
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self.name = name
+        self.schema = f"tpc_{name}"
+        self.session = spark.newSession()
+        self.session.conf.set("spark.sql.shuffle.partitions", "1")
+        self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+        self.session.sql(f"USE {self.schema}")
+        workspace = suite.workspace(name)
+        rows = data_h.make() if name == "h" else data_ds.make()
+        keys = {self._make(t, rows[t.name]): t.key for t in workspace.schema.tables.values()}
+        stored = {cache: self._stored(text) for cache, text in workspace.stored.items()}
+        self.decider = SuiteDecider(workspace, keys, stored)
+
+    def _make(self, table: Table, rows: list[tuple[Any, ...]]) -> str:
+        columns = ", ".join(
+            f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
+        )
+        self.session.sql(f"CREATE TABLE {table.name} ({columns}) USING delta")
+        types = ", ".join(f"{c.name} {c.type}" for c in table.columns)
+        self.session.createDataFrame(rows, types).coalesce(1).createOrReplaceTempView("new_rows")
+        self.session.sql(f"INSERT INTO {self.schema}.{table.name} SELECT * FROM new_rows")
+        found = capture_query(self.session, f"SELECT * FROM {self.schema}.{table.name}")
+        return found.tables[0].location
+
+    def _stored(self, select: str) -> Any:
+        rows = self.session.sql(select)
+        return self.session.createDataFrame(rows.collect(), rows.schema).coalesce(1)
+
+    def run(self, query: str) -> Outcome:
+        """Run one query without and with the caches."""
+        text = suite.queries(self.name)[query]
+        decider = self.decider
+        decider.used.clear()
+        decider.reasons.clear()
+        decider.dropped.clear()
+        plain = self.session.sql(text)
+        wanted, schema = plain.collect(), plain.schema
+        hook.install(self.session, decider)
+        try:
+            frame = self.session.sql(text)
+            got = frame.collect()
+        finally:
+            hook.uninstall(self.session)
+        found = [r.detail for r in decider.dropped]
+        if frame.schema != schema:
+            found.append(f"schema {frame.schema} instead of {schema}")
+        if sorted(map(repr, got)) != sorted(map(repr, wanted)):
+            found.append(f"rows {got[:3]} instead of {wanted[:3]}")
+        caches = tuple(dict.fromkeys(decider.used))
+        reasons = tuple(dict.fromkeys(f"{r.code.value}: {r.detail}" for r in decider.reasons))
+        return Outcome(query, len(wanted), caches, tuple(found), reasons)
+
+    def drop(self) -> None:
+        """Remove the tables again."""
+        self.session.sql("USE default")
+        self.session.sql(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+
+
+def run_all(names: Sequence[str]) -> Iterator[Outcome]:
+    """Every query of the suites in a Spark session of its own."""
+    from tests.conftest import spark_session
+
+    with spark_session() as spark:
+        for name in names:
+            made = SparkSuite(spark, name)
+            try:
+                for query in suite.queries(name):
+                    yield made.run(query)
+            finally:
+                made.drop()

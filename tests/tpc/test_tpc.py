@@ -1,0 +1,45 @@
+"""TPC-H and TPC-DS: all queries parse, enough are served by few caches, the page says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tpc import report, suite
+from tests.tpc.spark_suite import SparkSuite
+
+# A cross-section for every test run; make tpc runs them all.
+SAMPLE = ("h01", "h02", "h06", "h11", "h22")
+
+
+@pytest.mark.parametrize("name", suite.SUITES)
+def test_every_query_parses_to_blocks(name: str) -> None:
+    assert len(suite.queries(name)) == suite.COUNTS[name]
+    assert list(suite.unreadable(name)) == []
+
+
+@pytest.mark.parametrize("name", suite.SUITES)
+def test_few_caches_are_declared(name: str) -> None:
+    assert len(suite.workspace(name).plans) <= suite.MOST_CACHES
+
+
+def test_the_page_says_what_is_served() -> None:
+    assert report.PAGE.read_text() == report.page(), "run python -m tests.tpc, or make tpc"
+
+
+@pytest.fixture(scope="module")
+def tpc_h(spark) -> Iterator[SparkSuite]:
+    made = SparkSuite(spark, "h")
+    try:
+        yield made
+    finally:
+        made.drop()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("query", SAMPLE)
+def test_rows_with_and_without_the_caches(query: str, tpc_h: SparkSuite) -> None:
+    found = tpc_h.run(query)
+    assert found.caches and found.rows and not found.differences, found
