@@ -11,7 +11,15 @@ from decimal import Decimal
 from typing import Any
 
 from matcher.expr import Agg, Call, Col, Expr, Lit, Scalar
-from matcher.ir import CachePlan, GroupingSet, Measure, RecordPreservingJoin, Relation, StoredColumn
+from matcher.ir import (
+    CachePlan,
+    GroupingSet,
+    Measure,
+    OuterJoin,
+    RecordPreservingJoin,
+    Relation,
+    StoredColumn,
+)
 from matcher.sharing import Sharing
 
 PLAN_VERSION = "1"
@@ -110,6 +118,10 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
             [j.name, j.left, j.right, [list(k) for k in j.keys], int(j.validated)]
             for j in plan.joins
         ],
+        "outer": [
+            [j.kind, list(j.right), *([encode_expr(e) for e in es] for es in (j.on, j.declared))]
+            for j in plan.outer
+        ],
     }
 
 
@@ -146,6 +158,13 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
             RecordPreservingJoin(n, left, right, tuple((a, b) for a, b in keys), bool(v))
             for n, left, right, keys, v in data["joins"]
         ),
+        # plans stored before there were outer joins have none
+        outer=tuple(
+            OuterJoin(
+                kind, tuple(right), tuple(map(decode_expr, on)), tuple(map(_decode_col, declared))
+            )
+            for kind, right, on, declared in data.get("outer", ())
+        ),
     )
 
 
@@ -155,6 +174,13 @@ def _encode_column(column: StoredColumn) -> list[Any]:
 
 def _decode_columns(data: list[Any], share: Sharing | None) -> tuple[StoredColumn, ...]:
     return tuple(StoredColumn(name, decode_expr(e, share), bool(h)) for name, e, h in data)
+
+
+def _decode_col(data: list[Any]) -> Col:
+    found = decode_expr(data)
+    if not isinstance(found, Col):
+        raise ValueError("a declared column is an expression")
+    return found
 
 
 def _as_agg(expr: Expr) -> Agg:

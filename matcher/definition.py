@@ -44,7 +44,7 @@ def plan_definition(
         DefinitionNotSupported: names the construct and what to write instead.
     """
     _refuse_tail_clauses(block)
-    for predicate in block.predicates:
+    for predicate in (*block.predicates, *(p for join in block.outer for p in join.on)):
         _refuse_opaque(predicate, "the WHERE or ON clause")
     if block.group_keys is None:
         columns = tuple(StoredColumn(o.name, o.expr) for o in block.outputs)
@@ -55,6 +55,7 @@ def plan_definition(
             name=name,
             relations=block.relations,
             predicates=block.predicates,
+            outer=block.outer,
             keys=None,
             columns=columns,
             visible=tuple(c.name for c in columns),
@@ -104,6 +105,7 @@ def _plan_aggregate(
         name=name,
         relations=block.relations,
         predicates=block.predicates,
+        outer=block.outer,
         keys=keys,
         measures=(*measures, *_hidden_measures(measures)),
         grouping_sets=_distinct_sets(block.grouping_sets, len(keys)),

@@ -21,7 +21,8 @@ from matcher.errors import NotSupported
 from matcher.expr import Col, Expr, aggregates, conjuncts
 from matcher.from_spark_expand import decode_expand, set_keys
 from matcher.from_spark_expr import AGGREGATES, Env, Settings, decode
-from matcher.ir import Block, Output, Relation
+from matcher.ir import Block, OuterJoin, Output, Relation
+from matcher.outer_joins import declared, null_supplied, settled
 from matcher.reasons import Reason, ReasonCode
 
 DOCUMENT_VERSION: Final = 1
@@ -29,6 +30,9 @@ Node: TypeAlias = dict[str, Any]
 
 _SPJ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
 _INNER: Final = frozenset({"INNER", "CROSS"})
+_OUTER: Final = {
+    "LEFT OUTER": "left", "RIGHT OUTER": "right", "LEFT SEMI": "semi", "LEFT ANTI": "anti",
+}  # fmt: skip
 _SHOWN: Final[dict[str, str]] = {
     "GlobalLimit": "LIMIT",
     "LocalLimit": "LIMIT",
@@ -71,6 +75,7 @@ class _Tree:
     tables: list[dict[str, Any]]
     relations: list[Relation] = field(default_factory=list)
     predicates: list[Expr] = field(default_factory=list)
+    outer: list[OuterJoin] = field(default_factory=list)
 
     def add(self, node: Node) -> Env:
         """Takes in the subtree; the expressions of its output attributes by id."""
@@ -88,13 +93,39 @@ class _Tree:
         return {item[1]: _try(item, below, self.settings) for item in node["p"]}
 
     def _join(self, node: Node) -> Env:
+        left, right = node["c"]
+        if node["j"] in _OUTER:
+            return self._outer(node, _OUTER[node["j"]])
         if node["j"] not in _INNER:
             raise _unsupported(f"{node['j']} JOIN")
-        left, right = node["c"]
         env = {**self.add(left), **self.add(right)}
         for condition in node["p"]:
             self.predicates.extend(conjuncts(decode(condition, env, self.settings)))
         return env
+
+    def _outer(self, node: Node, kind: str) -> Env:
+        envs: list[Env] = []
+        hung: tuple[int, ...] = ()
+        on: list[Expr] = []
+        for number, child in enumerate(node["c"]):
+            first = len(self.relations), len(self.predicates), len(self.outer)
+            envs.append(self.add(child))
+            if number == (0 if kind == "right" else 1):
+                if len(self.outer) > first[2]:
+                    raise _unsupported(f"{node['j']} JOIN of tables that are outer joined")
+                hung = tuple(range(first[0], len(self.relations)))
+                on = self.predicates[first[1] :]
+                del self.predicates[first[1] :]
+        both = {**envs[0], **envs[1]}
+        for condition in node["p"]:
+            on.extend(conjuncts(decode(condition, both, self.settings)))
+        kept, given = (envs[1], envs[0]) if kind == "right" else (envs[0], envs[1])
+        if kind == "right":
+            kind = "left"
+        self.outer.append(OuterJoin(kind, hung, tuple(on), declared(given.values(), hung)))
+        if kind != "left":
+            return kept
+        return {**kept, **{key: _nullable(expr) for key, expr in given.items()}}
 
     def _relation(self, node: Node) -> Env:
         table = self.tables[node["t"]]
@@ -111,6 +142,13 @@ class _Tree:
         number = len(self.relations)
         self.relations.append(Relation(table["location"], name))
         return {a[1]: Col(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"}
+
+
+def _nullable(found: Expr | NotSupported) -> Expr | NotSupported:
+    try:
+        return found if isinstance(found, NotSupported) else null_supplied(found)
+    except NotSupported as error:
+        return error
 
 
 def _try(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
@@ -204,7 +242,8 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
     if node["n"] != "Aggregate":
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in _items(node))
-        return Block(tuple(tree.relations), tuple(tree.predicates), outputs)
+        outer = tuple(tree.outer)
+        return settled(Block(tuple(tree.relations), tuple(tree.predicates), outputs, outer=outer))
     child = node["c"][0]
     if child["n"] == "Expand" and not child.get("cache"):
         env, sets = decode_expand(node, child, tree.add(child["c"][0]), settings)
@@ -213,8 +252,15 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
         env, sets, grouped = tree.add(child), None, node["g"]
     keys = tuple(decode(key, env, settings) for key in grouped)
     outputs = _outputs(node, env, settings)
-    return Block(
-        tuple(tree.relations), tuple(tree.predicates), outputs, group_keys=keys, grouping_sets=sets
+    return settled(
+        Block(
+            tuple(tree.relations),
+            tuple(tree.predicates),
+            outputs,
+            group_keys=keys,
+            grouping_sets=sets,
+            outer=tuple(tree.outer),
+        )
     )
 
 
@@ -239,7 +285,8 @@ def _items(node: Node) -> list[Any]:
         return list(node["p"])
     if node["n"] == "LogicalRelation":
         return list(node["o"])
-    return [item for child in node["c"] for item in map(_as_attribute, _items(child))]
+    children = node["c"][:1] if node.get("j") in ("LEFT SEMI", "LEFT ANTI") else node["c"]
+    return [item for child in children for item in map(_as_attribute, _items(child))]
 
 
 def _as_attribute(item: list[Any]) -> list[Any]:
@@ -283,6 +330,7 @@ def _renamed(project: Node, block: Block, document: dict[str, Any]) -> Block:
         _outputs(project, env, settings),
         group_keys=block.group_keys,
         grouping_sets=block.grouping_sets,
+        outer=block.outer,
     )
 
 

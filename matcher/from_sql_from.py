@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 from sqlglot import exp
 
@@ -30,18 +31,31 @@ from matcher.from_sql_scope import (
 )
 from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import TextSettings
-from matcher.ir import Output, Relation
+from matcher.ir import OuterJoin, Output, Relation
+from matcher.outer_joins import declared, moved_join, null_supplied
 from matcher.reasons import Reason, ReasonCode
 from matcher.schema import Schema, View
 
 _PATH_FORMATS: Final = frozenset(
     {"delta", "parquet", "csv", "json", "orc", "text", "avro", "binaryfile"}
 )
+_INNER: Final = frozenset({"", "INNER", "CROSS"})
+_OUTER: Final = {"LEFT": "left", "RIGHT": "right", "LEFT SEMI": "semi", "SEMI": "semi",
+                 "LEFT ANTI": "anti", "ANTI": "anti"}  # fmt: skip
 _TABLE_EXTRAS: Final = {
     "sample": "TABLESAMPLE", "version": "VERSION AS OF", "when": "TIMESTAMP AS OF",
     "pivots": "PIVOT",
     "changes": "table changes", "rows_from": "a table function", "laterals": "LATERAL VIEW",
 }  # fmt: skip
+
+
+class _Place(NamedTuple):
+    """How far a FROM clause has been read."""
+
+    sources: int
+    relations: int
+    predicates: int
+    outer: int
 
 
 class Queries(Protocol):
@@ -75,6 +89,8 @@ class FromClause:
     predicates: list[Expr] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
     blocks: list[TextBlock] = field(default_factory=list)
+    outer: list[OuterJoin] = field(default_factory=list)
+    commas: bool = False
 
     def read(self, select: exp.Select) -> None:
         """Take in FROM, the joins and LATERAL VIEWs of `select`.
@@ -160,6 +176,7 @@ class FromClause:
             shift = len(self.relations)
             self.relations += built.plain.relations
             self.predicates += [moved(p, shift) for p in built.plain.predicates]
+            self.outer += [moved_join(j, shift) for j in built.plain.outer]
             columns = tuple(ScopeColumn(o.name, moved(o.expr, shift)) for o in built.outputs)
             columns = _renamed(columns, names, label)
             self.scope.sources.append(Source(qualifier, columns))
@@ -191,17 +208,67 @@ class FromClause:
 
     def _join(self, join: exp.Join) -> None:
         words = [str(join.args.get(k) or "").upper() for k in ("method", "side", "kind")]
-        kind = " ".join(w for w in words if w)
-        if kind not in ("", "INNER", "CROSS"):
+        kind = " ".join(w for w in words if w and w != "OUTER")
+        if kind not in _INNER and kind not in _OUTER:
             self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"{kind} JOIN")
-        left = len(self.scope.sources)
+        before = self._here()
         self._item(join.this)
+        between = self._here()
         using = join.args.get("using")
         if using:
-            self._using([u.name for u in using], left)
+            self._using([u.name for u in using], before.sources)
+            if kind == "RIGHT":  # the column of USING is the right one's there
+                self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, "RIGHT JOIN … USING")
         condition = join.args.get("on")
         if condition is not None:
             self._attempt(lambda: self._on(condition))
+        if kind in _OUTER:
+            self._hang(_OUTER[kind], before, between)
+        bare = condition is None and not using and kind in ("", "CROSS")
+        self.commas = self.commas or bare
+
+    def _here(self) -> _Place:
+        return _Place(
+            len(self.scope.sources), len(self.relations), len(self.predicates), len(self.outer)
+        )
+
+    def _hang(self, kind: str, before: _Place, between: _Place) -> None:
+        """What was read since `before` is hung on what stood there, or the other way round; the
+        condition came after `between`."""
+        sources, predicates = self.scope.sources, self.predicates
+        condition = predicates[between.predicates :]
+        if kind == "right":
+            if self.commas:  # JOIN binds closer than a comma, and the tree does not tell them apart
+                self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, "RIGHT JOIN after a comma")
+            nested = before.outer > 0
+            on = predicates[: before.predicates] + condition
+            kept = predicates[before.predicates : between.predicates]
+            rels, given = range(before.relations), sources[: before.sources]
+            first = 0
+        else:
+            nested = between.outer > before.outer
+            on = predicates[before.predicates :]
+            kept = predicates[: before.predicates]
+            rels, given = range(before.relations, between.relations), sources[before.sources :]
+            first = before.sources
+        if nested:
+            self._refuse(
+                ReasonCode.UNSUPPORTED_OPERATOR, "an outer join of tables that are outer joined"
+            )
+            return
+        self.predicates = kept
+        hung_kind = "left" if kind == "right" else kind
+        own = declared((c.expr for source in given for c in source.columns), rels)
+        self.outer.append(OuterJoin(hung_kind, tuple(rels), tuple(on), own))
+        if hung_kind != "left":
+            del sources[before.sources :]
+            return
+        for number, source in enumerate(given, start=first):
+            self._attempt(partial(self._supply_nulls, number, source))
+
+    def _supply_nulls(self, number: int, source: Source) -> None:
+        columns = tuple(ScopeColumn(c.name, null_supplied(c.expr)) for c in source.columns)
+        self.scope.sources[number] = Source(source.qualifier, columns, source.open, source.hidden)
 
     def _on(self, condition: exp.Expr) -> None:
         if condition.find(exp.Query) is not None:

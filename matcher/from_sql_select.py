@@ -21,6 +21,7 @@ from matcher.from_sql_group import read_groups
 from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.ir import Block, Output, SortKey
+from matcher.outer_joins import settled
 from matcher.reasons import Reason, ReasonCode
 
 _KNOWN_CLAUSES: Final = frozenset(
@@ -89,9 +90,11 @@ class SelectReader:
             order_by=order,
             limit=self._count("limit"),
             offset=self._count("offset"),
+            outer=tuple(clause.outer),
         )
         if not self.reasons and not clause.reasons:
             block = self._try(lambda: self._check_grouping(block)) or block
+            block = settled(block)
         return block
 
     def _refuse(self, code: ReasonCode, detail: str) -> None:
@@ -294,7 +297,7 @@ class SelectReader:
                     )
         return Block(
             block.relations, block.predicates, outputs, keys, block.grouping_sets, having, order,
-            block.limit, block.offset,
+            block.limit, block.offset, block.outer,
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matcher.expr import Agg, Expr
+from matcher.expr import Agg, Col, Expr
 from matcher.reasons import Reason
 
 ROWS_COLUMN = "__rows"
@@ -59,10 +59,27 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
+class OuterJoin:
+    """Tables `right` (relation numbers) that a block hangs on its other tables by the conjuncts
+    `on`.
+
+    `kind` is `left`, `semi` or `anti`. Tables of one `right` are inner joined with each other.
+    `declared` are the columns of them that the block names and their tables declare NOT NULL; in
+    all expressions of the block they are nullable. See `matcher.outer_joins`.
+    """
+
+    kind: str
+    right: tuple[int, ...]
+    on: tuple[Expr, ...]
+    declared: tuple[Col, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A query block. `group_keys` is None without aggregation and () for a global aggregate.
 
-    `predicates` are the conjuncts of WHERE and of all inner join conditions together.
+    `predicates` are the conjuncts of WHERE and of all inner join conditions together; they hold
+    above the joins in `outer`, which come in order after the inner joins.
     `grouping_sets` holds, for GROUPING SETS,
     CUBE and ROLLUP, the indices into `group_keys` of each set as written (repeated sets included).
     `having`, `order_by`,
@@ -80,6 +97,7 @@ class Block:
     order_by: tuple[SortKey, ...] = ()
     limit: int | None = None
     offset: int | None = None
+    outer: tuple[OuterJoin, ...] = ()
 
     @property
     def is_aggregate(self) -> bool:
@@ -142,6 +160,7 @@ class CachePlan:
     exact_sums: frozenset[str] = frozenset()
     non_null: frozenset[str] = frozenset()
     joins: tuple[RecordPreservingJoin, ...] = ()
+    outer: tuple[OuterJoin, ...] = ()
 
     @property
     def is_cube(self) -> bool:

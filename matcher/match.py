@@ -18,6 +18,7 @@ from matcher.reasons import Reason, ReasonCode
 from matcher.rules import VIEW_RULES, Attempt, map_relations, subsume_predicates
 from matcher.rules.attempt import Refused
 from matcher.rules.join_tables import joined
+from matcher.rules.map_outer_joins import with_inner_joins
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
 _UNKNOWN_ROWS = 1e9
@@ -68,13 +69,15 @@ def _match_mapped(
 ) -> Iterator[Rewrite | Miss]:
     shared = Attempt(query, view, options, view.context, delta=delta)
     try:
+        with_inner_joins(shared)
         required = map_relations(shared)
         subsume_predicates(shared, required)
         _refuse_invisible_aggregate(query)
     except Refused as refused:
         yield Miss(view.name, None, (refused.reason,))
         return
-    needed = () if thorough or delta or not view.plan.is_cube else _needed_keys(shared)
+    simple = not (thorough or delta or view.hung)
+    needed = _needed_keys(shared) if simple and view.plan.is_cube else ()
     for grouping_set, mask in view.sets:
         if all(mask & bits for bits in needed):
             yield _match_view(shared, grouping_set)
@@ -119,6 +122,9 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
             must_regroup=must_regroup,
             delta=shared.delta,
             extra=shared.extra,
+            hung_extra=shared.hung_extra,
+            inner_of=shared.inner_of,
+            filtered=shared.filtered,
         )
         try:
             for rule in VIEW_RULES:

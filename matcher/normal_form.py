@@ -13,12 +13,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import permutations, product
 from threading import Lock
 from typing import Final
 
 from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, columns, rebuild, walk
-from matcher.ir import Block, CachePlan, GroupingSet, Measure, Output, SortKey, StoredColumn
+from matcher.ir import (
+    Block,
+    CachePlan,
+    GroupingSet,
+    Measure,
+    OuterJoin,
+    Output,
+    RecordPreservingJoin,
+    SortKey,
+    StoredColumn,
+)
 from matcher.predicates import PredicateContext, column_equality
 from matcher.sharing import Sharing
 
@@ -77,6 +88,39 @@ def relabel(
     return done
 
 
+@dataclass(frozen=True, slots=True)
+class HungTables:
+    """An outer, semi or anti join in the form in which two of them are compared.
+
+    The conjuncts are spelled in one way, but with no column for another: what is equal above the
+    join need not be so for the rows that it looks at.
+    """
+
+    kind: str
+    right: frozenset[int]
+    on: frozenset[Expr]
+    declared: frozenset[Col] = field(compare=False)
+
+    def mentions(self, rel: int) -> bool:
+        """True if the table is hung on here, or the condition is about it."""
+        return rel in self.right or any(c.rel == rel for p in self.on for c in columns(p))
+
+
+def _hung(
+    outer: Iterable[OuterJoin], rels: tuple[int, ...], memo: dict[Expr, Expr]
+) -> tuple[HungTables, ...]:
+    spell = PredicateContext(()).canonical
+    return tuple(
+        HungTables(
+            join.kind,
+            frozenset(rels[rel] for rel in join.right),
+            frozenset(spell(relabel(p, rels, memo)) for p in join.on),
+            frozenset(Col(rels[c.rel], c.name, c.type, c.nullable) for c in join.declared),
+        )
+        for join in outer
+    )
+
+
 class NormalQuery:
     """A query block with interned relation numbers."""
 
@@ -86,6 +130,7 @@ class NormalQuery:
         "block",
         "group_keys",
         "having",
+        "hung",
         "order_by",
         "outputs",
         "predicates",
@@ -99,6 +144,7 @@ class NormalQuery:
         self.tables: Final = frozenset(rels)
         memo: dict[Expr, Expr] = {}
         self.predicates: Final = tuple(relabel(p, rels, memo) for p in block.predicates)
+        self.hung: Final = _hung(block.outer, rels, memo)
         keys = block.group_keys
         self.group_keys: Final = (
             None if keys is None else tuple(relabel(k, rels, memo) for k in keys)
@@ -197,9 +243,12 @@ class PreparedPlan:
     reads."""
 
     __slots__ = (
+        "_intern",
         "_removals",
+        "_variants",
         "columns",
         "context",
+        "hung",
         "keys",
         "literal_predicates",
         "measures",
@@ -223,6 +272,9 @@ class PreparedPlan:
         memo: dict[Expr, Expr] = {}
         self.predicates: Final = tuple(relabel(p, rels, memo, share) for p in plan.predicates)
         self.context: Final = PredicateContext(self.predicates)
+        self.hung: Final = _hung(plan.outer, rels, memo)
+        self._intern: Final = intern
+        self._variants: dict[tuple[RecordPreservingJoin, ...], PreparedPlan] = {}
         stored = plan.columns if plan.keys is None else plan.keys
         self.columns: Final = tuple((relabel(c.expr, rels, memo, share), c) for c in stored)
         self.keys: Final = None if plan.keys is None else self.columns
@@ -232,7 +284,9 @@ class PreparedPlan:
         self.mentioned: Final = self._mentioned()
         # the conditions on rows that other constants in a query may satisfy or not
         self.literal_predicates: Final = tuple(
-            p for p in self.predicates if any(isinstance(node, Lit) for node in walk(p))
+            p
+            for p in (*self.predicates, *(p for join in self.hung for p in join.on))
+            if any(isinstance(node, Lit) for node in walk(p))
         )
         # the cheapest set first: the first that is valid wins inside one cube
         self.sets: Final = _by_size(plan.grouping_sets) if plan.is_cube else ((None, 0),)
@@ -243,6 +297,13 @@ class PreparedPlan:
         if grouping_set is None:
             return list(self.columns)
         return [self.columns[i] for i in grouping_set.keys]
+
+    def variant(self, plan: CachePlan, key: tuple[RecordPreservingJoin, ...]) -> PreparedPlan:
+        """`plan` in normal form, remembered under `key`: this plan as it is by these joins."""
+        found = self._variants.get(key)
+        if found is None:
+            found = self._variants[key] = PreparedPlan(plan, self._intern)
+        return found
 
     @property
     def removals(self) -> dict[tuple[frozenset[int], bool], object]:
@@ -255,6 +316,7 @@ class PreparedPlan:
         More than what can be served, never less.
         """
         exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures] + list(self.predicates)
+        exprs += [p for join in self.hung for p in join.on]
         named = {column for expr in exprs for column in columns(expr)}
         seen = {member for column in named for member in self.context.members(column)}
         return frozenset((c.rel % OCCURRENCE, c.name) for c in seen)

@@ -39,7 +39,7 @@ _NEGATE: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "l
 _MEMO_CAPACITY: Final = 4096
 _COMMUTES: Final = frozenset({"and", "or", "eq", "ne", "nseq", "add", "mul"})
 # NULL in, NULL out: where the result passes a filter, no argument was NULL.
-_STRICT: Final = frozenset(
+NULL_IN_NULL_OUT: Final = frozenset(
     "eq ne lt le gt ge add sub mul neg like startswith endswith contains not cast "
     "year month day quarter upper lower substring abs".split()
 )
@@ -103,7 +103,7 @@ class PredicateContext:
         """`expr` is not NULL in any row that passes; neither are the arguments of strict operators
         in it."""
         self._nonnull.add(expr)
-        if isinstance(expr, Call) and expr.op in _STRICT:
+        if isinstance(expr, Call) and expr.op in NULL_IN_NULL_OUT:
             for arg in expr.args:
                 self._reject_nulls(arg)
 
@@ -160,6 +160,13 @@ class PredicateContext:
         if not operand.nullable or operand in self._nonnull or operand in self._parent:
             return True
         return not self.domains.get(operand, EVERYTHING).null
+
+    def rejected(self) -> frozenset[int]:
+        """The relations of which some column is not NULL in any row that passes."""
+        known = (*self._nonnull, *self._parent)
+        return frozenset(
+            m.rel for found in known if isinstance(found, Col) for m in self.members(found)
+        )
 
     def constant(self, operand: Expr) -> Lit | None:
         """The one value that `operand` (canonical) has in all rows that pass, where equality means

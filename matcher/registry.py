@@ -38,6 +38,15 @@ from matcher.sharing import Sharing
 
 Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()
+_MENDED_BY_JOINING: Final = frozenset(
+    {
+        ReasonCode.COLUMN_NOT_IN_CACHE,
+        ReasonCode.COLUMN_NOT_IN_GROUPING_SET,
+        ReasonCode.PREDICATE_COLUMN_MISSING,
+        ReasonCode.AGG_NOT_DERIVABLE,
+        ReasonCode.DISTINCT_NOT_DERIVABLE,
+    }
+)
 
 
 class Registry:
@@ -163,7 +172,9 @@ class Registry:
         chosen: Rewrite | None = None
         # A cache that must be joined with some of the tables is looked for where no other serves.
         for delta in (False, True):
-            plans = tuple(self._propose_joinable(query) if delta else self._propose(query))
+            plans = tuple(
+                self._propose_joinable(query, _hopeless(misses)) if delta else self._propose(query)
+            )
             found = _matched(query, plans, options, delta, misses)
             proposed += plans
             rewrites += found
@@ -220,8 +231,8 @@ class Registry:
             found.append(number)
         return occurrences(found) if any(n < STRANGERS for n in found) else None
 
-    def _propose_joinable(self, query: NormalQuery) -> list[PreparedPlan]:
-        return propose_joinable(query, self._by_table, self._shards)
+    def _propose_joinable(self, query: NormalQuery, without: frozenset[str]) -> list[PreparedPlan]:
+        return propose_joinable(query, self._by_table, self._shards, without)
 
     def _propose(self, query: NormalQuery) -> Iterator[PreparedPlan]:
         if any(rel % OCCURRENCE >= STRANGERS for rel in query.relations):
@@ -258,6 +269,14 @@ def _matched(
             misses.append(found)
     rewrites.sort(key=lambda pair: preference(pair[0]))
     return rewrites
+
+
+def _hopeless(misses: Iterable[Miss]) -> frozenset[str]:
+    """The caches that were refused, and not for what a joined table could give."""
+    tried = {m.cache for m in misses}
+    return frozenset(
+        tried - {m.cache for m in misses if any(r.code in _MENDED_BY_JOINING for r in m.reasons)}
+    )
 
 
 def _first_passed(

@@ -305,6 +305,20 @@ def _sort_item(
     return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
+def _stored_from(plan: CachePlan, tables: Sequence[str], column: ColumnSql) -> list[str]:
+    if not plan.outer:
+        return ["FROM " + ", ".join(tables)]
+    hung = {rel for join in plan.outer for rel in join.right}
+    # a comma binds less than JOIN, and ON would not see what stands before it
+    lines = ["FROM " + " CROSS JOIN ".join(t for i, t in enumerate(tables) if i not in hung)]
+    for join in plan.outer:
+        right = " CROSS JOIN ".join(tables[rel] for rel in join.right)
+        right = right if len(join.right) == 1 else f"({right})"
+        on = "\n  AND ".join(render_expr(p, column) for p in join.on) or "TRUE"
+        lines.append(f"{_JOIN_WORDS[join.kind]} {right} ON {on}")
+    return lines
+
+
 def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
     """The SELECT whose rows are the cache's table, hidden columns included.
 
@@ -323,7 +337,7 @@ def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
     items += [f"{render_expr(c.expr, column)} AS {quote(c.name)}" for c in stored]
     items += [f"{render_expr(m.agg, column)} AS {quote(m.name)}" for m in plan.measures]
     lines = ["SELECT " + ",\n  ".join(items)]
-    lines.append("FROM " + ", ".join(f"{sql} AS t{i}" for i, sql in enumerate(table_sql)))
+    lines += _stored_from(plan, [f"{sql} AS t{i}" for i, sql in enumerate(table_sql)], column)
     if plan.predicates:
         lines.append("WHERE " + "\n  AND ".join(render_expr(p, column) for p in plan.predicates))
     if plan.keys:

@@ -124,7 +124,9 @@ def _served(
     rewrite: Rewrite, plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
 ) -> Served:
     safe = (
-        all(map(_holds_for_all_constants, plan.predicates))
+        not plan.hung
+        and not query.hung
+        and all(map(_holds_for_all_constants, plan.predicates))
         and not _relies_on_pins(rewrite, query)
         and _each_once(constants, rewrite)
     )
@@ -176,7 +178,7 @@ def shape_of(block: Block) -> tuple[object, tuple[Lit, ...]]:
     order."""
     constants: list[Lit] = []
     parts: list[object] = [tuple(r.key for r in block.relations), block.grouping_sets, block.limit]
-    parts += [block.offset, block.group_keys is None, len(block.predicates)]
+    parts += [block.offset, block.group_keys is None, block.outer, len(block.predicates)]
     for predicate in block.predicates:
         _lift(predicate, parts, constants)
     parts += block.group_keys or ()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from matcher.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
 
 _MAX_SHARDS: Final = 256
-_MAX_PLANS: Final = 24
+_MAX_PLANS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,10 @@ class Shard:
 
 
 def propose_joinable(
-    query: NormalQuery, by_table: Mapping[int, tuple[int, ...]], shards: Mapping[int, Shard]
+    query: NormalQuery,
+    by_table: Mapping[int, tuple[int, ...]],
+    shards: Mapping[int, Shard],
+    without: frozenset[str] = frozenset(),
 ) -> list[PreparedPlan]:
     """The caches that could serve if tables of the query are joined to them, the nearest first.
 
@@ -77,7 +81,8 @@ def propose_joinable(
             shard = shards.get(mask)  # gone if it was dropped meanwhile
             if shard is not None and mask & wanted == wanted:
                 seen[mask] = shard
-    return _nearest(seen, known, needed, measured)
+    nearest = _nearest(seen, known, needed, measured)
+    return list(islice((p for p in nearest if p.name not in without), _MAX_PLANS))
 
 
 def _nearest(
@@ -85,7 +90,7 @@ def _nearest(
     known: int,
     needed: frozenset[tuple[int, str]],
     measured: frozenset[tuple[int, str]],
-) -> list[PreparedPlan]:
+) -> Iterator[PreparedPlan]:
     ranked: list[tuple[int, int, int, tuple[PreparedPlan, ...]]] = []
     for mask, shard in shards.items():
         own = shard.mask(measured)
@@ -97,7 +102,8 @@ def _nearest(
                 lacking = len(needed) - sum(mentioned >> bit & 1 for bit in bits)
                 missing = (known & ~mask).bit_count()
                 ranked.append((missing, lacking, len(ranked), plans))
-    return [p for *_, plans in sorted(ranked) for p in plans][:_MAX_PLANS]
+    for *_, plans in sorted(ranked):
+        yield from plans
 
 
 def mask_of(relations: tuple[int, ...]) -> int:

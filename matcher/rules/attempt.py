@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matcher.expr import Agg, Call, Col, Expr
 from matcher.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
-from matcher.normal_form import NormalQuery, PreparedPlan
+from matcher.normal_form import HungTables, NormalQuery, PreparedPlan
 from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
 from matcher.render import NotRenderable, render_expr
@@ -31,7 +31,10 @@ class Attempt:
     `must_regroup` asks for a roll-up though the groups are the same: some aggregate must still be
     computed; `delta` allows to join tables of the query to the cache: `extra`, those that it does
     not have, and `again`, those that it has, by the record-preserving join that says they have a
-    unique key.
+    unique key. Of outer joins: `hung_extra` are those of the query that are joined to the cache,
+    by `conditions`; `inner_of` LEFT ones of the cache that are inner in the query; `ignored` tables
+    of the cache's LEFT joins that do not matter; `filtered` is what holds once the rows without a
+    partner in `inner_of` are filtered out.
     """
 
     query: NormalQuery
@@ -53,10 +56,20 @@ class Attempt:
     delta: bool = False
     extra: tuple[int, ...] = ()
     again: dict[int, str] = field(default_factory=dict)
+    hung_extra: tuple[HungTables, ...] = ()
+    inner_of: tuple[HungTables, ...] = ()
+    ignored: frozenset[int] = frozenset()
+    filtered: PredicateContext | None = None
+    conditions: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
     regroup: bool = False
     outputs: tuple[Output, ...] = ()
     having: tuple[Expr, ...] = ()
     order_by: tuple[SortKey, ...] = ()
+
+    @property
+    def guaranteed(self) -> PredicateContext:
+        """What holds for the rows of the cache that are looked at."""
+        return self.filtered or self.view.context
 
     def view_name(self) -> str:
         """The cache and grouping set as people name them."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import Call, Col, Expr, Lit, rebuild
+from matcher.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.ir import GROUPING_ID_COLUMN
+from matcher.normal_form import HungTables
 from matcher.predicates import column_equality
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, is_renderable, render_literal
 from matcher.rules.attempt import Attempt, Refused, spell, stored
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.join_tables import fetch
+from matcher.rules.map_outer_joins import filter_found
 
 # Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
 _BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
@@ -38,6 +40,7 @@ def derive_columns(attempt: Attempt) -> None:
         number = Lit(attempt.grouping_set.grouping_id, "bigint")
         column_id = Col(0, GROUPING_ID_COLUMN, "bigint", nullable=False)
         attempt.filters.append(Call("eq", (column_id, number), "boolean", nullable=False))
+    filter_found(attempt)
     for predicate in attempt.pending:
         if column_equality(predicate) is not None:
             found = _derive_equality(attempt, predicate)
@@ -45,6 +48,23 @@ def derive_columns(attempt: Attempt) -> None:
             found = derive(attempt, predicate, "filter")
         if found is not None:
             attempt.filters.append(found)
+    for join in attempt.hung_extra:
+        _derive_condition(attempt, join)
+
+
+def _derive_condition(attempt: Attempt, join: HungTables) -> None:
+    """The condition of an outer, semi or anti join to a table that the cache does not have."""
+    (rel,) = join.right
+    own = attempt.extra.index(rel) + 1
+    found: list[Expr] = []
+    for part in sorted(join.on, key=repr):
+        derived = derive(attempt, part, "filter")
+        if derived is None:
+            continue
+        if any(c.rel > own for c in columns(derived)):  # joined later: not there yet
+            attempt.missing.append((part, "filter"))
+        found.append(derived)
+    attempt.conditions[rel] = tuple(found)
 
 
 def _derive_equality(attempt: Attempt, predicate: Expr) -> Expr | None:
@@ -54,7 +74,7 @@ def _derive_equality(attempt: Attempt, predicate: Expr) -> Expr | None:
     true, both sides would be
     the same stored column, and the filter nothing.
     """
-    guaranteed = attempt.view.context
+    guaranteed = attempt.guaranteed
     columns = {guaranteed.canonical(e): c for e, c in attempt.view.stored(attempt.grouping_set)}
     sides = []
     for side in predicate.children:

@@ -72,7 +72,7 @@ def _stored_key(
     Only what the cache itself guarantees counts: an equality of the query's might be the very
     filter that is being derived. A key that may be NULL finds no row.
     """
-    guaranteed = attempt.view.context
+    guaranteed = attempt.guaranteed
     found: list[tuple[Expr, Col]] = []
     names = {right for _, right in join.keys}
     for expr, column in attempt.view.stored(attempt.grouping_set):
@@ -92,5 +92,14 @@ def joined(attempt: Attempt) -> tuple[ExtraJoin, ...]:
     relations = attempt.query.block.relations
     places = attempt.query.relations
     return tuple(
-        ExtraJoin(relations[places.index(rel)]) for rel in (*attempt.extra, *attempt.again)
+        ExtraJoin(relations[places.index(rel)], *_how(attempt, rel))
+        for rel in (*attempt.extra, *attempt.again)
     )
+
+
+def _how(attempt: Attempt, rel: int) -> tuple[str, tuple[Expr, ...]]:
+    """The kind of join, and its condition where that is none of the rewrite's filters."""
+    for join in attempt.hung_extra:
+        if rel in join.right:
+            return join.kind, attempt.conditions[rel]
+    return "inner", ()

@@ -19,6 +19,7 @@ from matcher.normal_form import OCCURRENCE, PreparedPlan
 from matcher.predicates import PredicateContext, column_equality
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.map_outer_joins import map_outer_joins
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +43,20 @@ def map_relations(attempt: Attempt) -> tuple[Expr, ...]:
     shared = query.tables & view.tables
     if len(shared) < len(query.tables):
         _join_absent(attempt, shared)
+    map_outer_joins(attempt)
     if len(shared) == view.table_count:
         attempt.context = query.context()
         return view.predicates
-    memo_key = (shared, attempt.options.trust_unvalidated)
+    memo_key = (shared | attempt.ignored, attempt.options.trust_unvalidated)
     found = view.removals.get(memo_key)
     if found is None:
-        found = _remove_extra(view, shared, attempt.options.trust_unvalidated)
+        found = _remove_extra(view, shared | attempt.ignored, attempt.options.trust_unvalidated)
         view.removals[memo_key] = found
     if isinstance(found, Reason):
         raise Refused(found)
     assert isinstance(found, Removal)
     attempt.context = query.context(found.equalities)
-    attempt.joins_used = found.joins
+    attempt.joins_used = (*attempt.joins_used, *found.joins)
     attempt.steps.append("ignore_extra_tables")
     return found.predicates
 
@@ -63,6 +65,8 @@ def _join_absent(attempt: Attempt, shared: frozenset[int]) -> None:
     """Tables that the cache does not have are joined to it, if that is allowed here."""
     query = attempt.query
     absent = tuple(rel for rel in query.relations if rel not in shared)
+    hung = [rel for join in query.hung for rel in query.relations if rel in join.right]
+    absent = tuple(sorted(absent, key=lambda rel: hung.index(rel) + 1 if rel in hung else 0))
     if attempt.delta and shared:
         attempt.extra = absent
         attempt.steps.append("join_tables")
@@ -105,6 +109,8 @@ def _remove_one(
     predicates: tuple[Expr, ...],
     usable: list[RecordPreservingJoin],
 ) -> tuple[tuple[Expr, ...], list[tuple[Col, Col]], str] | None:
+    if any(join.mentions(extra) for join in view.hung):
+        return None
     touching = [p for p in predicates if any(c.rel == extra for c in columns(p))]
     rest = tuple(p for p in predicates if not any(c.rel == extra for c in columns(p)))
     context = PredicateContext(rest)

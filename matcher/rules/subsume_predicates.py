@@ -7,6 +7,7 @@ from matcher.expr import Expr
 from matcher.predicates import column_equality
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.map_outer_joins import check_conditions
 
 
 def subsume_predicates(attempt: Attempt, required: tuple[Expr, ...]) -> None:
@@ -19,7 +20,8 @@ def subsume_predicates(attempt: Attempt, required: tuple[Expr, ...]) -> None:
     for predicate in required:
         if not attempt.context.implies(predicate):
             raise Refused(_not_contained(attempt, predicate))
-    guaranteed = attempt.view.context
+    check_conditions(attempt)
+    guaranteed = attempt.guaranteed
     attempt.pending = tuple(
         p for p in attempt.query.context().conjuncts if not guaranteed.implies(p)
     )

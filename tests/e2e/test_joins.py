@@ -101,3 +101,40 @@ def test_a_write_may_join(flat):
     assert sorted(map(str, flat.plain.sql("SELECT * FROM made").collect())) == sorted(
         map(str, flat.plain.sql(BY_CITY).collect())
     )
+
+
+LEFT = "SELECT city, SUM(amt) AS s, COUNT(*) AS n FROM sales LEFT JOIN cust ON cust = cid {} GROUP BY city"
+
+
+def test_outer_joins_of_a_cache(lab):
+    lab.plain.sql(
+        "INSERT INTO sales VALUES (9, NULL, 'north', NULL, 5, 5, 1.0, 1.0), (10, NULL, 'west', 77, 6, 5, 1.0, 1.0)"
+    )
+    lab.plain.sql("INSERT INTO cust VALUES (2, 'Bergen', 'Norway')")
+    lab.cache(
+        "outs AS SELECT city, nation, cid, region, SUM(amt) AS s, COUNT(*) AS n "
+        "FROM sales LEFT JOIN cust ON cust = cid GROUP BY city, nation, cid, region"
+    )
+    lab.hit(LEFT.format(""))
+    lab.hit(LEFT.format("WHERE region = 'north'"))
+    lab.hit(LEFT.format("WHERE cid IS NULL"))
+    lab.hit(LEFT.format("WHERE city LIKE 'B%'"))
+    lab.hit(LEFT.format("").replace("LEFT JOIN", "JOIN"))
+    lab.hit(
+        "SELECT nation, COUNT(*) FROM cust RIGHT JOIN sales ON cid = cust WHERE region IS NOT NULL GROUP BY nation"
+    )
+    lab.miss(
+        LEFT.format("").replace("cust = cid", "cust = cid AND city > 'C'"), "OUTER_JOIN_DIFFERS"
+    )
+    lab.miss("SELECT region, SUM(amt) FROM sales GROUP BY region", "OUTER_JOIN_DIFFERS")
+
+
+def test_outer_and_semi_joins_to_a_table_beside_the_cache(flat):
+    flat.hit(LEFT.format(""))
+    flat.hit(LEFT.format("WHERE nation IS NULL"))
+    flat.hit(
+        "SELECT region, SUM(amt) FROM sales LEFT SEMI JOIN cust ON cust = cid AND city < 'P' GROUP BY region"
+    )
+    flat.hit(
+        "SELECT region, COUNT(*) FROM sales LEFT ANTI JOIN cust ON cust = cid AND nation = 'Italy' GROUP BY region"
+    )

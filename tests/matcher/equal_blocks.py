@@ -72,6 +72,8 @@ def _compare(text: NormalQuery, spark: NormalQuery, whole: bool) -> list[str]:
     mine, theirs = text.context(), spark.context()
     found = [f"only Catalyst has {p!r}" for p in spark.predicates if not mine.implies(p)]
     found += [f"only the text has {p!r}" for p in text.predicates if not theirs.implies(p)]
+    if set(text.hung) != set(spark.hung):
+        found.append(f"outer joins {text.hung!r} and {spark.hung!r}")
     if (text.group_keys is None) != (spark.group_keys is None):
         return [*found, "only one aggregates"]
     if _keys(text, mine) != _keys(spark, mine):

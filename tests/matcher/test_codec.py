@@ -12,7 +12,7 @@ from bench.population import query
 from matcher.codec import decode_expr, decode_plan, encode_expr, encode_plan
 from matcher.definition import plan_definition
 from matcher.expr import Agg, Call, Col, Expr, Lit
-from matcher.ir import Block, CachePlan, Output, RecordPreservingJoin, Relation
+from matcher.ir import Block, CachePlan, OuterJoin, Output, RecordPreservingJoin, Relation
 
 EXPRESSIONS = [
     Col(1, "ä b", "decimal(12,2)", False),
@@ -58,6 +58,17 @@ def cube() -> CachePlan:
 
 def test_a_plan_comes_back_as_it_was() -> None:
     assert decode_plan(json.loads(json.dumps(encode_plan(cube())))) == cube()
+
+
+def test_outer_joins_come_back_and_older_plans_have_none() -> None:
+    hung = OuterJoin(
+        "left", (1,), query().predicates[:1], (Col(1, "d_datekey", "int", nullable=False),)
+    )
+    plan = replace(cube(), outer=(hung,))
+    data = json.loads(json.dumps(encode_plan(plan)))
+    assert decode_plan(data) == plan
+    del data["outer"]
+    assert decode_plan(data) == cube()
 
 
 def test_a_plan_of_another_version_is_refused_by_name() -> None:

@@ -1,0 +1,248 @@
+"""Outer, semi and anti joins: what the cache and the query hang on their other tables is the same,
+or what differs neither loses, repeats nor changes a row.
+
+- The same join (kind, tables, condition) on both sides: nothing to do. Filters stand above it.
+- A LEFT join by exactly the keys of a record-preserving join finds one row for each: it is the
+  inner join, on either side.
+- The cache has a LEFT join more: it may be ignored if a unique key of its one table stands in the
+  condition, so that it finds at most one row, and the cache has no predicate on that table.
+- The query has an inner join where the cache has LEFT: the rows for which nothing was found are
+  filtered out, by a stored column of that side that is never NULL where something was found.
+- The query hangs on a table that the cache does not have: it is joined to the cache.
+
+All else is refused: rows that are missing cannot be made up, and a stricter ON of a LEFT join
+changes rows and drops none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from matcher.expr import Call, Col, Expr, columns
+from matcher.ir import OuterJoin, RecordPreservingJoin, Relation
+from matcher.normal_form import HungTables, NormalQuery
+from matcher.predicates import PredicateContext, column_equality
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, spell, stored
+
+
+def with_inner_joins(attempt: Attempt) -> None:
+    """Put inner joins for the LEFT joins of query and cache that find exactly one row for each."""
+    query, view = attempt.query, attempt.view
+    if not query.hung and not view.hung:
+        return
+    joins = tuple(j for j in view.plan.joins if j.validated or attempt.options.trust_unvalidated)
+    block = query.block
+    found = _preserved(block.relations, block.predicates, block.outer, joins)
+    if found is not None:
+        predicates, outer, names = found
+        inner = replace(block, predicates=predicates, outer=outer)
+        attempt.query = NormalQuery(inner, query.relations)
+        attempt.joins_used = (*attempt.joins_used, *names)
+    plan = view.plan
+    found = _preserved(plan.relations, plan.predicates, plan.outer, joins)
+    if found is not None:
+        predicates, outer, names = found
+        attempt.view = view.variant(replace(plan, predicates=predicates, outer=outer), joins)
+        attempt.joins_used = (*attempt.joins_used, *names)
+    attempt.context = attempt.view.context
+
+
+def _preserved(
+    relations: tuple[Relation, ...],
+    predicates: tuple[Expr, ...],
+    outer: tuple[OuterJoin, ...],
+    joins: Iterable[RecordPreservingJoin],
+) -> tuple[tuple[Expr, ...], tuple[OuterJoin, ...], tuple[str, ...]] | None:
+    left = list(outer)
+    names: list[str] = []
+    again = True
+    while again:
+        again = False
+        hung = {rel for join in left for rel in join.right}
+        for join in left:
+            name = _keeps_each_row(relations, join, hung, joins)
+            if name is not None:
+                predicates = (*predicates, *join.on)
+                left.remove(join)
+                names.append(name)
+                again = True
+                break
+    return (predicates, tuple(left), tuple(names)) if names else None
+
+
+def _keeps_each_row(
+    relations: tuple[Relation, ...],
+    hung: OuterJoin,
+    nullable: set[int],
+    joins: Iterable[RecordPreservingJoin],
+) -> str | None:
+    """The record-preserving join that a LEFT join is, from a table whose rows are all real."""
+    if hung.kind != "left" or len(hung.right) != 1:
+        return None
+    pairs = [column_equality(p) for p in hung.on]
+    sides = [_sides(pair, hung.right[0]) for pair in pairs if pair is not None]
+    if len(sides) != len(hung.on) or len({outer.rel for outer, _ in sides}) != 1:
+        return None
+    anchor = sides[0][0].rel
+    given = {(outer.name, inner.name) for outer, inner in sides if inner.rel == hung.right[0]}
+    for join in joins:
+        same = join.left == relations[anchor].key and join.right == relations[hung.right[0]].key
+        if same and anchor not in nullable and set(join.keys) == given and len(given) == len(sides):
+            return join.name
+    return None
+
+
+def _sides(pair: tuple[Col, Col], right: int) -> tuple[Col, Col]:
+    return (pair[1], pair[0]) if pair[0].rel == right else pair
+
+
+def map_outer_joins(attempt: Attempt) -> None:
+    """Fill `inner_of` and `hung_extra` of the attempt.
+
+    Raises:
+        Refused: OUTER_JOIN_DIFFERS where a join of one side has no counterpart.
+    """
+    query, view = attempt.query, attempt.view
+    if not query.hung and not view.hung:
+        return
+    theirs = set(view.hung)
+    for join in query.hung:
+        if join in theirs:
+            continue
+        if attempt.delta and join.right <= set(attempt.extra) and len(join.right) == 1:
+            attempt.hung_extra = (*attempt.hung_extra, join)
+            continue
+        raise Refused(_query_hangs(attempt, join))
+    mine = {join for join in query.hung if join in theirs}
+    derived: list[HungTables] = []
+    for join in view.hung:
+        if join in mine or _ignorable(attempt, join):
+            continue
+        if join.kind != "left" or not join.right <= query.tables:
+            raise Refused(_cache_hangs(attempt, join))
+        if any(not join.right.isdisjoint(other.right) for other in query.hung):
+            raise Refused(_cache_hangs(attempt, join))
+        derived.append(join)
+    attempt.inner_of = tuple(derived)
+
+
+def check_conditions(attempt: Attempt) -> None:
+    """The query's inner joins imply the conditions of the cache's LEFT ones that stand for them.
+
+    What is left holds for all rows that pass the filter on found ones.
+    """
+    for join in attempt.inner_of:
+        for part in sorted(join.on, key=repr):
+            if not attempt.context.implies(part):
+                raise Refused(_cache_hangs(attempt, join, part))
+    if attempt.inner_of:
+        on = [p for join in attempt.inner_of for p in join.on]
+        attempt.filtered = PredicateContext((*attempt.view.predicates, *on))
+        attempt.steps.append("filter_found")
+
+
+def filter_found(attempt: Attempt) -> None:
+    """The filters that keep the rows for which the cache's LEFT joins found something.
+
+    Raises:
+        Refused: OUTER_JOIN_DIFFERS where no stored column tells.
+    """
+    for join in attempt.inner_of:
+        telling = _never_null_where_found(join)
+        for expr, column in attempt.view.stored(attempt.grouping_set):
+            if expr in telling:
+                found = stored(column, expr)
+                attempt.used.add(column.name)
+                attempt.filters.append(Call("isnotnull", (found,), "boolean", False))
+                break
+        else:
+            raise Refused(_cannot_tell(attempt, join, telling), lacking=1)
+
+
+def _never_null_where_found(join: HungTables) -> set[Col]:
+    known = set(join.declared)
+    context = PredicateContext(join.on)
+    known.update(c for p in join.on for c in columns(p) if context.never_null(context.find(c)))
+    return {c for c in known if c.rel in join.right}
+
+
+def _ignorable(attempt: Attempt, join: HungTables) -> bool:
+    """A LEFT join of a table that the query does not read, which finds at most one row."""
+    view = attempt.view
+    if (
+        join.kind != "left"
+        or len(join.right) != 1
+        or not join.right.isdisjoint(attempt.query.tables)
+    ):
+        return False
+    (rel,) = join.right
+    others = [other for other in view.hung if other is not join]
+    if any(other.mentions(rel) for other in others):
+        return False
+    if any(c.rel == rel for p in view.predicates for c in columns(p)):
+        return False
+    place = view.plan.relations[view.relations.index(rel)].key
+    bound = {
+        inner.name
+        for pair in map(column_equality, join.on)
+        if pair is not None
+        for outer, inner in [_sides(pair, rel)]
+        if inner.rel == rel and outer.rel != rel
+    }
+    for known in view.plan.joins:
+        usable = known.validated or attempt.options.trust_unvalidated
+        if usable and known.right == place and {right for _, right in known.keys} <= bound:
+            attempt.ignored = attempt.ignored | join.right
+            attempt.joins_used = (*attempt.joins_used, known.name)
+            return True
+    return False
+
+
+def _names(attempt: Attempt, rels: Iterable[int]) -> str:
+    view, query = attempt.view, attempt.query
+    found = []
+    for rel in sorted(rels):
+        if rel in view.relations:
+            found.append(view.plan.relations[view.relations.index(rel)].name)
+        else:
+            found.append(query.block.relations[query.relations.index(rel)].name)
+    return ", ".join(found)
+
+
+def _words(attempt: Attempt, join: HungTables) -> str:
+    on = " AND ".join(sorted(map(spell, join.on))) or "TRUE"
+    return f"{join.kind.upper()} JOIN {_names(attempt, join.right)} ON {on}"
+
+
+def _query_hangs(attempt: Attempt, join: HungTables) -> Reason:
+    name = attempt.view.name
+    return Reason(
+        ReasonCode.OUTER_JOIN_DIFFERS,
+        f"the query has {_words(attempt, join)}, which cache {name} does not have so",
+        f"declare a cache with this very join, or one without {_names(attempt, join.right)} that "
+        "stores the columns of its condition",
+    )
+
+
+def _cache_hangs(attempt: Attempt, join: HungTables, part: Expr | None = None) -> Reason:
+    name = attempt.view.name
+    but = f", and the query does not ask for {spell(part)}" if part is not None else ""
+    return Reason(
+        ReasonCode.OUTER_JOIN_DIFFERS,
+        f"cache {name} has {_words(attempt, join)}, which the query does not have so{but}",
+        f"declare a cache without this join of {_names(attempt, join.right)}, or a record-"
+        "preserving join that says it finds at most one row",
+    )
+
+
+def _cannot_tell(attempt: Attempt, join: HungTables, telling: set[Col]) -> Reason:
+    names = sorted(spell(c) for c in telling) or ["a column that is never NULL there"]
+    return Reason(
+        ReasonCode.OUTER_JOIN_DIFFERS,
+        f"{attempt.view_name()} also has rows for which {_names(attempt, join.right)} was not "
+        "found, and stores no column that tells them apart",
+        f"add {names[0]} to the {'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list "
+        f"of {attempt.view.name}",
+    )
