@@ -1,25 +1,45 @@
-"""Sets of values that a predicate allows for one operand: unions of intervals over an ordered
-type, and whether NULL passes.
+"""Sets of values of one operand: unions of intervals over an ordered type, and whether NULL is in.
 
-`domain_of` reads `x < 5`, `x IN (1, 2)`, `x IS NULL`, `x LIKE 'ab%'` (as `startswith`), and ORs
-and ANDs of such over one
-operand, into a `Domain`; containment of predicates is then containment of sets (Goldstein and
-Larson's range subsumption,
-extended from one interval to many). Only conditions of a WHERE clause are meant, where NULL counts
-as false.
+Containment of predicates about one operand is containment of such sets (Goldstein and Larson's
+range subsumption, extended from one interval to many). What a predicate allows is read in
+`matcher.truth`; what a function makes of a set in `matcher.images`.
+
+Every type with steps is held as whole numbers: days, microseconds, and decimals as their unscaled
+value, so that `> 4` and `>= 5` are one set.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from math import isnan
+from functools import lru_cache
+from math import inf, isnan
+from struct import pack, unpack
 from typing import Any, Final
 
-from matcher.expr import Call, Expr, Lit
+from matcher.expr import Lit
 from matcher.types import FLOATS, INTEGRAL, decimal_parts
 
-Value = Any  # int, str, Decimal, float: one kind a domain, ordered as Spark orders the type
+# int, str, float, bytes or NAN: one kind a domain, ordered as Spark orders the type
+Value = Any
+
+
+class _Nan:
+    """NaN as Spark orders it: equal to itself and above every number."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return other is not self
+
+    def __repr__(self) -> str:
+        return "NAN"
+
+
+NAN: Final = _Nan()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +61,11 @@ class Interval:
 
     def contains(self, other: Interval) -> bool:
         return not _starts_before(other, self) and not _ends_after(other, self)
+
+
+def point(value: Value) -> Interval:
+    """The interval of one value."""
+    return Interval(value, True, value, True)
 
 
 def _starts_before(a: Interval, b: Interval) -> bool:
@@ -82,11 +107,29 @@ class Domain:
         )
 
     def intersect(self, other: Domain) -> Domain:
+        if self is EVERYTHING:
+            return other
         parts = (_intersect(a, b) for a in self.intervals for b in other.intervals)
         return Domain(tuple(p for p in parts if not p.is_empty), self.null and other.null)
 
     def union(self, other: Domain) -> Domain:
         return Domain(_merge(self.intervals + other.intervals), self.null or other.null)
+
+    def complement(self, *, null: bool) -> Domain:
+        """The values that are not in here, and NULL if `null` says so."""
+        gaps: list[Interval] = []
+        low, closed = None, False
+        for item in self.intervals:
+            if item.low is not None:
+                gaps.append(Interval(low, closed, item.low, not item.low_closed))
+            if item.high is None:
+                return normal(gaps, null)
+            low, closed = item.high, not item.high_closed
+        gaps.append(Interval(low, closed, None, False))
+        return normal(gaps, null)
+
+    def minus(self, other: Domain) -> Domain:
+        return self.intersect(other.complement(null=not other.null))
 
     @property
     def is_empty(self) -> bool:
@@ -100,11 +143,39 @@ class Domain:
         only = self.intervals[0]
         return only.low if only.low is not None and only.low == only.high else None
 
+    def points(self, most: int) -> tuple[Value, ...] | None:
+        """All values, NULL as None; None where they are more than `most` or no one can list
+        them."""
+        found: list[Value] = [None] if self.null else []
+        for item in self.intervals:
+            if item.low is None or item.high is None:
+                return None
+            if item.low == item.high:
+                found.append(item.low)
+            elif type(item.low) is int and item.high - item.low < most:
+                found += range(item.low, item.high + 1)
+            else:
+                return None
+        return tuple(found) if len(found) <= most else None
+
 
 EVERYTHING: Final = Domain((Interval(),), null=True)
 NOT_NULL: Final = Domain((Interval(),))
 NULL_ONLY: Final = Domain((), null=True)
 NOTHING: Final = Domain(())
+
+
+def normal(intervals: list[Interval], null: bool) -> Domain:
+    """Open ends over whole numbers become closed ones, so that equal sets look equal."""
+    result = []
+    for item in intervals:
+        low, low_closed, high, high_closed = item.low, item.low_closed, item.high, item.high_closed
+        if type(low) is int and not low_closed:
+            low, low_closed = low + 1, True
+        if type(high) is int and not high_closed:
+            high, high_closed = high - 1, True
+        result.append(Interval(low, low_closed, high, high_closed))
+    return Domain(_merge(tuple(result)), null)
 
 
 def _merge(intervals: tuple[Interval, ...]) -> tuple[Interval, ...]:
@@ -158,68 +229,70 @@ def value_of(lit: Lit) -> Value:
         return value if isinstance(value, int) else None
     if kind == "boolean":
         return int(bool(value))
-    if decimal_parts(kind):
-        return Decimal(value) if isinstance(value, Decimal) else None
+    parts = decimal_parts(kind)
+    if parts:
+        return unscaled(value, parts[1]) if isinstance(value, Decimal) else None
     if kind in FLOATS:
-        # NaN is equal to itself and above everything in Spark, never so in Python
-        return None if not isinstance(value, float) or isnan(value) else value
+        if not isinstance(value, float):
+            return None
+        return NAN if isnan(value) else value if kind == "double" else single(value)
+    if kind == "binary":
+        return value if isinstance(value, bytes) else None
     # Python orders strings by code point, which is the order of their UTF-8 bytes, Spark's binary
     # collation
     return value if kind == "string" and isinstance(value, str) else None
 
 
-def domain_of(predicate: Expr) -> tuple[Expr, Domain] | None:
-    """The operand of a canonical predicate and the values it allows, or None when it is not about
-    one operand.
+def single(value: float) -> float:
+    """The FLOAT nearest to a number, as the double that it is: `0.1F` is 0.10000000149…"""
+    try:
+        return float(unpack("<f", pack("<f", value))[0])
+    except OverflowError:
+        return inf if value > 0 else -inf
 
-    >>> from matcher.expr import Col
-    >>> x = Col(0, "x", "int")
-    >>> domain_of(Call("gt", (x, Lit(4, "int")), "boolean"))[1].intervals[0].low
-    5
+
+def unscaled(value: Decimal, scale: int) -> int | None:
+    """The decimal in units of its type's last digit; None where it has more digits than that.
+
+    >>> unscaled(Decimal("1.5"), 2)
+    150
     """
-    if not isinstance(predicate, Call):
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or exponent < -scale:
         return None
-    op, args = predicate.op, predicate.args
-    if op == "isnull":
-        return args[0], NULL_ONLY
-    if op == "isnotnull":
-        return args[0], NOT_NULL
-    if op in ("and", "or"):
-        return _combine(op, args)
-    if op == "in":
-        return _membership(args)
-    if op == "not" and isinstance(args[0], Call) and args[0].op == "in":
-        inside = _membership(args[0].args, for_not=True)
-        return None if inside is None else (inside[0], _complement(inside[1]))
-    if len(args) == 2 and isinstance(args[1], Lit) and not isinstance(args[0], Lit):
-        values = _compare(op, args[1])
-        return None if values is None else (args[0], values)
-    return None
+    number: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
+    return -number if sign else number
 
 
-def _compare(op: str, lit: Lit) -> Domain | None:
-    value = value_of(lit)
-    if value is None:
+def literal_of(value: Value, type: str) -> Lit | None:
+    """The constant of that type, the inverse of `value_of`."""
+    if value is None or value is NAN:
         return None
-    if op in ("eq", "nseq"):
-        return Domain((Interval(value, True, value, True),))
-    if op == "ne":
-        return _complement(Domain((Interval(value, True, value, True),)))
-    if op == "startswith" and isinstance(value, str):
-        return Domain((_prefix(value),))
-    whole = type(value) is int
-    if op == "lt":
-        return Domain((Interval(None, False, value - 1 if whole else value, whole),))
-    if op == "le":
-        return Domain((Interval(None, False, value, True),))
-    if op == "gt":
-        return Domain((Interval(value + 1 if whole else value, whole, None, False),))
-    if op == "ge":
-        return Domain((Interval(value, True, None, False),))
-    return None
+    parts = decimal_parts(type)
+    if parts:
+        digits = tuple(map(int, str(abs(value))))
+        return Lit(Decimal((int(value < 0), digits, -parts[1])), type)
+    return Lit(bool(value) if type == "boolean" else value, type)
 
 
-def _prefix(text: str) -> Interval:
+@lru_cache(maxsize=256)
+def universe(type: str) -> Domain:
+    """All values of a type, NULL included: bounded for whole numbers, decimals and booleans."""
+    if type == "boolean":
+        return Domain((Interval(0, True, 1, True),), null=True)
+    if type == "cmp":  # of `matcher.truth.ORDER`
+        return Domain((Interval(-1, True, 1, True),), null=True)
+    if type in INTEGRAL:
+        bound = 1 << (INTEGRAL[type] - 1)
+        return Domain((Interval(-bound, True, bound - 1, True),), null=True)
+    parts = decimal_parts(type)
+    if parts:
+        bound = 10 ** parts[0] - 1
+        return Domain((Interval(-bound, True, bound, True),), null=True)
+    return EVERYTHING
+
+
+def prefix(text: str) -> Interval:
     """All strings that start with `text`: from it up to the next string of no greater length."""
     for end in range(len(text) - 1, -1, -1):
         following = ord(text[end]) + 1
@@ -228,62 +301,3 @@ def _prefix(text: str) -> Interval:
         if following <= 0x10FFFF:
             return Interval(text, True, text[:end] + chr(following), False)
     return Interval(text, True, None, False)
-
-
-def _membership(args: tuple[Expr, ...], *, for_not: bool = False) -> tuple[Expr, Domain] | None:
-    points = []
-    for item in args[1:]:
-        if not isinstance(item, Lit):
-            return None
-        if item.value is None:
-            if for_not:  # x NOT IN (…, NULL) is never true
-                return args[0], EVERYTHING
-            continue
-        value = value_of(item)
-        if value is None:
-            return None
-        points.append(Interval(value, True, value, True))
-    return args[0], Domain(_merge(tuple(points)))
-
-
-def _complement(domain: Domain) -> Domain:
-    """The non-null values outside of `domain`: what NOT leaves in a WHERE clause."""
-    if domain.null:
-        return NOTHING
-    gaps = []
-    low, closed = None, False
-    for item in domain.intervals:
-        if item.low is not None:
-            gaps.append(Interval(low, closed, item.low, not item.low_closed))
-        if item.high is None:
-            return _whole(gaps)
-        low, closed = item.high, not item.high_closed
-    gaps.append(Interval(low, closed, None, False))
-    return _whole(gaps)
-
-
-def _whole(gaps: list[Interval]) -> Domain:
-    """Open ends over whole numbers become closed ones, so that equal sets look equal."""
-    result = []
-    for gap in gaps:
-        low, low_closed, high, high_closed = gap.low, gap.low_closed, gap.high, gap.high_closed
-        if type(low) is int and not low_closed:
-            low, low_closed = low + 1, True
-        if type(high) is int and not high_closed:
-            high, high_closed = high - 1, True
-        result.append(Interval(low, low_closed, high, high_closed))
-    return Domain(tuple(i for i in result if not i.is_empty))
-
-
-def _combine(op: str, parts: tuple[Expr, ...]) -> tuple[Expr, Domain] | None:
-    found: tuple[Expr, Domain] | None = None
-    for part in parts:
-        one = domain_of(part)
-        if one is None or (found is not None and one[0] != found[0]):
-            return None
-        if found is None:
-            found = one
-        else:
-            joined = found[1].intersect(one[1]) if op == "and" else found[1].union(one[1])
-            found = (found[0], joined)
-    return found

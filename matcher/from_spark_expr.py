@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
+from matcher.constants import fold
 from matcher.errors import NotSupported
 from matcher.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
 from matcher.functions import is_known
@@ -161,7 +162,7 @@ def _value(value: Any) -> Any:
     return value
 
 
-def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Call:
+def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Expr:
     _, cls, pretty, _, type_, nullable, params = data
     null = bool(nullable)
     if cls == "Cast":
@@ -185,7 +186,8 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ca
     if all(m == "session" for m in modes) or tuple(params) == _DEFAULT_PARAMS.get(name):
         if name == "substring" and len(args) == 3 and args[2] == _TO_THE_END:
             args = args[:2]
-        return Call(name, _one_spelling(name, args), type_, null)
+        found = Call(name, _one_spelling(name, args), type_, null)
+        return (fold(found) if name == "date_add" else None) or found
     return _opaque(data, args)
 
 
@@ -213,6 +215,7 @@ def _is_text(expr: Expr | None) -> TypeGuard[Lit]:
     return isinstance(expr, Lit) and expr.type == "string" and isinstance(expr.value, str)
 
 
+_UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00"})
 _TO_THE_END: Final = Lit(2147483647, "int")
 
 
@@ -222,13 +225,26 @@ def _cast(
     nullable: bool,
     params: Sequence[str],
     settings: Settings,
-) -> Call:
+) -> Expr:
     modes = [_mode(p, settings) for p in params]
     if all(m == "session" for m in modes):
-        return Call("cast", args, type_, nullable)
+        folded = _fold_moment(args[0], type_, settings)
+        return folded or Call("cast", args, type_, nullable)
     if all(m in ("session", "try") for m in modes):
         return Call("try_cast", args, type_, nullable)
     return Call(f"{OPAQUE_PREFIX}Cast", args, type_, nullable, tuple(params))
+
+
+def _fold_moment(arg: Expr, type_: str, settings: Settings) -> Lit | None:
+    """A temporal constant cast by UnwrapCastInBinaryComparison, which Spark folds only later."""
+    if not isinstance(arg, Lit) or not isinstance(arg.value, int):
+        return None
+    utc = settings.time_zone.lower() in _UTC
+    if arg.type == "date" and (type_ == "timestamp_ntz" or (type_ == "timestamp" and utc)):
+        return Lit(arg.value * 86_400_000_000, type_)
+    if (arg.type, type_) == ("timestamp", "timestamp_ntz") and utc:
+        return Lit(arg.value, type_)
+    return None
 
 
 def _opaque(data: Sequence[Any], args: tuple[Expr, ...]) -> Call:

@@ -24,6 +24,7 @@ from matcher.from_sql_types import (
     common_type,
     is_numeric,
 )
+from matcher.from_sql_unwrap import unwrap
 from matcher.reasons import ReasonCode
 from matcher.types import FLOATS, INTEGRAL, decimal_parts
 
@@ -34,6 +35,7 @@ _TIMESTAMP: Final = re.compile(
     r"\s*(\d{4})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z"
 )
+_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?\Z")
 _INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*\Z")
 
 
@@ -130,8 +132,17 @@ def _from_string(text: str, type: str, settings: TextSettings) -> Lit | None:
             return None
     if type == "timestamp_ntz" or (type == "timestamp" and settings.utc):
         return _timestamp(text, type)
+    if type == "double":
+        return _double(text)
     if type in INTEGRAL and _INTEGER.match(text):
         return Lit(int(text), type) if _fits(int(text), type) else None
+    return None
+
+
+def _double(text: str) -> Lit | None:
+    word = text.strip(" ").lower()
+    if _NUMBER.match(word) or word.lstrip("+-") in ("inf", "infinity") or word == "nan":
+        return Lit(float(word), "double")
     return None
 
 
@@ -166,7 +177,8 @@ def compare(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
         folded = _compare_literals(op, left, right)
         if folded is not None:
             return folded
-    return Call(op, (left, right), "boolean", nullable)
+    unwrapped = unwrap(op, left, right, settings)
+    return unwrapped or Call(op, (left, right), "boolean", nullable)
 
 
 def align(operands: list[Expr], settings: TextSettings, what: str) -> list[Expr]:

@@ -208,6 +208,9 @@ class ExprBuilder:
                 found = shift_date(day.value, months, count if unit in _DAYS else 0)
                 if found is not None:
                     return found
+        if day.type == "date" and not isinstance(day, Lit) and unit in _DAYS:
+            if re.fullmatch(r"-?\d+", text):
+                return add_days(day, Lit(sign * int(text), "int"), "date_add", self.settings)
         raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"interval arithmetic on {day.type}")
 
     def _cast(self, node: exp.Expr) -> Expr:
@@ -301,6 +304,16 @@ def like(value: Expr, pattern: Expr, escape: str) -> Expr:
                 (True, True): "contains",
             }[text.startswith("%"), text.endswith("%")]  # fmt: skip
             return Call(op, (value, Lit(body, "string")), "boolean", nullable)
+        ends = text.split("%")
+        if len(ends) == 2 and all(ends):  # as long as both ends, which may not overlap
+            length = Call("length", (value,), "int", value.nullable)
+            size = Lit(len(ends[0]) + len(ends[1]), "int")
+            parts = (
+                Call("ge", (length, size), "boolean", nullable),
+                Call("startswith", (value, Lit(ends[0], "string")), "boolean", nullable),
+                Call("endswith", (value, Lit(ends[1], "string")), "boolean", nullable),
+            )
+            return Call("and", parts, "boolean", nullable)
     params = (escape,) if escape and escape != "\\" else ()
     return Call("like", (value, pattern), "boolean", nullable, params)
 

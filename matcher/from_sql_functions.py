@@ -12,8 +12,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from matcher.constants import fold
 from matcher.expr import Call, Expr, Lit
-from matcher.from_sql_coerce import cast_to, compare, refuse_char, shift_date
+from matcher.from_sql_coerce import cast_to, compare, refuse_char
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings, common_type, is_numeric, rounded_type
 from matcher.reasons import ReasonCode
@@ -55,6 +56,7 @@ _PLAIN: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...], 
     exp.EndsWith: ("endswith", ("this", "expression"), ("string", "string"), "boolean"),
     exp.Contains: ("contains", ("this", "expression"), ("string", "string"), "boolean"),
     exp.RegexpLike: ("rlike", ("this", "expression"), ("string", "string"), "boolean"),
+    exp.IsNan: ("isnan", ("this",), ("double",), "boolean"),
     exp.Sqrt: ("sqrt", ("this",), ("double",), "double"),
     exp.Exp: ("exp", ("this",), ("double",), "double"),
     exp.Ln: ("ln", ("this",), ("double",), "double"),
@@ -178,21 +180,10 @@ def _call(
     cast = tuple(cast_to(a, k, settings) for a, k in zip(args, kinds, strict=False))
     if name == "left":
         return Call("substring", (cast[0], Lit(1, "int"), cast[1]), "string", cast[0].nullable)
-    folded = _fold(name, cast)
+    folded = fold(Call(name, cast, result))
     # only functions that are known to return NULL for nothing but NULL are never NULL
     nullable = name not in _NULL_FOR_NULL_ONLY or any(a.nullable for a in cast)
     return folded or Call(name, cast, result, nullable)
-
-
-def _fold(name: str, args: tuple[Expr, ...]) -> Expr | None:
-    if not all(isinstance(a, Lit) and isinstance(a.value, int) for a in args):
-        return None
-    values = [a.value for a in args if isinstance(a, Lit) and isinstance(a.value, int)]
-    if name == "add_months":
-        return shift_date(values[0], values[1], 0)
-    if name in ("date_add", "date_sub"):
-        return shift_date(values[0], 0, values[1] if name == "date_add" else -values[1])
-    return None
 
 
 def add_days(day: Expr, count: Expr, name: str, settings: TextSettings) -> Expr:

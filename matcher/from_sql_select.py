@@ -14,7 +14,18 @@ from typing import Final, TypeVar
 from sqlglot import exp
 
 from matcher.errors import NotSupported, SqlInputError
-from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, conjuncts, transform, walk
+from matcher.expr import (
+    Agg,
+    Call,
+    Col,
+    Expr,
+    Lit,
+    aggregates,
+    columns,
+    conjuncts,
+    transform,
+    walk,
+)
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_from import FromClause
 from matcher.from_sql_group import read_groups
@@ -77,7 +88,8 @@ class SelectReader:
         having: tuple[Expr, ...] = ()
         if having_node is not None:
             found = self._try(lambda: self._tail_builder(having=True).predicate(having_node.this))
-            having = conjuncts(found) if found is not None else ()
+            below, having = self._split_having(conjuncts(found) if found is not None else ())
+            predicates += below
         order = self._read_order()
         self._read_distinct(order)
         block = Block(
@@ -218,6 +230,21 @@ class SelectReader:
             return alias
 
         return ExprBuilder(self.scope, self.settings, self.keys is not None, names)
+
+    def _split_having(self, having: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """Conditions on group keys alone go below the groups, as Spark's
+        PushPredicateThroughNonJoin puts them; not below the one row of a global aggregate, and
+        not below GROUPING SETS, where a key may be missing."""
+        if not self.keys or self.sets is not None:
+            return (), having
+        keys = self.keys
+        below = tuple(
+            h for h in having
+            if columns(h) and not aggregates(h) and not any(
+                isinstance(left, Col) for left in _uncovered(h, keys)
+            )
+        )  # fmt: skip
+        return below, tuple(h for h in having if h not in below)
 
     def _read_order(self) -> tuple[SortKey, ...]:
         order = self.select.args.get("order")

@@ -23,6 +23,20 @@ _TABLE: Final = """
     pmod:2 md5:1 nullif:2 hash:* xxhash64:* crc32:1 isnan:1 nanvl:2
 """
 
+# NULL in, NULL out: where the result is not NULL, no argument was.
+STRICT: Final = frozenset(
+    "eq ne lt le gt ge add sub mul div idiv mod neg like rlike startswith endswith contains not "
+    "cast cmp year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
+    "upper lower trim ltrim rtrim length substring concat reverse abs sign sqrt exp "
+    "date_add date_sub add_months datediff last_day trunc date_trunc unix_date replace".split()
+)
+# NULL for nothing but NULL: where no argument is NULL, neither is the result.
+NULL_FOR_NULL_ONLY: Final = frozenset(
+    "eq ne lt le gt ge cmp and or not isnull isnotnull nseq startswith endswith contains "
+    "year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
+    "upper lower trim length reverse concat unix_date datediff".split()
+)
+
 
 def _parse(table: str) -> dict[str, tuple[int, ...]]:
     rows = (entry.split(":") for entry in table.split())

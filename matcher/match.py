@@ -88,21 +88,25 @@ def _needed_keys(shared: Attempt) -> list[int]:
     (0: none does). A day or time may also come from any key that is computed from it."""
     context = shared.context
     bits: dict[Expr, int] = {}
+    within: dict[Expr, int] = {}
     for i, (expr, _) in enumerate(shared.view.columns):
         canonical = context.canonical(expr)
         bits[canonical] = bits.get(canonical, 0) | 1 << i
         for part in columns(canonical):
             if part.type in _TIMES:
                 bits[part] = bits.get(part, 0) | 1 << i
+            # a filter on it may be asked of a function of it
+            within[part] = within.get(part, 0) | 1 << i
     needed: set[int] = set()
     stack = [(p, False) for p in shared.pending]
     stack += [(k, True) for k in shared.query.group_keys or ()]
     while stack:
         expr, constants = stack.pop()
         canonical = context.canonical(expr)
+        if constants and context.constant(canonical) is not None:
+            continue
         if isinstance(expr, Col):
-            if not (constants and context.constant(canonical) is not None):
-                needed.add(bits.get(canonical, 0))
+            needed.add(within.get(canonical, 0) if not constants else bits.get(canonical, 0))
         elif canonical not in bits:  # else it may come whole or from its parts
             stack += [(child, constants) for child in expr.children]
     return list(needed)

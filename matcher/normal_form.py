@@ -126,6 +126,7 @@ class NormalQuery:
 
     __slots__ = (
         "_contexts",
+        "_solid",
         "aggregates",
         "block",
         "group_keys",
@@ -159,6 +160,7 @@ class NormalQuery:
         parts = [*(o.expr for o in self.outputs), *self.having, *(k.expr for k in self.order_by)]
         self.aggregates: Final = tuple(dict.fromkeys(a for p in parts for a in aggregates(p)))
         self._contexts: dict[tuple[tuple[Col, Col], ...], PredicateContext] = {}
+        self._solid: PredicateContext | None = None
 
     def context(self, equalities: tuple[tuple[Col, Col], ...] = ()) -> PredicateContext:
         """What the query's predicates say, together with equalities that record-preserving joins
@@ -168,6 +170,13 @@ class NormalQuery:
             found = PredicateContext(self.predicates, equalities)
             self._contexts[equalities] = found
         return found
+
+    def without_null_tests(self) -> PredicateContext:
+        """What the query's predicates say but for its `x IS NOT NULL`."""
+        if self._solid is None:
+            rest = (p for p in self.context().conjuncts if not _is_null_test(p))
+            self._solid = PredicateContext(rest)
+        return self._solid
 
     def expressions(self) -> list[Expr]:
         """Everything that the query computes, predicates included."""
@@ -339,11 +348,11 @@ def set_rows(grouping_set: GroupingSet) -> float:
 
 def _trivial(predicate: Expr) -> bool:
     """`x IS NOT NULL` of a column that never is NULL needs no column."""
-    return (
-        isinstance(predicate, Call)
-        and predicate.op == "isnotnull"
-        and not predicate.args[0].nullable
-    )
+    return _is_null_test(predicate) and not predicate.children[0].nullable
+
+
+def _is_null_test(predicate: Expr) -> bool:
+    return isinstance(predicate, Call) and predicate.op == "isnotnull"
 
 
 def _agg(expr: Expr) -> Agg:

@@ -21,8 +21,9 @@ from dataclasses import replace
 
 from matcher.errors import NotSupported
 from matcher.expr import Call, Col, Expr, columns, transform
+from matcher.functions import STRICT
 from matcher.ir import Block, OuterJoin, Output, SortKey
-from matcher.predicates import NULL_IN_NULL_OUT, PredicateContext
+from matcher.predicates import PredicateContext
 from matcher.reasons import ReasonCode
 
 
@@ -34,7 +35,7 @@ def null_supplied(expr: Expr) -> Expr:
     """
     if isinstance(expr, Col):
         return Col(expr.rel, expr.name, expr.type)
-    if isinstance(expr, Call) and expr.op in NULL_IN_NULL_OUT:
+    if isinstance(expr, Call) and expr.op in STRICT:
         strict = False
         args = []
         for arg in expr.args:

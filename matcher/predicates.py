@@ -6,10 +6,13 @@ section 3.1:
 
 1. equijoin subsumption: `a = b` of columns whose equal values are identical puts them in one class;
 2. range subsumption: comparisons of an operand with constants are intersected to a `Domain` (any
-    deterministic expression may
-   be an operand, not only a column);
+    deterministic expression may be an operand, not only a column; `matcher.truth` reads them);
 3. residual subsumption: what is left is compared by structure, after canonical spelling and with
     classes' representatives.
+
+Beyond the paper: an OR that stays residual is taken apart case by case, a condition on columns
+that have few values left is worked out for each, and what all branches of an OR or all matches of
+a LIKE share is a range as well.
 
 Worked example: `lo_orderdate = d_datekey AND d_year > 1992 AND d_year <= 1997` has the class
 {lo_orderdate, d_datekey} and the domain
@@ -19,37 +22,60 @@ Worked example: `lo_orderdate = d_datekey AND d_year > 1992 AND d_year <= 1997` 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
+from math import prod
 from typing import Final
 
-from matcher.domains import EVERYTHING, NOT_NULL, Domain, domain_of
-from matcher.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit, conjuncts, disjuncts, rebuild
-from matcher.types import INTEGRAL, has_exact_equality
-
-_FLIP: Final = {
-    "lt": "gt",
-    "gt": "lt",
-    "le": "ge",
-    "ge": "le",
-    "eq": "eq",
-    "ne": "ne",
-    "nseq": "nseq",
-}
-_NEGATE: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt",
-                  "isnull": "isnotnull", "isnotnull": "isnull"}  # fmt: skip
-_MEMO_CAPACITY: Final = 4096
-_COMMUTES: Final = frozenset({"and", "or", "eq", "ne", "nseq", "add", "mul"})
-# NULL in, NULL out: where the result passes a filter, no argument was NULL.
-NULL_IN_NULL_OUT: Final = frozenset(
-    "eq ne lt le gt ge add sub mul neg like startswith endswith contains not cast "
-    "year month day quarter upper lower substring abs".split()
+from matcher.constants import NULL, fold_all
+from matcher.domains import (
+    EVERYTHING,
+    NOT_NULL,
+    Domain,
+    literal_of,
+    normal,
+    prefix,
+    universe,
 )
+from matcher.expr import (
+    FALSE,
+    TRUE,
+    Agg,
+    Call,
+    Col,
+    Expr,
+    Lit,
+    columns,
+    conjuncts,
+    disjuncts,
+    rebuild,
+)
+from matcher.expr import transform as substitute
+from matcher.functions import NULL_FOR_NULL_ONLY, STRICT
+from matcher.images import image, monotone
+from matcher.patterns import split_prefix
+from matcher.spelling import holds, spell, spell_agg
+from matcher.truth import ORDER, domain_of, innermost
+from matcher.types import has_exact_equality
+
+_MEMO_CAPACITY: Final = 4096
+_MAX_POINTS: Final = 64
+_MAX_PIECES: Final = 16
+_MAX_DEPTH: Final = 2
 
 
 class PredicateContext:
     """The meaning of a conjunction. Built once for a block or a cache, then only read (so that
     threads may share it)."""
 
-    __slots__ = ("_canonical", "_nonnull", "_parent", "conjuncts", "domains", "residuals")
+    __slots__ = (
+        "_branches",
+        "_canonical",
+        "_nonnull",
+        "_parent",
+        "conjuncts",
+        "domains",
+        "residuals",
+    )
 
     def __init__(
         self, predicates: Iterable[Expr], equalities: Iterable[tuple[Col, Col]] = ()
@@ -57,6 +83,7 @@ class PredicateContext:
         self._parent: dict[Col, Col] = {}
         self._canonical: dict[Expr, Expr] = {}
         self._nonnull: set[Expr] = set()
+        self._branches: dict[Expr, tuple[PredicateContext, ...]] = {}
         self.domains: dict[Expr, Domain] = {}
         self.residuals: set[Expr] = set()
         parts = [part for p in predicates for part in conjuncts(p)]
@@ -66,6 +93,7 @@ class PredicateContext:
             self._union(left, right)
         for part in rest:
             self._take(self.canonical(part))
+        self._share_equal_values()
 
     # -- building -----------------------------------------------------------------------------
 
@@ -86,24 +114,58 @@ class PredicateContext:
         self._parent[high] = low
 
     def _take(self, predicate: Expr) -> None:
-        for part in conjuncts(predicate):
+        for part in conjuncts(holds(predicate)):
             if part == TRUE:
                 continue
             known = domain_of(part)
-            if known is None:
+            if known is None or (known[0] == part and not isinstance(part, Col)):
                 self.residuals.add(part)
                 self._reject_nulls(part)
-                continue
-            operand, allowed = known
-            self.domains[operand] = self.domains.get(operand, EVERYTHING).intersect(allowed)
-            if not allowed.null:
-                self._reject_nulls(operand)
+                self._take_necessary(part)
+            if known is not None:
+                self._restrict(*known)
+
+    def _restrict(self, operand: Expr, allowed: Domain) -> None:
+        known = self.domains.get(operand)
+        self.domains[operand] = (known or universe(operand.type)).intersect(allowed)
+        if not allowed.null:
+            self._reject_nulls(operand)
+
+    def _take_necessary(self, part: Expr) -> None:
+        """The ranges that a residual predicate cannot leave: those that all branches of an OR
+        share, and the common beginning of what is LIKE a pattern."""
+        if not isinstance(part, Call):
+            return
+        if part.op == "or":
+            branches = [PredicateContext(conjuncts(arg)) for arg in part.args]
+            for operand, allowed in _shared_domains(branches).items():
+                self._restrict(operand, allowed)
+            self._nonnull |= set.intersection(*(branch._nonnull for branch in branches))
+        if part.op == "like" and isinstance(part.args[1], Lit):
+            value, pattern = part.args[0], part.args[1].value
+            start = split_prefix(str(pattern), part.params) if pattern is not None else None
+            if start is not None and start[0] and value.type == "string":
+                self._restrict(value, normal([prefix(start[0])], False))
+
+    def _share_equal_values(self) -> None:
+        """The sides of an equality that makes no class (of expressions, of floats) have the same
+        values all the same."""
+        pairs = [
+            operand.args
+            for operand, allowed in self.domains.items()
+            if isinstance(operand, Call) and operand.op == ORDER and allowed.single == 0
+        ]
+        for left, right in pairs * 2:
+            both = self.domain(left).intersect(self.domain(right))
+            for side in (left, right):
+                if not isinstance(side, Lit) and not both.contains(self.domain(side)):
+                    self._restrict(*innermost(side, both))
 
     def _reject_nulls(self, expr: Expr) -> None:
         """`expr` is not NULL in any row that passes; neither are the arguments of strict operators
         in it."""
         self._nonnull.add(expr)
-        if isinstance(expr, Call) and expr.op in NULL_IN_NULL_OUT:
+        if isinstance(expr, Call) and expr.op in STRICT:
             for arg in expr.args:
                 self._reject_nulls(arg)
 
@@ -147,19 +209,30 @@ class PredicateContext:
             return expr
         done = rebuild(expr, tuple(self.canonical(child) for child in expr.children))
         if isinstance(done, Agg):
-            return _spell_agg(done)
-        return _spell(done) if isinstance(done, Call) else done
+            return spell_agg(done)
+        return spell(done) if isinstance(done, Call) else done
 
     def domain(self, operand: Expr) -> Domain:
         """The values that `operand` (canonical) may have in rows that pass."""
-        found = self.domains.get(operand, EVERYTHING)
+        found = self.domains.get(operand)
+        if found is None:
+            found = universe(operand.type)
+        function = monotone(operand)
+        if function is not None:
+            found = found.intersect(image(function, self.domain(function.argument)))
         return found.intersect(NOT_NULL) if found.null and self.never_null(operand) else found
 
     def never_null(self, operand: Expr) -> bool:
         """True if no row that passes has NULL in `operand` (canonical)."""
         if not operand.nullable or operand in self._nonnull or operand in self._parent:
             return True
-        return not self.domains.get(operand, EVERYTHING).null
+        if not self.domains.get(operand, EVERYTHING).null:
+            return True
+        return (
+            isinstance(operand, Call)
+            and (operand.op in NULL_FOR_NULL_ONLY or monotone(operand) is not None)
+            and all(self.never_null(arg) for arg in operand.args)
+        )
 
     def rejected(self) -> frozenset[int]:
         """The relations of which some column is not NULL in any row that passes."""
@@ -171,47 +244,130 @@ class PredicateContext:
     def constant(self, operand: Expr) -> Lit | None:
         """The one value that `operand` (canonical) has in all rows that pass, where equality means
         identity."""
-        found = self.domains.get(operand)
-        if found is None or not has_exact_equality(operand.type):
+        if not has_exact_equality(operand.type):
             return None
-        value = found.single
-        if value is None:
+        if operand not in self.domains and monotone(operand) is None:
             return None
-        return Lit(bool(value) if operand.type == "boolean" else value, operand.type)
+        value = self.domain(operand).single
+        return None if value is None else literal_of(value, operand.type)
 
     def implies(self, predicate: Expr) -> bool:
         """True if every row that passes this conjunction satisfies `predicate` (never a wrong
         True)."""
+        if FALSE in self.residuals or NULL in self.residuals:
+            return True  # no row passes
         pair = column_equality(predicate)
-        if pair is not None and self.find(pair[0]) == self.find(pair[1]):
-            return self.never_null(self.find(pair[0]))
-        return self._implies(self.canonical(predicate))
+        if pair is not None:
+            # never by the values of constants: `matcher.shapes` relies on that
+            if self.find(pair[0]) == self.find(pair[1]):
+                return self.never_null(self.find(pair[0]))
+            return self._within_domain(self.canonical(predicate))
+        return self._implies(holds(self.canonical(predicate)), 0)
 
-    def _implies(self, predicate: Expr) -> bool:
+    def _within_domain(self, predicate: Expr) -> bool:
+        known = domain_of(predicate)
+        return known is not None and known[1].contains(self.domain(known[0]))
+
+    def _implies(self, predicate: Expr, depth: int) -> bool:
         if predicate == TRUE or predicate in self.residuals:
             return True
-        known = domain_of(predicate)
-        if known is not None and known[1].contains(self.domain(known[0])):
+        if self._within_domain(predicate):
             return True
         if not isinstance(predicate, Call):
             return False
-        if predicate.op == "eq" and predicate.args[0] == predicate.args[1]:
-            return self.never_null(predicate.args[0])
         if predicate.op == "and":
-            return all(self._implies(arg) for arg in predicate.args)
-        if predicate.op == "or" and any(self._implies(arg) for arg in predicate.args):
+            return all(self._implies(arg, depth) for arg in predicate.args)
+        if predicate.op == "or" and any(self._implies(arg, depth) for arg in predicate.args):
             return True
-        return self._implied_by_cases(predicate)
+        if predicate.op == "nseq" and self._implies(Call("eq", predicate.args, "boolean"), depth):
+            return True
+        if self._holds_at_all_points(predicate):
+            return True
+        return depth < _MAX_DEPTH and (
+            self._implied_by_cases(predicate, depth) or self._implied_by_pieces(predicate, depth)
+        )
 
-    def _implied_by_cases(self, predicate: Expr) -> bool:
+    def _holds_at_all_points(self, predicate: Call) -> bool:
+        """The predicate worked out for every combination of values that its columns have left."""
+        involved = list(dict.fromkeys(columns(predicate)))
+        choices: list[list[Lit]] = []
+        for column in involved:
+            known = self.domains.get(column)
+            if known is None or not has_exact_equality(column.type):
+                return False
+            points = self.domain(column).points(_MAX_POINTS)
+            if points is None:
+                return False
+            literals = [
+                Lit(None, column.type) if p is None else literal_of(p, column.type) for p in points
+            ]
+            choices.append([lit for lit in literals if lit is not None])
+        if not involved or prod(map(len, choices)) > _MAX_POINTS:
+            return False
+        for chosen in product(*choices):
+            values: dict[Expr, Lit] = dict(zip(involved, chosen, strict=True))
+            if fold_all(substitute(predicate, values.get)) != TRUE:
+                return False
+        return True
+
+    def _implied_by_cases(self, predicate: Expr, depth: int) -> bool:
         """Some OR of ours holds; if each of its branches implies the predicate, so do we."""
         for residual in self.residuals:
-            branches = disjuncts(residual)
-            if len(branches) > 1 and all(
-                PredicateContext(conjuncts(branch))._implies(predicate) for branch in branches
+            if len(disjuncts(residual)) > 1 and all(
+                branch._implies(holds(branch.canonical(predicate)), depth + 1)
+                for branch in self._cases(residual)
             ):
                 return True
         return False
+
+    def _cases(self, residual: Expr) -> tuple[PredicateContext, ...]:
+        """Each branch of an OR together with all else that we know."""
+        found = self._branches.get(residual)
+        if found is None:
+            others = [r for r in self.residuals if r != residual]
+            made = []
+            for branch in disjuncts(residual):
+                context = PredicateContext((*others, branch))
+                for operand, allowed in self.domains.items():
+                    context._restrict(context.canonical(operand), allowed)
+                context._nonnull |= self._nonnull
+                made.append(context)
+            found = self._branches[residual] = tuple(made)
+        return found
+
+    def _implied_by_pieces(self, predicate: Call, depth: int) -> bool:
+        """An OR whose branches each take a part of what one operand may be: cut our range of it at
+        theirs, and ask for each piece."""
+        if predicate.op != "or":
+            return False
+        for operand, pieces in self._pieces(predicate):
+            if all(self._with(operand, piece)._implies(predicate, depth + 1) for piece in pieces):
+                return True
+        return False
+
+    def _pieces(self, disjunction: Call) -> Iterable[tuple[Expr, list[Domain]]]:
+        cuts: dict[Expr, list[Domain]] = {}
+        for branch in disjunction.args:
+            for part in conjuncts(branch):
+                known = domain_of(part)
+                if known is not None and known[0] in self.domains:
+                    cuts.setdefault(known[0], []).append(known[1])
+        for operand, sets in cuts.items():
+            pieces = [self.domain(operand)]
+            for cut in sets:
+                pieces = [p for whole in pieces for p in (whole.intersect(cut), whole.minus(cut))]
+                pieces = [p for p in pieces if not p.is_empty]
+            if 1 < len(pieces) <= _MAX_PIECES:
+                yield operand, pieces
+
+    def _with(self, operand: Expr, allowed: Domain) -> PredicateContext:
+        """What we know, with fewer values of one operand."""
+        context = PredicateContext(())
+        context._parent = self._parent
+        context._nonnull = set(self._nonnull)
+        context.residuals = self.residuals
+        context.domains = {**self.domains, operand: allowed}
+        return context
 
 
 def column_equality(predicate: Expr) -> tuple[Col, Col] | None:
@@ -219,64 +375,20 @@ def column_equality(predicate: Expr) -> tuple[Col, Col] | None:
     if not isinstance(predicate, Call) or predicate.op != "eq":
         return None
     left, right = predicate.args
+    if left == right:  # says no more than that it is not NULL
+        return None
     if isinstance(left, Col) and isinstance(right, Col) and left.type == right.type:
         return (left, right) if has_exact_equality(left.type) else None
     return None
 
 
-def _spell(call: Call) -> Expr:
-    """One spelling for predicates that Spark evaluates alike; arguments are canonical already."""
-    op, args = call.op, call.args
-    if op in _FLIP and isinstance(args[0], Lit) and not isinstance(args[1], Lit):
-        return _spell(_with(call, _FLIP[op], (args[1], args[0])))
-    if op in ("gt", "ge") and not isinstance(args[1], Lit):
-        return _with(call, _FLIP[op], (args[1], args[0]))
-    if op == "nseq" and isinstance(args[1], Lit) and args[1].value is None:
-        return Call("isnull", args[:1], call.type, nullable=False)
-    if op == "eq" and args[1] == TRUE:  # NULL = TRUE is NULL, as the operand itself is
-        return args[0]
-    if op == "eq" and args[1] == FALSE:
-        return _spell_not(_with(call, "not", (args[0],)))
-    if op == "not":
-        return _spell_not(call)
-    if op in ("and", "or"):
-        flat = [p for a in args for p in (a.args if isinstance(a, Call) and a.op == op else (a,))]
-        return _with(call, op, tuple(sorted(dict.fromkeys(flat), key=repr)))
-    if op in _COMMUTES and not isinstance(args[1], Lit):
-        return _with(call, op, tuple(sorted(args, key=repr)))
-    if op == "in" and all(isinstance(a, Lit) for a in args[1:]):
-        values = tuple(sorted(dict.fromkeys(args[1:]), key=repr))
-        if len(values) == 1:
-            return _with(call, "eq", (args[0], values[0]))
-        return _with(call, "in", (args[0], *values))
-    return call
-
-
-def _spell_not(call: Call) -> Expr:
-    inner = call.args[0]
-    if not isinstance(inner, Call):
-        return call
-    if inner.op == "not":
-        return inner.args[0]
-    if inner.op in _NEGATE:
-        return _spell(_with(inner, _NEGATE[inner.op], inner.args))
-    if inner.op in ("and", "or"):  # De Morgan holds in three-valued logic
-        parts = tuple(_spell_not(_with(call, "not", (arg,))) for arg in inner.args)
-        return _spell(_with(inner, "or" if inner.op == "and" else "and", parts))
-    return call
-
-
-def _spell_agg(agg: Agg) -> Agg:
-    """SUM and AVG widen whole numbers themselves, so a widening cast below them changes nothing."""
-    arg = agg.args[0] if agg.func in ("sum", "try_sum", "avg") and len(agg.args) == 1 else None
-    if not isinstance(arg, Call) or arg.op != "cast":
-        return agg
-    inner = arg.args[0]
-    if INTEGRAL.get(inner.type, 99) > INTEGRAL.get(arg.type, 0):
-        return agg
-    args = (inner,)
-    return Agg(agg.func, args, agg.type, agg.nullable, agg.distinct, agg.filter, agg.params)
-
-
-def _with(call: Call, op: str, args: tuple[Expr, ...]) -> Call:
-    return Call(op, args, call.type, call.nullable, call.params)
+def _shared_domains(branches: list[PredicateContext]) -> dict[Expr, Domain]:
+    """For each operand that all branches restrict: what some branch allows."""
+    shared: dict[Expr, Domain] = {}
+    for operand in branches[0].domains:
+        if all(operand in branch.domains for branch in branches):
+            union = branches[0].domain(operand)
+            for branch in branches[1:]:
+                union = union.union(branch.domain(operand))
+            shared[operand] = union
+    return shared

@@ -17,6 +17,7 @@ from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, is_renderable, render_literal
 from matcher.rules.attempt import Attempt, Refused, spell, stored
 from matcher.rules.coarsen_time import coarsen_time
+from matcher.rules.filter_by_image import filter_by_image, is_redundant
 from matcher.rules.join_tables import fetch
 from matcher.rules.map_outer_joins import filter_found
 
@@ -42,10 +43,7 @@ def derive_columns(attempt: Attempt) -> None:
         attempt.filters.append(Call("eq", (column_id, number), "boolean", nullable=False))
     filter_found(attempt)
     for predicate in attempt.pending:
-        if column_equality(predicate) is not None:
-            found = _derive_equality(attempt, predicate)
-        else:
-            found = derive(attempt, predicate, "filter")
+        found = _derive_filter(attempt, predicate)
         if found is not None:
             attempt.filters.append(found)
     for join in attempt.hung_extra:
@@ -65,6 +63,24 @@ def _derive_condition(attempt: Attempt, join: HungTables) -> None:
             attempt.missing.append((part, "filter"))
         found.append(derived)
     attempt.conditions[rel] = tuple(found)
+
+
+def _derive_filter(attempt: Attempt, predicate: Expr) -> Expr | None:
+    if column_equality(predicate) is not None:
+        return _derive_equality(attempt, predicate)
+    if attempt.delta:  # before a table is joined for it
+        if is_redundant(attempt, predicate):
+            return None
+        found = filter_by_image(attempt, predicate)
+        if found is not None:
+            return found
+    noted = len(attempt.missing)
+    found = derive(attempt, predicate, "filter")
+    if found is None:
+        found = filter_by_image(attempt, predicate)
+        if found is not None or is_redundant(attempt, predicate):
+            del attempt.missing[noted:]
+    return found
 
 
 def _derive_equality(attempt: Attempt, predicate: Expr) -> Expr | None:
@@ -98,9 +114,12 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
     if column is not None:
         attempt.used.add(column.name)
         return stored(column, expr)
+    pinned = attempt.context.constant(canonical) if constants else None
     if isinstance(expr, Lit):
         if _is_spellable(expr):
             return expr
+    elif pinned is not None and _is_spellable(pinned):
+        return pinned
     elif isinstance(expr, Call):
         bucket = coarsen_time(attempt, expr)
         if bucket is not None:
@@ -113,14 +132,10 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
             if all(part is not None for part in parts):
                 return rebuild(expr, tuple(p for p in parts if p is not None))
             return None
-    else:
-        pinned = attempt.context.constant(canonical) if constants else None
-        if pinned is not None:
-            return pinned
-        if isinstance(expr, Col):
-            fetched = fetch(attempt, expr, attempt.context.members(expr))
-            if fetched is not None:
-                return fetched
+    elif isinstance(expr, Col):
+        fetched = fetch(attempt, expr, attempt.context.members(expr))
+        if fetched is not None:
+            return fetched
     attempt.missing.append((expr, purpose))
     return None
 

@@ -1,8 +1,16 @@
-"""A three-valued evaluator of small expressions: the judge of the property tests."""
+"""A three-valued evaluator of small expressions: the judge of the property tests.
+
+It shares no code with the matcher. Floats order as in Spark: NaN equals itself and is above every
+number, -0.0 equals 0.0.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+from math import isnan
 from typing import Any
 
 from matcher.expr import Call, Col, Expr, Lit
@@ -17,18 +25,36 @@ def evaluate(expr: Expr, row: Mapping[str, Any]) -> Any:
     assert isinstance(expr, Call)
     if expr.op in ("and", "or"):
         return _connect(expr.op, [evaluate(a, row) for a in expr.args])
+    if expr.op == "case":
+        return _case(expr.args, row)
     values = [evaluate(a, row) for a in expr.args]
+    if expr.op == "coalesce":
+        return next((v for v in values if v is not None), None)
     if expr.op == "isnull":
         return values[0] is None
     if expr.op == "isnotnull":
         return values[0] is not None
+    if expr.op == "isnan":
+        return values[0] is not None and isnan(values[0])
     if expr.op == "nseq":
-        return values[0] == values[1]
+        if None in values:
+            return values[0] is values[1]
+        return _rank(values[0]) == _rank(values[1])
     if expr.op == "in":
         return _membership(values)
     if any(v is None for v in values):
         return None
+    if expr.op == "like":
+        return _like(*values, expr.params[0] if expr.params else "\\")
+    if expr.op == "cast":
+        return _cast(values[0], expr.type)
     return _STRICT[expr.op](*values)
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    if isinstance(value, float) and isnan(value):
+        return (True, 0)
+    return (False, value)
 
 
 def _connect(op: str, values: list[Any]) -> Any:
@@ -38,22 +64,70 @@ def _connect(op: str, values: list[Any]) -> Any:
     return None if None in values else not decisive
 
 
+def _case(args: tuple[Expr, ...], row: Mapping[str, Any]) -> Any:
+    for i in range(0, len(args) - 1, 2):
+        if evaluate(args[i], row) is True:
+            return evaluate(args[i + 1], row)
+    return evaluate(args[-1], row) if len(args) % 2 else None
+
+
 def _membership(values: list[Any]) -> Any:
     if values[0] is None:
         return None
-    if values[0] in [v for v in values[1:] if v is not None]:
+    if _rank(values[0]) in [_rank(v) for v in values[1:] if v is not None]:
         return True
     return None if None in values[1:] else False
 
 
+def _like(text: str, pattern: str, escape: str) -> bool:
+    regex, position = "", 0
+    while position < len(pattern):
+        char = pattern[position]
+        if char == escape:
+            position += 1
+            regex += re.escape(pattern[position])
+        else:
+            regex += {"%": "(?s:.*)", "_": "(?s:.)"}.get(char, re.escape(char))
+        position += 1
+    return re.fullmatch(regex, text) is not None
+
+
+def _cast(value: Any, kind: str) -> Any:
+    if kind.startswith("decimal"):
+        return Decimal(value)
+    return float(value) if kind == "double" else value
+
+
+def _day(days: int) -> date:
+    return date(1970, 1, 1) + timedelta(days=days)
+
+
+def _trunc(days: int, unit: str) -> int:
+    day = _day(days)
+    first = day.replace(day=1, month=1 if unit == "YEAR" else day.month)
+    return (first - date(1970, 1, 1)).days
+
+
+def _make_date(year: int, month: int, day: int) -> int:
+    return (date(year, month, day) - date(1970, 1, 1)).days
+
+
 _STRICT = {
+    "make_date": _make_date,
     "not": lambda a: not a,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: _rank(a) == _rank(b),
+    "ne": lambda a, b: _rank(a) != _rank(b),
+    "lt": lambda a, b: _rank(a) < _rank(b),
+    "le": lambda a, b: _rank(a) <= _rank(b),
+    "gt": lambda a, b: _rank(a) > _rank(b),
+    "ge": lambda a, b: _rank(a) >= _rank(b),
     "add": lambda a, b: a + b,
     "startswith": lambda a, b: a.startswith(b),
+    "endswith": lambda a, b: a.endswith(b),
+    "contains": lambda a, b: b in a,
+    "length": len,
+    "substring": lambda a, start, length: a[start - 1 : start - 1 + length],
+    "year": lambda days: _day(days).year,
+    "month": lambda days: _day(days).month,
+    "trunc": _trunc,
 }

@@ -9,9 +9,9 @@ from evaluate import evaluate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matcher.domains import domain_of
 from matcher.expr import Call, Col, Expr, Lit
 from matcher.predicates import PredicateContext
+from matcher.truth import domain_of
 
 COLUMNS = [Col(0, name, "int") for name in "abc"]
 VALUES = [None, 0, 1, 2, 3]
@@ -146,8 +146,12 @@ def test_float_equality_joins_no_classes() -> None:
     assert context.implies(call("eq", right, left))
 
 
-def test_nan_is_outside_of_ranges() -> None:
+def test_nan_is_above_every_number_and_equal_to_itself() -> None:
     x = Col(0, "a", "double")
-    nan = Lit(float("nan"), "double")
-    assert domain_of(call("le", x, nan)) is None
-    assert not PredicateContext([call("le", x, nan)]).implies(call("le", x, Lit(1.0, "double")))
+    nan, one = Lit(float("nan"), "double"), Lit(1.0, "double")
+    assert PredicateContext([call("eq", x, nan)]).implies(call("gt", x, one))
+    assert PredicateContext([call("eq", x, nan)]).implies(call("isnan", x))
+    assert PredicateContext([call("lt", x, nan)]).implies(call("not", call("isnan", x)))
+    assert not PredicateContext([call("gt", x, one)]).implies(call("not", call("isnan", x)))
+    assert not PredicateContext([call("le", x, nan)]).implies(call("le", x, one))
+    assert not PredicateContext([call("not", call("isnan", x))]).implies(call("isnotnull", x))

@@ -1,0 +1,64 @@
+"""Comparisons of a cast between temporal types with a constant, turned to the uncast column.
+
+Spark's UnwrapCastInBinaryComparison does this before the hook sees a plan, so the text door does it
+as well; both doors then compare the same column with the same constants. Casts of numbers need no
+such step: the matcher reads through them by itself (`matcher.images`).
+"""
+
+from __future__ import annotations
+
+from matcher.expr import Call, Expr, Lit
+from matcher.from_sql_types import TextSettings
+
+_DAY = 86_400_000_000
+
+
+def unwrap(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr | None:
+    """`CAST(x AS type) op constant` as a predicate over x; None where it stays as it is."""
+    if isinstance(left, Lit) and isinstance(right, Call):
+        flipped = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(op, op)
+        return unwrap(flipped, right, left, settings)
+    if not (isinstance(left, Call) and left.op == "cast" and isinstance(right, Lit)):
+        return None
+    if not isinstance(right.value, int) or op in ("ne", "nseq"):
+        return None
+    inner = left.args[0]
+    pair = (inner.type, left.type)
+    if pair in (("timestamp", "date"), ("timestamp_ntz", "date")):
+        return _days_of(op, inner, right.value, settings)
+    if pair == ("date", "timestamp") and settings.utc:
+        return _moment_of(op, inner, right.value)
+    if pair == ("timestamp_ntz", "timestamp") and settings.utc:
+        return Call(op, (inner, Lit(right.value, inner.type)), "boolean", inner.nullable)
+    return None
+
+
+def _days_of(op: str, inner: Expr, day: int, settings: TextSettings) -> Expr:
+    """A day of a timestamp as a range of moments; their start hangs on the session's time zone."""
+
+    def start(days: int) -> Expr:
+        if inner.type == "timestamp_ntz" or settings.utc:
+            return Lit(days * _DAY, inner.type)
+        return Call("cast", (Lit(days, "date"),), inner.type, False)
+
+    def test(name: str, days: int) -> Expr:
+        return Call(name, (inner, start(days)), "boolean", inner.nullable)
+
+    if op == "eq":
+        parts = (test("ge", day), test("lt", day + 1))
+        return Call("and", parts, "boolean", inner.nullable)
+    return {
+        "ge": lambda: test("ge", day), "gt": lambda: test("ge", day + 1),
+        "lt": lambda: test("lt", day), "le": lambda: test("lt", day + 1),
+    }[op]()  # fmt: skip
+
+
+def _moment_of(op: str, inner: Expr, micros: int) -> Expr:
+    """A date against a moment, where days start at midnight UTC."""
+    day, rest = divmod(micros, _DAY)
+    if rest and op == "eq":
+        never = (Call("isnull", (inner,), "boolean", False), Lit(None, "boolean"))
+        return Call("and", never, "boolean", inner.nullable)
+    if rest:
+        op = "gt" if op in ("gt", "ge") else "le"
+    return Call(op, (inner, Lit(day, "date")), "boolean", inner.nullable)

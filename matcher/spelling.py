@@ -1,0 +1,206 @@
+"""One spelling for expressions that Spark evaluates alike, and what a filter needs of a predicate.
+
+`spell` keeps the value, NULL included, so it holds anywhere. `holds` keeps only whether a predicate
+is TRUE, which is all that WHERE, HAVING, FILTER and an inner join ask.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matcher.constants import NULL, fold
+from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit
+from matcher.types import INTEGRAL
+
+_FLIP: Final = {
+    "lt": "gt",
+    "gt": "lt",
+    "le": "ge",
+    "ge": "le",
+    "eq": "eq",
+    "ne": "ne",
+    "nseq": "nseq",
+}
+_NEGATE: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt",
+                  "isnull": "isnotnull", "isnotnull": "isnull"}  # fmt: skip
+_COMMUTES: Final = frozenset({"and", "or", "eq", "ne", "nseq", "add", "mul"})
+_PUSHED: Final = frozenset("eq ne lt le gt ge in startswith".split())
+_COMPARES: Final = frozenset("eq ne lt le gt ge".split())
+_MAX_BRANCHES: Final = 4
+_UNITS: Final = {
+    "YYYY": "YEAR", "YY": "YEAR", "MM": "MONTH", "MON": "MONTH", "DD": "DAY",
+}  # fmt: skip
+
+
+def spell(call: Call) -> Expr:
+    """One spelling for calls that Spark evaluates alike; arguments are canonical already."""
+    found = fold(call)
+    if found is not None:
+        return found
+    if call.op in _COMPARES and any(isinstance(a, Lit) and a.value is None for a in call.args):
+        return NULL
+    if call.op in ("trunc", "date_trunc"):
+        return _with(call, call.op, tuple(map(_unit, call.args)))
+    return _spell(call)
+
+
+def _unit(arg: Expr) -> Expr:
+    """Units are read without regard to case, and some have several names."""
+    if not isinstance(arg, Lit) or arg.type != "string" or arg.value is None:
+        return arg
+    word = str(arg.value).upper()
+    return Lit(_UNITS.get(word, word), "string")
+
+
+def _spell(call: Call) -> Expr:
+    op, args = call.op, call.args
+    if op in _FLIP and isinstance(args[0], Lit) and not isinstance(args[1], Lit):
+        return _spell(_with(call, _FLIP[op], (args[1], args[0])))
+    if op in ("gt", "ge") and not isinstance(args[1], Lit):
+        return _with(call, _FLIP[op], (args[1], args[0]))
+    if op == "nseq" and isinstance(args[1], Lit) and args[1].value is None:
+        return Call("isnull", args[:1], call.type, nullable=False)
+    if op == "eq" and args[1] == TRUE:  # NULL = TRUE is NULL, as the operand itself is
+        return args[0]
+    if op == "eq" and args[1] == FALSE:
+        return _spell_not(_with(call, "not", (args[0],)))
+    if op == "not":
+        return _spell_not(call)
+    if op in ("and", "or"):
+        flat = [p for a in args for p in (a.args if isinstance(a, Call) and a.op == op else (a,))]
+        return _with(call, op, tuple(sorted(dict.fromkeys(flat), key=repr)))
+    if op in _COMMUTES and not isinstance(args[1], Lit):
+        return _with(call, op, tuple(sorted(args, key=repr)))
+    if op == "in" and all(isinstance(a, Lit) for a in args[1:]):
+        values = tuple(sorted(dict.fromkeys(args[1:]), key=repr))
+        if len(values) == 1:
+            return _with(call, "eq", (args[0], values[0]))
+        return _with(call, "in", (args[0], *values))
+    return call
+
+
+def _spell_not(call: Call) -> Expr:
+    inner = call.args[0]
+    if not isinstance(inner, Call):
+        return call
+    if inner.op == "not":
+        return inner.args[0]
+    if inner.op in _NEGATE:
+        return _spell(_with(inner, _NEGATE[inner.op], inner.args))
+    if inner.op in ("and", "or"):  # De Morgan holds in three-valued logic
+        parts = tuple(_spell_not(_with(call, "not", (arg,))) for arg in inner.args)
+        return _spell(_with(inner, "or" if inner.op == "and" else "and", parts))
+    return call
+
+
+def spell_agg(agg: Agg) -> Agg:
+    """SUM and AVG widen whole numbers themselves, so a widening cast below them changes nothing."""
+    arg = agg.args[0] if agg.func in ("sum", "try_sum", "avg") and len(agg.args) == 1 else None
+    if not isinstance(arg, Call) or arg.op != "cast":
+        return agg
+    inner = arg.args[0]
+    if INTEGRAL.get(inner.type, 99) > INTEGRAL.get(arg.type, 0):
+        return agg
+    args = (inner,)
+    return Agg(agg.func, args, agg.type, agg.nullable, agg.distinct, agg.filter, agg.params)
+
+
+def _with(call: Call, op: str, args: tuple[Expr, ...]) -> Call:
+    return Call(op, args, call.type, call.nullable, call.params)
+
+
+# -- what a filter needs --------------------------------------------------------------------------
+
+
+def holds(predicate: Expr) -> Expr:
+    """A predicate that is TRUE where the canonical `predicate` is, and may differ elsewhere."""
+    if not isinstance(predicate, Call):
+        return predicate
+    op, args = predicate.op, predicate.args
+    if op in ("and", "or"):
+        return _join(op, [holds(arg) for arg in args])
+    if op == "not":
+        return _fails(args[0])
+    if op == "nseq" and args[1] in (TRUE, FALSE):
+        return holds(args[0]) if args[1] == TRUE else _fails(args[0])
+    if op == "coalesce" and len(args) == 2 and args[1] in (TRUE, FALSE):
+        return holds(args[0]) if args[1] == FALSE else _unless(args[0], FALSE)
+    if op == "case" and predicate.type == "boolean" and len(args) <= 2 * _MAX_BRANCHES + 1:
+        return _branches(args)
+    if op in _PUSHED and isinstance(args[0], Call) and args[0].op == "case":
+        if all(isinstance(a, Lit) for a in args[1:]):
+            return holds(_into_branches(predicate, args[0]))
+    return predicate
+
+
+def _fails(predicate: Expr) -> Expr:
+    """TRUE where `predicate` is FALSE."""
+    if isinstance(predicate, Lit):
+        return TRUE if predicate == FALSE else FALSE
+    if isinstance(predicate, Call):
+        op, args = predicate.op, predicate.args
+        if op == "not":
+            return holds(args[0])
+        if op in ("and", "or"):
+            return _join("or" if op == "and" else "and", [_fails(arg) for arg in args])
+        if op == "nseq" and args[1] in (TRUE, FALSE):
+            return _unless(args[0], args[1])
+    return _spell_not(Call("not", (predicate,), "boolean", predicate.nullable))
+
+
+def _unless(predicate: Expr, value: Expr) -> Expr:
+    """TRUE where `predicate` is not `value` (TRUE or FALSE), NULL included."""
+    if isinstance(predicate, Lit):
+        return FALSE if predicate == value else TRUE
+    if isinstance(predicate, Call):
+        if predicate.op == "not":
+            return _unless(predicate.args[0], FALSE if value == TRUE else TRUE)
+        if predicate.op in ("and", "or"):
+            # an AND is not TRUE where some part is not, it is not FALSE where no part is
+            any_part = (predicate.op == "and") == (value == TRUE)
+            parts = [_unless(arg, value) for arg in predicate.args]
+            return _join("or" if any_part else "and", parts)
+        if predicate.op in ("isnull", "isnotnull", "nseq"):
+            return _fails(predicate) if value == TRUE else holds(predicate)
+    same = Call("nseq", (predicate, value), "boolean", False)
+    return Call("not", (same,), "boolean", False)
+
+
+def _branches(args: tuple[Expr, ...]) -> Expr:
+    """CASE as an OR: a branch counts where no earlier condition was TRUE."""
+    parts: list[Expr] = []
+    earlier: list[Expr] = []
+    for i in range(len(args) // 2):
+        condition, value = args[2 * i], args[2 * i + 1]
+        parts.append(_join("and", [*earlier, holds(condition), holds(value)]))
+        earlier.append(_unless(condition, TRUE))
+    if len(args) % 2:
+        parts.append(_join("and", [*earlier, holds(args[-1])]))
+    return _join("or", parts)
+
+
+def _into_branches(predicate: Call, case: Call) -> Call:
+    """`CASE … END = constant` with the comparison in the branches."""
+    args = list(case.args)
+    values = [*range(1, len(args), 2), *([len(args) - 1] if len(args) % 2 else [])]
+    for i in values:
+        test = Call(predicate.op, (args[i], *predicate.args[1:]), "boolean", True)
+        args[i] = spell(test)
+    return Call("case", tuple(args), "boolean", True)
+
+
+def _join(op: str, parts: list[Expr]) -> Expr:
+    """AND or OR of parts of which only TRUE counts; NULL is as good as FALSE."""
+    neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+    flat: list[Expr] = []
+    for part in parts:
+        if isinstance(part, Lit) and part.value is None:
+            part = FALSE
+        if part == absorbing:
+            return absorbing
+        if part != neutral:
+            flat += part.args if isinstance(part, Call) and part.op == op else (part,)
+    if not flat:
+        return neutral
+    unique = tuple(sorted(dict.fromkeys(flat), key=repr))
+    return unique[0] if len(unique) == 1 else Call(op, unique, "boolean", True)
