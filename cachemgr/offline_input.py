@@ -84,6 +84,7 @@ def read_conf(values: Mapping[str, str]) -> Conf:
         ansi=ansi,
         decimal_precision_loss=loss,
         time_zone=zone,
+        approximate_distinct=own.approximate_distinct,
     )
     return Conf(TextSettings(ansi, loss, zone.lower() in _UTC), options, own.enabled)
 

@@ -201,6 +201,15 @@ SETTINGS: tuple[Setting, ...] = (
         "the last digits may differ from the original's.",
     ),
     _setting(
+        "approximateDistinct",
+        "approximate_distinct",
+        "boolean",
+        "false",
+        "runtime",
+        "Let a stored HLL_SKETCH_AGG(x) answer APPROX_COUNT_DISTINCT(x) and COUNT(DISTINCT x): "
+        "an estimate, some percent off.",
+    ),
+    _setting(
         "trustUnvalidated",
         "trust_unvalidated",
         "boolean",
@@ -270,6 +279,7 @@ class Settings:
     metastore_url: str = "sqlite:///cachemgr.db"
     location: str = "relational-caches"
     approximate_floats: bool = False
+    approximate_distinct: bool = False
     trust_unvalidated: bool = False
     assume_exact_averages: bool = False
     pin_enabled: bool = True

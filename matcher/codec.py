@@ -22,7 +22,7 @@ from matcher.ir import (
 )
 from matcher.sharing import Sharing
 
-PLAN_VERSION = "1"
+PLAN_VERSION = "2"
 
 
 def encode_expr(expr: Expr) -> list[Any]:

@@ -25,7 +25,7 @@ from matcher.ir import (
     RecordPreservingJoin,
     StoredColumn,
 )
-from matcher.types import sum_type
+from matcher.types import VARIANCES, sum_type
 
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 
@@ -150,6 +150,8 @@ def _hidden_measures(shown: list[Measure]) -> list[Measure]:
     want(ROWS_COLUMN, Agg("count", (), "bigint", nullable=False))
     for i, measure in enumerate(shown):
         agg = measure.agg
+        for column, partial in _partials(agg):
+            want(f"{HIDDEN_PREFIX}{column}_{i}", partial)
         if agg.func not in ("sum", "avg") or agg.distinct or len(agg.args) != 1:
             continue
         if agg.func == "avg":
@@ -167,6 +169,23 @@ def _hidden_measures(shown: list[Measure]) -> list[Measure]:
                 Agg("count", agg.args, "bigint", nullable=False, filter=agg.filter),
             )
     return hidden
+
+
+def _partials(agg: Agg) -> list[tuple[str, Agg]]:
+    """What a variance, a pick by another column needs beside itself to be rolled up."""
+    if agg.distinct:
+        return []
+    if agg.func in VARIANCES:
+        arg = agg.args[0]
+        mean = Agg("avg", agg.args, "double", filter=agg.filter)
+        count = Agg("count", agg.args, "bigint", nullable=False, filter=agg.filter)
+        counted = [("count", count)] if arg.nullable or agg.filter is not None else []
+        return [("avg", mean), *counted]
+    if agg.func in ("max_by", "min_by"):
+        by = agg.args[1]
+        extreme = agg.func.removesuffix("_by")
+        return [(extreme, Agg(extreme, (by,), by.type, filter=agg.filter))]
+    return []
 
 
 def _is_grouping_id(expr: Expr) -> bool:

@@ -29,6 +29,8 @@ from typing import Final
 Scalar = int | str | bool | float | Decimal | bytes | None
 
 OPAQUE_PREFIX: Final = "spark:"
+# `Agg.params` of FIRST and LAST that skip NULLs
+IGNORE_NULLS: Final = "ignore nulls"
 
 
 class Expr:
@@ -208,8 +210,9 @@ class Agg(Expr):
 
     def __repr__(self) -> str:
         inner = ", ".join(map(repr, self.args)) or "*"
+        extra = "".join(f";{p}" for p in self.params)
         tail = f" filter {self.filter!r}" if self.filter is not None else ""
-        return f"{self.func}({'distinct ' if self.distinct else ''}{inner}){tail}"
+        return f"{self.func}({'distinct ' if self.distinct else ''}{inner}{extra}){tail}"
 
 
 TRUE: Final = Lit(True, "boolean")

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from matcher.errors import NotSupported
-from matcher.expr import Col, Expr, aggregates, conjuncts
+from matcher.expr import IGNORE_NULLS, Col, Expr, aggregates, conjuncts
 from matcher.from_spark_expand import decode_expand, set_keys
-from matcher.from_spark_expr import AGGREGATES, Env, Settings, decode
+from matcher.from_spark_expr import Env, Settings, decode
 from matcher.ir import Block, OuterJoin, Output, Relation
 from matcher.outer_joins import declared, null_supplied, settled
 from matcher.reasons import Reason, ReasonCode
@@ -335,9 +335,8 @@ def _renamed(project: Node, block: Block, document: dict[str, Any]) -> Block:
 
 
 def _refuse_aggregates(expr: Expr) -> None:
-    known = {*AGGREGATES.values(), *(f"try_{name}" for name in ("sum", "avg"))}
     for agg in aggregates(expr):
-        if agg.func not in known and agg.params:
+        if agg.params not in ((), (IGNORE_NULLS,)) and agg.func != "approx_count_distinct":
             raise NotSupported(
                 ReasonCode.UNSUPPORTED_EXPRESSION.value,
                 f"aggregate {agg.func} with {', '.join(agg.params)} cannot be stored",

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeGuard
 from matcher.constants import fold
 from matcher.errors import NotSupported
 from matcher.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
+from matcher.from_spark_aggregates import EVALUATED, aggregate_name, aggregate_params
 from matcher.functions import is_known
 from matcher.reasons import ReasonCode
 from matcher.time_buckets import standard_unit
@@ -64,24 +65,12 @@ ALIASES: Final[dict[str, str]] = {
     "date_diff": "datediff",
     "dateadd": "date_add",
 }
-AGGREGATES: Final[dict[str, str]] = {
-    "Sum": "sum",
-    "Average": "avg",
-    "Count": "count",
-    "Min": "min",
-    "Max": "max",
-}
-# Aggregates answer to several names too, and their Catalyst nodes keep the one that was written.
-AGGREGATE_ALIASES: Final[dict[str, str]] = {
-    "stddev": "stddev_samp",
-    "std": "stddev_samp",
-    "variance": "var_samp",
-}
 # Where the name of a unit stands, which Spark reads in any case.
 _UNITS: Final[dict[str, int]] = {"date_trunc": 0, "trunc": 1}
 _DEFAULT_PARAMS: Final[dict[str, tuple[str, ...]]] = {
     "hash": ("42",),
     "xxhash64": ("42",),
+    "size": ("false",),
 }
 _REFUSED: Final[dict[str, tuple[ReasonCode, str]]] = {
     "NON_DETERMINISTIC": (
@@ -175,6 +164,8 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ex
         op = OPERATORS[cls]
         if op == "not" and isinstance(args[0], Call) and args[0].op == "eq":
             return Call("ne", args[0].args, type_, null)
+        if op == "case":
+            return Call(op, _without_null_else(args), type_, null)
         if all(m == "session" for m in modes):
             return Call(op, args, type_, null)
         if modes == ["try"]:
@@ -216,6 +207,16 @@ def _is_text(expr: Expr | None) -> TypeGuard[Lit]:
 
 
 _UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00"})
+
+
+def _without_null_else(args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """A CASE without ELSE is NULL there, as IF(p, x, NULL) says in full."""
+    last = args[-1]
+    if len(args) % 2 and len(args) > 2 and isinstance(last, Lit) and last.value is None:
+        return args[:-1]
+    return args
+
+
 _TO_THE_END: Final = Lit(2147483647, "int")
 
 
@@ -273,19 +274,18 @@ def _aggregate(data: Sequence[Any], env: Env, settings: Settings) -> Agg:
     _, cls, pretty, raw, type_, nullable, distinct, raw_filter, params = data
     args = tuple(decode(arg, env, settings) for arg in raw)
     condition = None if raw_filter is None else decode(raw_filter, env, settings)
-    func = AGGREGATES.get(cls, pretty.lower() if "." not in cls else f"{OPAQUE_PREFIX}{cls}")
-    func = AGGREGATE_ALIASES.get(func, func)
-    modes = [_mode(p, settings) for p in params]
+    func = aggregate_name(cls, pretty)
     kept: tuple[str, ...] = ()
-    if modes == ["try"] and cls in AGGREGATES:
-        func = f"try_{AGGREGATES[cls]}"
-    elif cls in AGGREGATES and "other" in modes:
+    modes = [_mode(p, settings) for p in params]
+    if cls not in EVALUATED:
+        kept = aggregate_params(cls, tuple(params))
+    elif modes == ["try"]:
+        func = f"try_{func}"
+    elif "other" in modes:
         raise NotSupported(
             ReasonCode.UNSUPPORTED_EXPRESSION.value,
             f"{func} was resolved under other settings than the session's ({', '.join(params)})",
         )
-    elif cls not in AGGREGATES:
-        kept = tuple(p for p, m in zip(params, modes, strict=True) if m != "session")
     if func == "count" and not distinct and len(args) == 1:
         only = args[0]
         if isinstance(only, Lit) and only.value is not None:

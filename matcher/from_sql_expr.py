@@ -266,7 +266,7 @@ class ExprBuilder:
         return self._aggregate(node.this, test)
 
     def _aggregate(self, node: exp.Expr, filter: Expr | None) -> Expr:
-        if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)) or not is_aggregate(node):
+        if not is_aggregate(node):
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, node.sql("spark")[:80])
         if not self.aggregates or self._inside:
             raise unsupported(

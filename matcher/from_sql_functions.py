@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from matcher.constants import fold
 from matcher.expr import Call, Expr, Lit
+from matcher.from_sql_arrays import SKETCHES, array_size, sort_array
 from matcher.from_sql_coerce import cast_to, compare, refuse_char
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings, common_type, is_numeric, rounded_type
@@ -74,6 +75,7 @@ _BY_NAME: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
     "bigint": ("cast", (), "bigint"),
     "smallint": ("cast", (), "smallint"),
     "tinyint": ("cast", (), "tinyint"),
+    **SKETCHES,
     "isnull": ("isnull", (), "boolean"),
     "isnotnull": ("isnotnull", (), "boolean"),
 }
@@ -382,6 +384,6 @@ _SPECIAL: Final[dict[type[exp.Expr], Callable[[exp.Func, Build, TextSettings], E
     exp.DateTrunc: _trunc, exp.Extract: _extract, exp.Coalesce: _coalesce, exp.Greatest: _extreme,
     exp.Least: _extreme, exp.Concat: _concat, exp.Trim: _trim, exp.Pad: _pad, exp.Nvl2: _nvl2,
     exp.StrPosition: _position, exp.Round: _round, exp.Ceil: _whole, exp.Floor: _whole,
-    exp.Abs: _abs, exp.Nullif: _nullif,
+    exp.Abs: _abs, exp.Nullif: _nullif, exp.ArraySize: array_size, exp.ArraySort: sort_array,
 }  # fmt: skip
 concat = _concat

@@ -20,6 +20,9 @@ _TABLE: Final = """
     translate:3 split:2/3 regexp_replace:3/4 regexp_extract:2/3 ascii:1 left:2 right:2
     substring_index:3 startswith:2 endswith:2 contains:2 abs:1 ceil:1 floor:1 round:1/2
     bround:1/2 sqrt:1 power:2 exp:1 ln:1 log10:1 log2:1 sign:1 signum:1 greatest:* least:*
+    hll_sketch_estimate:1 kll_sketch_get_n_bigint:1 kll_sketch_get_n_double:1
+    kll_sketch_get_quantile_bigint:2 kll_sketch_get_quantile_double:2
+    size:1 sort_array:2 array_distinct:1 flatten:1
     pmod:2 md5:1 nullif:2 hash:* xxhash64:* crc32:1 isnan:1 nanvl:2
 """
 

@@ -140,8 +140,8 @@ class CachePlan:
 
     `keys` and `measures` for an aggregated cache, `columns` for one without aggregation (then
     `keys` is None). `grouping_sets`
-    is empty for a plain one. `exact_sums` names the SUM measures whose sum of absolute values is
-    proven to stay within 2^53, so that an
+    is empty for a plain one. `exact_sums` names the SUM measures, and the keys, whose sum of
+    absolute values over all rows is proven to stay within 2^53, so that an
     integer AVG may be computed from them; `non_null` the stored columns whose argument was counted
     never NULL at refresh.
     `joins` are the record-preserving joins that held at the cache's snapshot.
@@ -177,6 +177,7 @@ class MatchOptions:
     assume_exact_averages: bool = False
     ansi: bool = True
     decimal_precision_loss: bool = True
+    approximate_distinct: bool = False
     time_zone: str = ""
 
 

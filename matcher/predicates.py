@@ -26,6 +26,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from matcher.conditional import as_filter
 from matcher.constants import NULL, fold_all
 from matcher.domains import (
     EVERYTHING,
@@ -207,6 +208,10 @@ class PredicateContext:
             return self.find(expr)
         if not expr.children:
             return expr
+        if isinstance(expr, Agg):
+            expr = as_filter(expr)
+            if not expr.children:
+                return expr
         done = rebuild(expr, tuple(self.canonical(child) for child in expr.children))
         if isinstance(done, Agg):
             return spell_agg(done)

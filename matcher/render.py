@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from matcher.expr import Agg, Call, Col, Expr, Lit, columns, date_text
+from matcher.expr import IGNORE_NULLS, Agg, Call, Col, Expr, Lit, columns, date_text
 from matcher.functions import is_known
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan, Output, Rewrite, SortKey
+from matcher.render_moments import MERGE_MOMENTS, merge_moments
 from matcher.types import INTEGRAL, decimal_parts
 
 ColumnSql = Callable[[Col], str]
@@ -81,12 +82,18 @@ def _render_agg(agg: Agg, column: ColumnSql) -> str:
     args = ", ".join(render_expr(a, column) for a in agg.args)
     if agg.func == "count" and not agg.args:
         args = "*"
-    text = f"{agg.func.upper()}({'DISTINCT ' if agg.distinct else ''}{args})"
-    if agg.params:
-        raise NotRenderable(f"aggregate {agg!r}")
+    flt = ""
     if agg.filter is not None:
-        text += f" FILTER (WHERE {render_expr(agg.filter, column)})"
-    return text
+        flt = f" FILTER (WHERE {render_expr(agg.filter, column)})"
+    if agg.func == MERGE_MOMENTS:
+        return merge_moments(agg.params[0], [render_expr(a, column) for a in agg.args], flt)
+    if agg.params == (IGNORE_NULLS,):
+        args += ", TRUE"
+    elif agg.params and agg.func == "approx_count_distinct":
+        args += f", {float(agg.params[0])!r}D"
+    elif agg.params:
+        raise NotRenderable(f"aggregate {agg!r}")
+    return f"{agg.func.upper()}({'DISTINCT ' if agg.distinct else ''}{args}){flt}"
 
 
 def _render_call(call: Call, column: ColumnSql) -> str:

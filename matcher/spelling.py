@@ -94,15 +94,18 @@ def _spell_not(call: Call) -> Expr:
 
 
 def spell_agg(agg: Agg) -> Agg:
-    """SUM and AVG widen whole numbers themselves, so a widening cast below them changes nothing."""
+    """SUM and AVG widen whole numbers themselves, so a widening cast below them changes nothing;
+    COUNT of several arguments counts the rows where none is NULL, in whatever order."""
+    if agg.func == "count" and len(agg.args) > 1:
+        args = tuple(sorted(dict.fromkeys(agg.args), key=repr))
+        return Agg("count", args, agg.type, agg.nullable, agg.distinct, agg.filter, agg.params)
     arg = agg.args[0] if agg.func in ("sum", "try_sum", "avg") and len(agg.args) == 1 else None
     if not isinstance(arg, Call) or arg.op != "cast":
         return agg
     inner = arg.args[0]
     if INTEGRAL.get(inner.type, 99) > INTEGRAL.get(arg.type, 0):
         return agg
-    args = (inner,)
-    return Agg(agg.func, args, agg.type, agg.nullable, agg.distinct, agg.filter, agg.params)
+    return Agg(agg.func, (inner,), agg.type, agg.nullable, agg.distinct, agg.filter, agg.params)
 
 
 def _with(call: Call, op: str, args: tuple[Expr, ...]) -> Call:

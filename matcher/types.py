@@ -11,6 +11,7 @@ from typing import Final
 MAX_DECIMAL: Final = 38
 INTEGRAL: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 FLOATS: Final = frozenset({"float", "double"})
+VARIANCES: Final = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)\Z")
 
 

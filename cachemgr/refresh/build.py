@@ -37,6 +37,13 @@ from matcher.render import quote, render_stored
 # Below this many rows of the largest base table a sample costs more than it saves.
 SAMPLE_ABOVE_ROWS = 1_000_000
 SAMPLE_ROWS = 60_000
+_ROLLED_UP_BY = {
+    "min": F.min,
+    "max": F.max,
+    "bit_and": F.bit_and,
+    "bit_or": F.bit_or,
+    "bit_xor": F.bit_xor,
+}
 
 
 @dataclass
@@ -174,7 +181,7 @@ def _roll_up(ancestor: DataFrame, plan: CachePlan, children: Sequence[Keys]) -> 
     measures = []
     for measure in plan.measures:
         column = F.col(quote(measure.name))
-        function = {"min": F.min, "max": F.max}.get(measure.agg.func, F.sum)
+        function = _ROLLED_UP_BY.get(measure.agg.func, F.sum)
         stored = ancestor.schema[measure.name].dataType
         measures.append(function(column).cast(stored).alias(measure.name))
     gid = F.grouping_id().alias(GROUPING_ID_COLUMN)

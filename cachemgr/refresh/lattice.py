@@ -84,9 +84,10 @@ def why_not_rolled_up(plan: CachePlan) -> str | None:
 
 def _roll_up_problem(measure: Measure) -> str | None:
     agg = measure.agg
-    if agg.distinct or agg.filter is not None:
-        return "DISTINCT or FILTER does not roll up"
-    if agg.func in ("count", "min", "max"):
+    if agg.distinct:
+        return "DISTINCT does not roll up"
+    # with a FILTER too: what a finer set kept is what a coarser one keeps
+    if agg.func in ("count", "min", "max", "bit_and", "bit_or", "bit_xor"):
         return None
     if agg.func != "sum":
         return f"{agg.func} does not roll up"

@@ -143,16 +143,18 @@ def _arguments_without_nulls(plan: CachePlan, totals: Mapping[str, int]) -> froz
 def _exact_sums(
     session: SparkSession, plan: CachePlan, tables: Sequence[TableRead], base_rows: int | None
 ) -> frozenset[str]:
-    sums = [m for m in plan.measures if _is_integral_sum(m.agg)]
+    # of a key too: a query may sum it, each value as often as it has rows
+    sums = {m.name: m.agg.args[0] for m in plan.measures if _is_integral_sum(m.agg)}
+    sums |= {k.name: k.expr for k in plan.keys or () if k.expr.type in INTEGRAL}
     if base_rows is None or not sums:
         return frozenset()
-    wanted = {c for m in sums for c in columns(m.agg.args[0]) if c.type in INTEGRAL}
+    wanted = {c for expr in sums.values() for c in columns(expr) if c.type in INTEGRAL}
     known = _column_bounds(session, sorted(wanted, key=lambda c: (c.rel, c.name)), tables)
     exact = set()
-    for item in sums:
-        bounds = expression_bounds(item.agg.args[0], known)
+    for name, expr in sums.items():
+        bounds = expression_bounds(expr, known)
         if bounds and max(map(abs, bounds)) * base_rows <= EXACT_IN_DOUBLE:
-            exact.add(item.name)
+            exact.add(name)
     return frozenset(exact)
 
 

@@ -109,6 +109,7 @@ def match_options(settings: Settings, session: Mapping[str, str]) -> MatchOption
         ansi=session.get(_ANSI, "true").lower() == "true",
         decimal_precision_loss=session.get(_PRECISION, "true").lower() == "true",
         time_zone=session.get(_TIME_ZONE, ""),
+        approximate_distinct=settings.approximate_distinct,
     )
 
 

@@ -41,6 +41,9 @@ sum(ti) | sum(i) | sum(b) | sum(f) | sum(d) | sum(p) | sum(q) | sum(r) | sum(p *
 avg(i) | avg(b) | avg(d) | avg(p) | avg(q) | avg(r) | count(*) | count(i) | count(DISTINCT i, s)
 min(i) | max(p) | min(s) | max(t) | min(ts) | first(i) | any_value(s) | stddev(i) | variance(p)
 stddev_pop(d) | bool_and(o) | count_if(i > 1) | sum(s) | mean(i) | sum(p) / count(*) | sum(p) + 1
+bit_and(i) | bit_xor(b) | first_value(i) IGNORE NULLS | max_by(s, i) | collect_set(s) | try_sum(p)
+size(collect_set(i)) | approx_count_distinct(i) | hll_sketch_agg(i) | percentile(i, 0.5) | median(p)
+hll_sketch_estimate(hll_sketch_agg(s)) | try_avg(i) | covar_pop(i, d) | kll_sketch_agg_bigint(b)
 sum(b) FILTER (WHERE o) | max(i) - min(i) | every(o) | avg(p) * 2
 """
 

@@ -4,6 +4,7 @@ gives.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from cachemgr.refresh.delta_log import read_commit
 from cachemgr.refresh.session import own_session
 from cachemgr.refresh.write import TableSpec, create_table, write_commit
 from cachemgr.spark.tables import TableRead
-from tests.refresh.star import SALES, Star, cube_plan, rows_of
+from matcher.expr import Agg, Call, Lit
+from matcher.ir import Measure
+from tests.refresh.star import AMOUNT, DAY, SALES, Star, cube_plan, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -34,6 +37,13 @@ def many(star: Star) -> Star:
 
 def test_the_lattice_gives_the_same_rows(many: Star) -> None:
     plan = cube_plan(many)
+    late = Call("gt", (DAY, Lit(2, DAY.type)), "boolean")
+    more = (
+        Measure("odd", Agg("bit_xor", (AMOUNT,), "bigint")),
+        Measure("late", Agg("sum", (AMOUNT,), "bigint", filter=late)),
+        Measure("lates", Agg("count", (AMOUNT,), "bigint", nullable=False, filter=late)),
+    )
+    plan = replace(plan, measures=(*plan.measures, *more))
     session = own_session(many.spark, {})
     reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
     plain = build_rows(session, plan, reads)

@@ -103,6 +103,12 @@ AGGREGATES = {
     "avg(shop)": "avg($0.shop)",
     "try_sum(amount)": "try_sum($0.amount)",
     "sum(amount) FILTER (WHERE shop > 1)": "sum($0.amount) filter gt($0.shop, 1:int)",
+    "first(product) IGNORE NULLS": "first($0.product;ignore nulls)",
+    "any_value(product)": "first($0.product)",
+    "bool_and(shop > 1)": "min(gt($0.shop, 1:int))",
+    "approx_count_distinct(shop, 0.1)": "approx_count_distinct($0.shop;0.1)",
+    "collect_set(shop)": "collect_set($0.shop)",
+    "hll_sketch_agg(shop)": "hll_sketch_agg($0.shop, 12:int)",
     "stddev(shop)": "stddev_samp(cast($0.shop):double)",
 }
 

@@ -1,0 +1,76 @@
+"""A condition inside an aggregate and one in its FILTER clause say the same; the latter is the one
+form compared.
+
+An aggregate that skips NULLs takes the same values from `CASE WHEN p THEN x END` in all rows as
+from `x` in the rows where `p` is TRUE, and both are empty where `p` holds nowhere. Not so with
+`ELSE 0`, which counts as a value, nor for FIRST and LAST, which see NULLs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matcher.expr import Agg, Call, Expr, Lit
+
+# They ignore NULL arguments, whatever they compute (`ignore nulls` variants of FIRST are not here:
+# their parameter would have to be looked at, and nobody writes them so).
+_SKIP_NULLS: Final = frozenset(
+    "sum count min max avg try_sum try_avg stddev_samp stddev_pop var_samp var_pop bit_and bit_or "
+    "bit_xor collect_set approx_count_distinct".split()
+)
+_NEGATED: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt",
+                   "isnull": "isnotnull", "isnotnull": "isnull"}  # fmt: skip
+
+
+def as_filter(agg: Agg) -> Agg:
+    """`agg` with the condition of its only argument in its FILTER clause; itself if it has none.
+
+    >>> p, x = Call("p", (), "boolean"), Call("x", (), "int")
+    >>> as_filter(Agg("sum", (Call("case", (p, x), "int"),), "bigint"))
+    sum(x()) filter p()
+    """
+    if agg.func not in _SKIP_NULLS or len(agg.args) != 1:
+        return agg
+    arg = agg.args[0]
+    if not isinstance(arg, Call) or arg.op != "case":
+        return agg
+    found = _condition(arg)
+    if found is None:
+        return agg
+    condition, value = found
+    args: tuple[Expr, ...] = (value,)
+    # a value that is there wherever the condition holds: COUNT counts these rows
+    given = isinstance(value, Lit) and value.value is not None
+    if agg.func == "count" and not agg.distinct and (given or value == condition):
+        args = ()
+    if agg.filter is not None:
+        condition = Call("and", (agg.filter, condition), "boolean")
+    return Agg(agg.func, args, agg.type, agg.nullable, agg.distinct, condition, agg.params)
+
+
+def _condition(case: Call) -> tuple[Expr, Expr] | None:
+    """(p, x) of `CASE WHEN p THEN x END`, or of what Spark makes of `count_if(p)`."""
+    args = case.args
+    if len(args) == 3 and _is_null(args[2]):
+        args = args[:2]
+    if len(args) == 2:
+        return args[0], args[1]
+    if len(args) == 3 and _is_null(args[1]) and _negates(args[0], args[2]):
+        return args[2], args[2]  # CASE WHEN NOT p THEN NULL ELSE p END
+    return None
+
+
+def _is_null(expr: Expr) -> bool:
+    return isinstance(expr, Lit) and expr.value is None
+
+
+def _negates(condition: Expr, of: Expr) -> bool:
+    if not isinstance(condition, Call):
+        return False
+    if condition.op == "not":
+        return condition.args[0] == of
+    if not isinstance(of, Call):
+        return False
+    if of.op == "not":
+        return of.args[0] == condition
+    return _NEGATED.get(of.op) == condition.op and condition.args == of.args

@@ -1,0 +1,50 @@
+"""The few functions that queries put around COLLECT_SET and around sketches, for the text door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlglot import exp
+
+from matcher.expr import TRUE, Call, Expr
+from matcher.from_sql_scope import unsupported
+from matcher.from_sql_types import TextSettings
+from matcher.reasons import ReasonCode
+
+# name → (name, types of the arguments, result)
+SKETCHES: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
+    "hll_sketch_estimate": ("hll_sketch_estimate", ("binary",), "bigint"),
+    **{
+        name: (name, ("binary", "double")[: 2 if "quantile" in name else 1], result)
+        for name, result in (
+            ("kll_sketch_get_n_bigint", "bigint"),
+            ("kll_sketch_get_n_double", "bigint"),
+            ("kll_sketch_get_quantile_bigint", "bigint"),
+            ("kll_sketch_get_quantile_double", "double"),
+        )
+    },
+}
+Build = Callable[[exp.Expr], Expr]
+
+
+def array_size(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
+    """SIZE and CARDINALITY."""
+    array = _array(node, build)
+    return Call("size", (array,), "int", array.nullable)
+
+
+def sort_array(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
+    """SORT_ARRAY, ascending; ARRAY_SORT, which puts NULLs last, is another function."""
+    first = node.args.get("nulls_first")
+    if not isinstance(first, exp.Boolean) or not first.this or node.args.get("expression"):
+        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "array_sort")
+    array = _array(node, build)
+    return Call("sort_array", (array, TRUE), array.type, array.nullable)
+
+
+def _array(node: exp.Func, build: Build) -> Expr:
+    array = build(node.this)
+    if not array.type.startswith("array<"):
+        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"an array function of {array.type}")
+    return array

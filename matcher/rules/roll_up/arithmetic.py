@@ -1,0 +1,109 @@
+"""Products and sums of stored sums in types that keep every digit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from matcher.expr import Call, Expr, Lit
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, cast_to, spell
+from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
+
+# Digits of a number of rows: 10^15 of them are not met.
+_ROW_DIGITS: Final = 15
+_LONG_DIGITS: Final = 20
+_NARROW: Final = 1 << 31
+
+
+def product(factor: Expr, part: Expr, *, of_count: bool, ansi: bool) -> Expr | None:
+    """`factor * part` without a lost digit; None if no type holds it.
+
+    Args:
+        factor: what all rows behind a stored row share.
+        part: their number, or their sum.
+        of_count: it is their number.
+        ansi: an overflow raises, so that a product must not overflow where the rows do not; else
+            whole numbers wrap around, in a product just as in a sum.
+    """
+    if isinstance(factor, Lit) and factor.value == 1 and factor.type in INTEGRAL:
+        return part
+    if {factor.type, part.type} & FLOATS:
+        sides = (cast_to(factor, "double"), cast_to(part, "double"))
+        return Call("mul", sides, "double")
+    a, b = decimal_parts(factor.type), decimal_parts(part.type)
+    if a is None and b is None:
+        if not ansi or (of_count and _is_narrow(factor)):
+            return Call("mul", (cast_to(factor, "bigint"), part), "bigint")
+        a = (_LONG_DIGITS, 0)
+    a = a or (_LONG_DIGITS, 0)
+    b = b or ((_ROW_DIGITS if of_count else _LONG_DIGITS), 0)
+    precision, scale = a[0] + b[0] + 1, a[1] + b[1]
+    if precision > MAX_DECIMAL and scale > 0:
+        return None  # digits after the point would be cut off
+    sides = (cast_to(factor, decimal_type(*a)), cast_to(part, decimal_type(*b)))
+    return Call("mul", sides, decimal_type(precision, scale))
+
+
+def _is_narrow(factor: Expr) -> bool:
+    if isinstance(factor, Lit):
+        return isinstance(factor.value, int) and abs(factor.value) < _NARROW
+    return factor.type in INTEGRAL and factor.type != "bigint"
+
+
+def same_type(parts: Sequence[Expr]) -> list[Expr] | None:
+    """The parts in one type that loses nothing; None if there is none."""
+    kinds = {p.type for p in parts}
+    if len(kinds) == 1:
+        return list(parts)
+    if kinds & FLOATS:
+        return [cast_to(p, "double") for p in parts]
+    sizes = [decimal_parts(k) or (_LONG_DIGITS, 0) for k in kinds]
+    whole, scale = max(p - s for p, s in sizes), max(s for _, s in sizes)
+    if whole + scale > MAX_DECIMAL:
+        return None
+    return [cast_to(p, decimal_type(whole + scale, scale)) for p in parts]
+
+
+def refuse_wrap(attempt: Attempt, arg: Call) -> None:
+    """The argument itself must not wrap around or lose digits where the sums would not.
+
+    BIGINT wraps modulo 2^64 in the sums just as in the rows; a narrower type wraps earlier,
+    silently without ANSI and as an error with it, and a rewrite may succeed where the original
+    raises.
+
+    Raises:
+        Refused: MAY_OVERFLOW.
+    """
+    kind, parts = arg.type, decimal_parts(arg.type)
+    narrow = kind in INTEGRAL and kind != "bigint"
+    exact_decimal = parts is not None and parts[0] < MAX_DECIMAL and _keeps_scale(arg)
+    floats = kind in FLOATS and (arg.op == "neg" or attempt.options.approximate_floats)
+    if kind == "bigint" or exact_decimal or floats or (narrow and attempt.options.ansi):
+        return
+    raise Refused(
+        Reason(
+            ReasonCode.MAY_OVERFLOW,
+            f"{spell(arg)} has type {kind.upper()}, which can overflow or round where the sums "
+            "do not",
+            f"store SUM({spell(arg)})",
+        )
+    )
+
+
+def _keeps_scale(arg: Call) -> bool:
+    """No digit was cut off: the result's scale is what the operands' digits need."""
+    scales = [p[1] for p in map(decimal_parts, (a.type for a in arg.args)) if p is not None]
+    mine = decimal_parts(arg.type)
+    if mine is None or len(scales) < len(arg.args):
+        return False
+    return mine[1] == (sum(scales) if arg.op == "mul" else max(scales))
+
+
+def sum_of_sums_type(left: str, right: str) -> str:
+    """The type of `left ± right` of two stored sums."""
+    a, b = decimal_parts(left), decimal_parts(right)
+    if a is None or b is None:
+        return left
+    scale = max(a[1], b[1])
+    return decimal_type(max(a[0] - a[1], b[0] - b[1]) + scale + 1, scale)

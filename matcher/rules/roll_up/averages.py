@@ -1,0 +1,99 @@
+"""AVG and TRY_AVG: SUM / COUNT, never from AVG; DESIGN §5 says when that is exact.
+
+- DECIMAL: where the quotient keeps ten digits more than AVG shows;
+- whole numbers, which Spark averages in DOUBLE: where the sums are proven to stay within 2^53;
+- FLOAT and DOUBLE: only where inexact results are allowed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matcher.expr import Agg, Call, Expr
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, cast_to, per_group_sum, spell
+from matcher.rules.roll_up.common import ZERO, not_derivable
+from matcher.rules.roll_up.counts import count_part
+from matcher.rules.roll_up.sums import SAFE_SUM_PRECISION, Summing, refuse_inexact_sum
+from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, avg_type, decimal_parts, decimal_type
+from matcher.types import sum_type as type_of_sum
+
+_LONG_DECIMAL: Final = (20, 0)
+_MARGIN_DIGITS: Final = 10
+
+
+def roll_up_average(attempt: Attempt, agg: Agg) -> Expr | None:
+    """AVG(x); TRY_AVG(x) is the same, since nothing that is let through can overflow."""
+    arg = agg.args[0]
+    if avg_type(arg.type) is None:
+        raise not_derivable(attempt, agg, f"averages of {arg.type.upper()} are not rolled up")
+    summing = Summing(attempt, agg)
+    part = summing.part(arg)
+    count = count_part(attempt, (arg,), agg)
+    if part is None or count is None:
+        return None
+    _refuse_inexact(attempt, agg, summing)
+    total = per_group_sum(attempt, part)
+    rows = Call("nullif", (per_group_sum(attempt, count), ZERO), "bigint")
+    if decimal_parts(arg.type) is None:
+        dividend, divisor, kind = cast_to(total, "double"), "double", "double"
+    else:
+        dividend = cast_to(total, type_of_sum(arg.type) or arg.type)
+        divisor, kind = decimal_type(*_LONG_DECIMAL), "quotient"
+    return Call("div", (dividend, cast_to(rows, divisor)), kind)
+
+
+def _refuse_inexact(attempt: Attempt, agg: Agg, summing: Summing) -> None:
+    kind = agg.args[0].type
+    if kind in INTEGRAL and attempt.extra:
+        raise Refused(
+            Reason(
+                ReasonCode.AVG_NOT_EXACT,
+                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and a table joined to "
+                f"{attempt.view.name} may repeat rows until their sum leaves 2^53",
+                "declare a cache that holds all tables of the query",
+            )
+        )
+    if kind in INTEGRAL:
+        proven = summing.bounded and set(summing.sources) <= attempt.view.plan.exact_sums
+        if proven or attempt.options.assume_exact_averages:
+            return
+        detail = (
+            f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and the sums of "
+            f"{attempt.view.name} are not proven to stay within 2^53"
+        )
+        raise Refused(
+            Reason(ReasonCode.AVG_NOT_EXACT, detail, f"store {spell(agg)} at the query's grouping")
+        )
+    if kind in FLOATS:
+        refuse_inexact_sum(attempt, agg, kind)
+        return
+    if not _decimal_average_is_exact(attempt, kind):
+        raise Refused(
+            Reason(
+                ReasonCode.AVG_NOT_EXACT,
+                f"{spell(agg)} of {kind.upper()} has more digits than SUM / COUNT keeps",
+                f"store {spell(agg)} at the query's grouping, or use a DECIMAL of fewer digits",
+            )
+        )
+
+
+def _decimal_average_is_exact(attempt: Attempt, kind: str) -> bool:
+    """SUM / COUNT, rounded at the quotient's scale and then to AVG's, equals AVG.
+
+    S / n with n rows is at least 1 / (n · 2 · 10^(s+4)) away from a rounding boundary of scale s +
+    4 unless it is on it, so the first rounding at scale d cannot cross it if n < 10^(d-s-4): ten
+    digits of margin allow 10^10 rows.
+    """
+    parts = decimal_parts(kind)
+    if parts is None or not attempt.options.decimal_precision_loss:
+        return False
+    precision, scale = parts
+    if precision > SAFE_SUM_PRECISION or precision + 4 > MAX_DECIMAL:
+        return False
+    quotient_scale = max(6, scale + _LONG_DECIMAL[0] + 1)
+    digits = precision + 10 - scale
+    kept = quotient_scale
+    if digits + quotient_scale > MAX_DECIMAL:  # DecimalType.adjustPrecisionScale
+        kept = max(MAX_DECIMAL - digits, min(quotient_scale, 6))
+    return kept - (scale + 4) >= _MARGIN_DIGITS

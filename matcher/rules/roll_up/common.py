@@ -1,0 +1,147 @@
+"""What the handlers share: stored measures, values of keys, the reason when nothing fits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matcher.expr import Agg, Call, Col, Expr, Lit
+from matcher.ir import Measure
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, cast_to, spell
+from matcher.rules.derive_columns import derive
+from matcher.types import INTEGRAL, decimal_parts
+
+ZERO: Final = Lit(0, "bigint")
+
+
+class NeedsRegrouping(Exception):
+    """The groups are the same, but this aggregate must still be computed: try again with a
+    roll-up."""
+
+
+def column(measure: Measure, type: str) -> Expr:
+    """The stored column, as `type`."""
+    return cast_to(Col(0, measure.name, measure.agg.type, measure.agg.nullable), type)
+
+
+def stored(measure: Measure) -> Expr:
+    """The stored column in its own type."""
+    return column(measure, measure.agg.type)
+
+
+def lookup(
+    attempt: Attempt, func: str, args: tuple[Expr, ...], like: Agg, params: tuple[str, ...] = ()
+) -> Measure | None:
+    """The stored measure `func(args)` with the FILTER of `like`."""
+    wanted = Agg(func, args, like.type, filter=like.filter, params=params)
+    return attempt.stored_aggs.get(attempt.context.canonical(wanted))
+
+
+def keyed(attempt: Attempt, expr: Expr) -> Expr | None:
+    """`expr` where it is the same for all rows behind one stored row: made of keys and constants.
+
+    A bare FLOAT or DOUBLE key is none: Spark groups -0.0 with 0.0.
+    """
+    noted = len(attempt.missing)
+    found = derive(attempt, expr, "aggregate", constants=True)
+    if found is None:
+        del attempt.missing[noted:]
+        return None
+    return None if attempt.is_float_key(found) else found
+
+
+def may_hold_no_rows(attempt: Attempt, like: Agg) -> bool:
+    """True if a stored row may stand for no row at all: of a cache without keys over no input, or
+    where only the rows that pass a FILTER count."""
+    return like.filter is not None or attempt.view.keys == ()
+
+
+def row_count(attempt: Attempt, like: Agg) -> Expr | None:
+    """How many rows (that pass the FILTER of `like`) one stored row stands for."""
+    measure = lookup(attempt, "count", (), like)
+    return None if measure is None else stored(measure)
+
+
+def present(attempt: Attempt, value: Expr, like: Agg) -> Expr | None:
+    """`value`, which all rows behind a stored row share, or NULL where there are none."""
+    if not may_hold_no_rows(attempt, like):
+        return value
+    rows = row_count(attempt, like)
+    if rows is None:
+        return None
+    some = Call("gt", (rows, ZERO), "boolean")
+    return Call("case", (some, value), value.type)
+
+
+def never_null(attempt: Attempt, arg: Expr, like: Agg) -> bool:
+    """By schema, by the query's own predicates, or counted when the cache was refreshed."""
+    context = attempt.context
+    if context.never_null(context.canonical(arg)):
+        return True
+    measure = lookup(attempt, "sum", (arg,), like) or lookup(attempt, "count", (arg,), like)
+    return measure is not None and measure.name in attempt.view.plan.non_null
+
+
+def branches(case: Call) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """(conditions, values) of a CASE; one value more than conditions if it has an ELSE."""
+    pairs = len(case.args) // 2
+    values = [case.args[2 * i + 1] for i in range(pairs)]
+    if len(case.args) % 2:
+        values.append(case.args[-1])
+    return tuple(case.args[2 * i] for i in range(pairs)), tuple(values)
+
+
+def case_of(conditions: tuple[Expr, ...], values: tuple[Expr, ...]) -> Call:
+    """The CASE with these conditions and values, the inverse of `branches`."""
+    flat = [part for pair in zip(conditions, values, strict=False) for part in pair]
+    flat += values[len(conditions) :]
+    return Call("case", tuple(flat), values[0].type)
+
+
+def keyed_all(attempt: Attempt, exprs: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+    """All of `exprs` as `keyed`, None where one is not."""
+    found = [keyed(attempt, e) for e in exprs]
+    done = tuple(f for f in found if f is not None)
+    return done if len(done) == len(found) else None
+
+
+def widens(inner: str, outer: str) -> bool:
+    """True if a cast changes no number: to a larger integer, or to a decimal with more digits on
+    both sides."""
+    if inner in INTEGRAL and outer in INTEGRAL:
+        return INTEGRAL[inner] <= INTEGRAL[outer]
+    target = decimal_parts(outer)
+    source = (_DIGITS[inner], 0) if inner in _DIGITS else decimal_parts(inner)
+    if target is None or source is None:
+        return False
+    return source[0] - source[1] <= target[0] - target[1] and source[1] <= target[1]
+
+
+_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+
+def not_derivable(attempt: Attempt, agg: Agg, why: str = "") -> Refused:
+    """The refusal of an aggregate that nothing stored gives."""
+    shown = ", ".join(spell(m.agg) for _, m in attempt.view.measures if not m.hidden)
+    detail = (
+        f"{spell(agg)} cannot be computed from {attempt.view_name()}, which stores "
+        f"{shown or 'no aggregate'}"
+    )
+    return Refused(
+        Reason(
+            ReasonCode.AGG_NOT_DERIVABLE,
+            f"{detail}: {why}" if why else detail,
+            f"add {spell(agg)} to the SELECT list of {attempt.view.name}",
+        )
+    )
+
+
+def float_not_exact(agg: Agg, what: str) -> Refused:
+    """The refusal of a floating point result that depends on the order of addition."""
+    return Refused(
+        Reason(
+            ReasonCode.FLOAT_NOT_EXACT,
+            f"{spell(agg)} {what}",
+            "store the query's grouping, use DECIMAL, or set spark.cachemgr.approximateFloats=true",
+        )
+    )

@@ -1,0 +1,200 @@
+"""DISTINCT aggregates, sets, sketches and percentiles: what does not add up by itself.
+
+- `COUNT`, `SUM`, `AVG (DISTINCT k)` of keys; `COLLECT_SET(k)`, `APPROX_COUNT_DISTINCT(k)` and
+    `PERCENTILE(k, p)` too, the last weighted by the rows;
+- `COUNT(DISTINCT x)` and `COLLECT_SET(x)` from a stored `COLLECT_SET(x)`. The elements of such a
+    set come in no stated order, so any order is Spark's own;
+- a stored HLL or KLL sketch is merged with Spark's own merge, which Spark applies to the partial
+    sketches of any query that reads more than one partition;
+- `APPROX_COUNT_DISTINCT(x)` and `COUNT(DISTINCT x)` from a stored HLL sketch, only under
+    `spark.cachemgr.approximateDistinct=true`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matcher.expr import FALSE, Agg, Call, Expr
+from matcher.ir import Measure
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.roll_up.common import (
+    NeedsRegrouping,
+    float_not_exact,
+    keyed,
+    keyed_all,
+    lookup,
+    not_derivable,
+    present,
+    row_count,
+    stored,
+)
+from matcher.types import FLOATS, INTEGRAL, decimal_parts, has_exact_equality
+
+_DISTINCT: Final = frozenset("count sum avg".split())
+_EXACT_IN_DOUBLE: Final = 1 << 53
+MERGES: Final[dict[str, str]] = {
+    "hll_sketch_agg": "hll_union_agg",
+    "hll_union_agg": "hll_union_agg",
+    **{
+        f"kll_{what}_agg_{kind}": f"kll_merge_agg_{kind}"
+        for what in ("sketch", "merge")
+        for kind in ("bigint", "float", "double")
+    },
+}
+
+
+def roll_up_distinct(attempt: Attempt, agg: Agg) -> Expr | None:
+    """A DISTINCT aggregate of keys, or a count of what a stored set or sketch holds."""
+    found = _of_keys(attempt, agg) if agg.func in _DISTINCT else None
+    if found is None and agg.func == "count" and len(agg.args) == 1:
+        found = _size_of_set(attempt, agg) or _estimate(attempt, agg)
+    return found
+
+
+def not_distinct(attempt: Attempt, agg: Agg) -> Refused:
+    """The refusal of a DISTINCT aggregate."""
+    return Refused(
+        Reason(
+            ReasonCode.DISTINCT_NOT_DERIVABLE,
+            f"{spell(agg)} does not add up over groups, and its argument is not a key of "
+            f"{attempt.view_name()}",
+            f"add {', '.join(spell(a) for a in agg.args)} to the GROUP BY of {attempt.view.name}",
+        )
+    )
+
+
+def _of_keys(attempt: Attempt, agg: Agg) -> Expr | None:
+    if attempt.view.keys == ():  # its one row may stand for no row at all
+        return None
+    args = keyed_all(attempt, agg.args)
+    flt = None if agg.filter is None else keyed(attempt, agg.filter)
+    if args is None or (agg.filter is not None and flt is None):
+        return None
+    if agg.func != "count":
+        _refuse_inexact(attempt, agg)
+    if not attempt.regroup:
+        raise NeedsRegrouping
+    return Agg(agg.func, args, agg.type, agg.nullable, agg.distinct, flt, agg.params)
+
+
+def _refuse_inexact(attempt: Attempt, agg: Agg) -> None:
+    """A sum in DOUBLE depends on the order of addition, unless all of it stays within 2^53."""
+    kind = agg.args[0].type
+    if kind in FLOATS and not attempt.options.approximate_floats:
+        raise float_not_exact(agg, f"adds {kind.upper()} values in another order")
+    if agg.func != "avg" or kind not in INTEGRAL or attempt.options.assume_exact_averages:
+        return
+    key = attempt.available.get(attempt.context.canonical(agg.args[0]))
+    if key is not None and key.name in attempt.view.plan.exact_sums:
+        return
+    # no more different values than stored rows (unless another table is joined), nor than the
+    # type has
+    bits = INTEGRAL[kind]
+    rows = None if attempt.extra or attempt.again else attempt.view.plan.rows
+    values = 1 << bits if rows is None else min(rows, 1 << bits)
+    if values << (bits - 1) > _EXACT_IN_DOUBLE:
+        raise Refused(
+            Reason(
+                ReasonCode.AVG_NOT_EXACT,
+                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and the values are not "
+                "proven to add up within 2^53",
+                f"store {spell(agg)} at the query's grouping",
+            )
+        )
+
+
+def _has_plain_set(type: str) -> bool:
+    """Types of which COLLECT_SET, ARRAY_DISTINCT and COUNT(DISTINCT) find the same equal."""
+    return has_exact_equality(type) and type != "binary"
+
+
+def _merged_sets(measure: Measure) -> Expr:
+    column = stored(measure)
+    sets = Agg("collect_list", (column,), f"array<{column.type}>", False)
+    return Call("array_distinct", (Call("flatten", (sets,), column.type),), column.type, False)
+
+
+def _size_of_set(attempt: Attempt, agg: Agg) -> Expr | None:
+    measure = lookup(attempt, "collect_set", agg.args, agg)
+    if measure is None or not _has_plain_set(agg.args[0].type):
+        return None
+    held = _merged_sets(measure) if attempt.regroup else stored(measure)
+    return Call("cast", (Call("size", (held,), "int", False),), "bigint", False)
+
+
+def _estimate(attempt: Attempt, agg: Agg) -> Expr | None:
+    if not attempt.options.approximate_distinct:
+        return None
+    found = [
+        measure
+        for expr, measure in attempt.stored_aggs.items()
+        if isinstance(expr, Agg)
+        and expr.func == "hll_sketch_agg"
+        and expr == attempt.context.canonical(_sketch_like(agg, expr))
+    ]
+    if not found:
+        return None
+    sketch = _merged(attempt, "hll_union_agg", found[0])
+    return Call("hll_sketch_estimate", (sketch,), "bigint", False)
+
+
+def _sketch_like(agg: Agg, stored_sketch: Agg) -> Agg:
+    """The sketch of `agg`'s argument with the precision that is stored."""
+    args = (agg.args[0], *stored_sketch.args[1:])
+    return Agg("hll_sketch_agg", args, "binary", filter=agg.filter)
+
+
+def _merged(attempt: Attempt, by: str, measure: Measure) -> Expr:
+    column = stored(measure)
+    if not attempt.regroup:
+        return column
+    args = (column, FALSE) if by == "hll_union_agg" else (column,)
+    return Agg(by, args, "binary", False)
+
+
+def roll_up_sketch(attempt: Attempt, agg: Agg) -> Expr | None:
+    """HLL and KLL sketches: stored ones merged; of keys an HLL sketch, which holds each value
+    once."""
+    measure = lookup(attempt, agg.func, agg.args, agg, agg.params)
+    if measure is not None:
+        return _merged(attempt, MERGES[agg.func], measure)
+    return _of_keys(attempt, agg) if agg.func == "hll_sketch_agg" else None
+
+
+def roll_up_set(attempt: Attempt, agg: Agg) -> Expr | None:
+    """COLLECT_SET(x)."""
+    if not _has_plain_set(agg.args[0].type):
+        return None
+    measure = lookup(attempt, "collect_set", agg.args, agg)
+    if measure is None:
+        return _of_keys(attempt, agg)
+    return _merged_sets(measure) if attempt.regroup else stored(measure)
+
+
+def roll_up_approximate_count(attempt: Attempt, agg: Agg) -> Expr | None:
+    """APPROX_COUNT_DISTINCT(x): of keys exactly what Spark returns, since a value counts once."""
+    found = _of_keys(attempt, agg) or _estimate(attempt, agg)
+    if found is None:
+        raise not_derivable(
+            attempt,
+            agg,
+            "store HLL_SKETCH_AGG of it and set spark.cachemgr.approximateDistinct=true",
+        )
+    return found
+
+
+def roll_up_percentile(attempt: Attempt, agg: Agg) -> Expr | None:
+    """PERCENTILE(k, p) and MEDIAN(k) of keys: each value as often as it has rows."""
+    value, share, frequency = agg.args
+    key, rows = keyed(attempt, value), row_count(attempt, agg)
+    weighted = None if key is None else present(attempt, key, agg)
+    once = spell(frequency) in ("1", "1L")
+    exact = value.type in INTEGRAL or decimal_parts(value.type) is not None
+    if weighted is None or rows is None or not (once and exact):
+        raise not_derivable(
+            attempt, agg, "percentiles need every value; a stored KLL sketch answers its own kind"
+        )
+    if not attempt.regroup:
+        raise NeedsRegrouping
+    return Agg(agg.func, (weighted, share, rows), agg.type, params=agg.params)

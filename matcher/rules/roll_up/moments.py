@@ -1,0 +1,67 @@
+"""STDDEV and VARIANCE from stored ones, with the mean and the count of each group.
+
+Inexact like every sum in DOUBLE, so only under `spark.cachemgr.approximateFloats=true`. The groups
+are merged one by one as Spark merges its partial aggregates (`CentralMomentAgg`; Chan, Golub and
+LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). The
+shortcut over sums of squares would lose all digits where the mean is large.
+"""
+
+from __future__ import annotations
+
+from matcher.expr import Agg, Call, Expr, Lit
+from matcher.render_moments import MERGE_MOMENTS
+from matcher.rules.attempt import Attempt, cast_to
+from matcher.rules.roll_up.common import (
+    NeedsRegrouping,
+    float_not_exact,
+    lookup,
+    not_derivable,
+    stored,
+)
+from matcher.rules.roll_up.counts import count_part
+from matcher.types import VARIANCES
+
+
+def roll_up_variance(attempt: Attempt, agg: Agg) -> Expr | None:
+    """VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP, from any one of them."""
+    arg = agg.args[0]
+    count = count_part(attempt, (arg,), agg)
+    mean = _mean(attempt, agg)
+    squares = None if count is None else _squares(attempt, agg, count)
+    if count is None or mean is None or squares is None:
+        return None
+    if not attempt.options.approximate_floats:
+        raise float_not_exact(agg, "adds up in DOUBLE, and may differ in the last digits")
+    if not attempt.regroup:
+        raise NeedsRegrouping
+    args = (cast_to(count, "double"), mean, squares)
+    return Agg(MERGE_MOMENTS, args, "double", params=(agg.func,))
+
+
+def _mean(attempt: Attempt, agg: Agg) -> Expr | None:
+    measure = lookup(attempt, "avg", agg.args, agg)
+    return None if measure is None else stored(measure)
+
+
+def _squares(attempt: Attempt, agg: Agg, count: Expr) -> Expr | None:
+    """The sum of squared distances from the group's mean; 0 or NULL for a group of one."""
+    for func in VARIANCES:
+        measure = lookup(attempt, func, agg.args, agg)
+        if measure is not None:
+            value = stored(measure)
+            if func.startswith("stddev"):
+                value = Call("mul", (value, value), "double")
+            rows = count if func.endswith("pop") else _less_one(count)
+            return Call("mul", (value, cast_to(rows, "double")), "double")
+    return None
+
+
+def _less_one(count: Expr) -> Expr:
+    return Call("sub", (count, Lit(1, "bigint")), "bigint")
+
+
+def refuse_moment(attempt: Attempt, agg: Agg) -> Expr | None:
+    """COVAR, CORR, SKEWNESS, KURTOSIS: what merging them takes is not stored."""
+    raise not_derivable(
+        attempt, agg, "it is answered at the query's own grouping only, from the stored value"
+    )

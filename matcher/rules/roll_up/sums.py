@@ -1,0 +1,319 @@
+"""SUM and TRY_SUM: the sum of stored sums, and of arguments that are put together from them.
+
+- `SUM(x)` of a stored one; of a key (or anything made of keys and constants) `k * rows`;
+- `SUM(a ± b)` from separate sums where neither is ever NULL, or where b is made of keys:
+    `sum_a ± b * count_a`;
+- `SUM(k * x)` and `SUM(2 * x)`: the factor times the sum; `SUM(-x)`, `SUM(COALESCE(x, 0))`;
+- `SUM(CASE …)` over keys: the part of the branch that the stored row takes.
+
+Exactness: whole numbers are kept as BIGINT where the parts wrap around just as the rows do (without
+ANSI), else as DECIMAL, so that no part overflows where the rows do not; decimals only while every
+digit is kept; FLOAT and DOUBLE only under `spark.cachemgr.approximateFloats=true`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final
+
+from matcher.expr import Agg, Call, Expr, Lit
+from matcher.ir import Measure
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, cast_to, per_group_sum, spell
+from matcher.rules.roll_up.arithmetic import product, refuse_wrap, same_type, sum_of_sums_type
+from matcher.rules.roll_up.common import (
+    ZERO,
+    branches,
+    case_of,
+    float_not_exact,
+    keyed,
+    keyed_all,
+    lookup,
+    may_hold_no_rows,
+    never_null,
+    not_derivable,
+    row_count,
+    stored,
+    widens,
+)
+from matcher.rules.roll_up.counts import count_part
+from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type
+
+# A decimal sum has ten digits more than its argument: fewer rows than this cannot overflow them.
+SAFE_SUM_PRECISION: Final = MAX_DECIMAL - 10
+# Added to any number of rows that there can be, they stay within 2^53.
+_SMALL: Final = 1 << 10
+_LONG_DECIMAL: Final = "decimal(20,0)"
+
+
+@dataclass(slots=True)
+class Summing:
+    """One SUM (or the SUM of an AVG) while its part is put together.
+
+    `like` has the FILTER that stored measures must have; `sources` are the stored columns that
+    were added up, and `bounded` says that these alone bound the sum.
+    """
+
+    attempt: Attempt
+    like: Agg
+    sources: list[str] = field(default_factory=list)
+    bounded: bool = True
+
+    def part(self, arg: Expr) -> Expr | None:
+        """An expression over stored columns whose SUM is SUM(arg); None where nothing gives it.
+
+        Raises:
+            Refused: it is there, but could differ.
+        """
+        measure = self._measure(arg)
+        if measure is not None:
+            self.sources.append(measure.name)
+            return stored(measure)
+        value = keyed(self.attempt, arg)
+        if value is not None:
+            return self._of_key(arg, value)
+        if not isinstance(arg, Call):
+            return None
+        handler = _PARTS.get(arg.op)
+        return None if handler is None else handler(self, arg)
+
+    def _measure(self, arg: Expr) -> Measure | None:
+        found = lookup(self.attempt, "sum", (arg,), self.like)
+        if found is None and self.like.func in ("avg", "try_avg"):
+            # the hidden sum of an AVG: NULL where it overflowed, so never SUM itself
+            return lookup(self.attempt, "try_sum", (arg,), self.like)
+        return found
+
+    def _of_key(self, arg: Expr, value: Expr) -> Expr | None:
+        """Each of the rows adds the key's value once."""
+        rows = row_count(self.attempt, self.like)
+        if rows is None:
+            return None
+        if isinstance(value, Lit):
+            amount = value.value
+            small = isinstance(amount, int) and abs(amount) <= _SMALL
+            self.bounded = self.bounded and small
+        else:
+            column = self.attempt.available.get(self.attempt.context.canonical(arg))
+            self.sources.append("" if column is None else column.name)
+        if may_hold_no_rows(self.attempt, self.like):
+            rows = Call("nullif", (rows, ZERO), "bigint")
+        elif _is_zero(value):
+            return _zero(value, sum_type(arg.type) or arg.type)  # nothing, however often
+        return self._times(value, rows, arg, of_count=True)
+
+    def _times(self, factor: Expr, part: Expr, arg: Expr, *, of_count: bool) -> Expr:
+        kinds = {factor.type, part.type, arg.type}
+        if kinds & FLOATS and not self.attempt.options.approximate_floats:
+            raise float_not_exact(self.like, "adds up by rows, a product rounds differently")
+        found = product(factor, part, of_count=of_count, ansi=self.attempt.options.ansi)
+        if found is None:
+            raise _may_overflow(self.like, arg, "has too many digits times the number of rows")
+        return found
+
+    def _cast(self, arg: Call) -> Expr | None:
+        inner = arg.args[0]
+        if widens(inner.type, arg.type):
+            # without ANSI a stored BIGINT sum may have wrapped around, where decimals do not
+            if inner.type == "bigint" and arg.type != "bigint" and not self.attempt.options.ansi:
+                return None
+            part = self.part(inner)
+            # a sum of BIGINTs may overflow where one of decimals does not
+            to_decimal = part is not None and inner.type in INTEGRAL and arg.type not in INTEGRAL
+            return cast_to(part, _LONG_DECIMAL) if part is not None and to_decimal else part
+        if arg.type != "double" or not self.attempt.options.approximate_floats:
+            return None
+        found = self.part(inner)
+        return None if found is None else cast_to(found, "double")
+
+    def _plus(self, arg: Call) -> Expr | None:
+        attempt = self.attempt
+        self.bounded = False
+        values = [keyed(attempt, side) for side in arg.args]
+        nullable = [
+            side
+            for side, value in zip(arg.args, values, strict=True)
+            if value is None and not never_null(attempt, side, self.like)
+        ]
+        if nullable and any(v is not None for v in values):
+            return self._plus_key(arg, values)
+        left, right = self.part(arg.args[0]), self.part(arg.args[1])
+        if left is None or right is None:
+            return None
+        for side in nullable:
+            raise Refused(
+                Reason(
+                    ReasonCode.MAY_BE_NULL,
+                    f"SUM({spell(arg)}) from separate sums is wrong where {spell(side)} is NULL",
+                    f"declare {spell(side)} NOT NULL, or store SUM({spell(arg)})",
+                )
+            )
+        refuse_wrap(attempt, arg)
+        return _combine(arg, left, right)
+
+    def _plus_key(self, arg: Call, values: list[Expr | None]) -> Expr | None:
+        """`x ± k` is NULL where x is: k counts as often as x is not NULL."""
+        at = 0 if values[0] is not None else 1
+        key, other = values[at], arg.args[1 - at]
+        part = self.part(other)
+        count = count_part(self.attempt, (other,), self.like)
+        if part is None or count is None or key is None:
+            return None
+        refuse_wrap(self.attempt, arg)
+        times = self._times(key, count, arg, of_count=True)
+        return _combine(arg, *((times, part) if at == 0 else (part, times)))
+
+    def _product(self, arg: Call) -> Expr | None:
+        self.bounded = False
+        for at in (0, 1):
+            factor = keyed(self.attempt, arg.args[at])
+            if factor is not None:
+                part = self.part(arg.args[1 - at])
+                if part is None:
+                    return None
+                refuse_wrap(self.attempt, arg)
+                return self._times(factor, part, arg, of_count=False)
+        return None
+
+    def _minus(self, arg: Call) -> Expr | None:
+        part = self.part(arg.args[0])
+        if part is None:
+            return None
+        refuse_wrap(self.attempt, arg)
+        return Call("neg", (part,), part.type)
+
+    def _coalesce(self, arg: Call) -> Expr | None:
+        """COALESCE(x, 0) adds what x adds, and 0 where every x is NULL."""
+        if len(arg.args) != 2 or may_hold_no_rows(self.attempt, self.like):
+            return None
+        value, default = arg.args
+        part = self.part(value) if _is_zero(default) else None
+        if part is None:
+            return None
+        return Call("coalesce", (part, _zero(default, part.type)), part.type, False)
+
+    def _case(self, arg: Call) -> Expr | None:
+        conditions, values = branches(arg)
+        tests = keyed_all(self.attempt, conditions)
+        if tests is None:
+            return self._case_of_filtered(conditions, values)
+        parts = [self._branch(value, arg) for value in values]
+        done = [p for p in parts if p is not None]
+        if len(done) < len(parts):
+            return None
+        alike = same_type(done)
+        if alike is None:
+            raise _may_overflow(self.like, arg, "has branches of too many digits")
+        return case_of(tests, tuple(alike))
+
+    def _branch(self, value: Expr, arg: Call) -> Expr | None:
+        if isinstance(value, Lit) and value.value is None:
+            return Lit(None, sum_type(arg.type) or arg.type)
+        return self.part(value)
+
+    def _case_of_filtered(
+        self, conditions: tuple[Expr, ...], values: tuple[Expr, ...]
+    ) -> Expr | None:
+        """`CASE WHEN p THEN x ELSE 0 END` from a stored `SUM(x) FILTER (WHERE p)`: the rest of the
+        rows adds 0, so that the sum is never NULL."""
+        if len(conditions) != 1 or len(values) != 2 or may_hold_no_rows(self.attempt, self.like):
+            return None
+        value, default = values
+        like = Agg("sum", (value,), self.like.type, filter=conditions[0])
+        measure = lookup(self.attempt, "sum", (value,), like) if _is_zero(default) else None
+        # where x is NULL in every row that passes, and in no other, the sum is NULL and not 0
+        if measure is None or not never_null(self.attempt, value, self.like):
+            return None
+        self.sources.append(measure.name)
+        found = stored(measure)
+        return Call("coalesce", (found, _zero(default, found.type)), found.type, False)
+
+
+_PARTS: Final = {
+    "cast": Summing._cast,
+    "add": Summing._plus,
+    "sub": Summing._plus,
+    "mul": Summing._product,
+    "neg": Summing._minus,
+    "coalesce": Summing._coalesce,
+    "case": Summing._case,
+}
+
+
+def roll_up_sum(attempt: Attempt, agg: Agg) -> Expr | None:
+    """SUM(x)."""
+    kind = agg.args[0].type
+    if sum_type(kind) is None:
+        raise not_derivable(attempt, agg, f"sums of {kind.upper()} are not rolled up")
+    if attempt.regroup:
+        refuse_inexact_sum(attempt, agg, kind)
+    part = Summing(attempt, agg).part(agg.args[0])
+    return None if part is None else per_group_sum(attempt, part)
+
+
+def roll_up_try_sum(attempt: Attempt, agg: Agg) -> Expr | None:
+    """TRY_SUM(x) of stored SUMs, which did not overflow if the session's settings are ANSI.
+
+    A stored TRY_SUM that is NULL may have overflowed, or have had nothing to add.
+    """
+    kind = agg.args[0].type
+    if not attempt.regroup:
+        return None
+    if kind not in INTEGRAL and decimal_parts(kind) is None:
+        raise not_derivable(attempt, agg, f"TRY_SUM of {kind.upper()} is not rolled up")
+    measure = lookup(attempt, "sum", agg.args, agg)
+    if measure is None or not attempt.options.ansi:
+        raise not_derivable(attempt, agg, "a stored sum must be one that raises on overflow")
+    total = Agg("try_sum", (stored(measure),), sum_type(measure.agg.type) or measure.agg.type)
+    return total if total.type == agg.type else Call("try_cast", (total,), agg.type)
+
+
+def refuse_inexact_sum(attempt: Attempt, agg: Agg, kind: str) -> None:
+    """Raise where a sum of sums of `kind` could differ from the sum."""
+    if kind in FLOATS and not attempt.options.approximate_floats:
+        raise float_not_exact(
+            agg,
+            f"adds {kind.upper()} values, and the sum of sums may differ in the last digits",
+        )
+    parts = decimal_parts(kind)
+    if parts is not None and parts[0] > SAFE_SUM_PRECISION and not attempt.options.ansi:
+        raise Refused(
+            Reason(
+                ReasonCode.MAY_OVERFLOW,
+                f"{spell(agg)}: a stored sum of {kind.upper()} that overflowed is NULL and "
+                "would be skipped",
+                f"use a DECIMAL of at most {SAFE_SUM_PRECISION} digits",
+            )
+        )
+
+
+def _is_zero(expr: Expr) -> bool:
+    """True for a constant 0, but not for -0.0, which SUM turns into 0.0."""
+    value = expr.value if isinstance(expr, Lit) else None
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return False
+    return value == 0 and not str(value).startswith("-")
+
+
+def _zero(literal: Expr, type: str) -> Expr:
+    return ZERO if type == "bigint" else cast_to(literal, type)
+
+
+def _combine(arg: Call, left: Expr, right: Expr) -> Expr:
+    if left.type != right.type and "bigint" in (left.type, right.type):
+        left, right = (
+            cast_to(side, _LONG_DECIMAL) if side.type == "bigint" else side
+            for side in (left, right)
+        )
+    return Call(arg.op, (left, right), sum_of_sums_type(left.type, right.type))
+
+
+def _may_overflow(agg: Agg, arg: Expr, why: str) -> Refused:
+    return Refused(
+        Reason(
+            ReasonCode.MAY_OVERFLOW,
+            f"{spell(agg)}: {spell(arg)} of {arg.type.upper()} {why}",
+            f"store {spell(agg)}",
+        )
+    )
