@@ -1,11 +1,12 @@
 SCALE ?= 1
+N ?= 20
 ARGS ?=
 VENV := .venv
 STAMP := $(VENV)/.setup-done
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench tpc mutants
+.PHONY: help setup demo test lint bench tpc mutants fuzz fuzz-ledger
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -15,6 +16,8 @@ help:
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
 	@echo "make bench   measure against the budgets, written to bench/results.json"
+	@echo "make fuzz    N random worlds, accepted pairs executed on Spark (N=$(N), ARGS='…'); docs/fuzz.md"
+	@echo "make fuzz-ledger   what all runs in the ledger add up to"
 
 setup: $(STAMP)
 
@@ -46,3 +49,9 @@ tpc: $(STAMP)
 
 mutants: $(STAMP)
 	$(VENV)/bin/python -m tests.mutants.run
+
+fuzz: $(STAMP)
+	$(VENV)/bin/python -m tests.fuzz.run --n $(N) $(ARGS)
+
+fuzz-ledger: $(STAMP)
+	$(VENV)/bin/python -m tests.fuzz.ledger

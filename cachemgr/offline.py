@@ -53,6 +53,10 @@ class Answer:
     refused: list[Reason] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
 
+    def rewritten(self) -> str:
+        """The query's text with the chosen rewrites in it."""
+        return self.parsed.replace({b: _rewritten(r) for b, r in self.rewrites.items()})
+
 
 def prepare(schema_sql: str, caches_sql: str, conf: Mapping[str, str] | None = None) -> Workspace:
     """Read declarations once, for any number of queries.
@@ -130,19 +134,24 @@ def explain(
 def explain_query(workspace: Workspace, query: str) -> dict[str, Any]:
     """`explain` over declarations that are read already."""
     found = answer(workspace, query)
-    texts = {block: _rewritten(rewrite) for block, rewrite in found.rewrites.items()}
     caches = [rewrite.cache for rewrite in found.rewrites.values()]
     return {
-        "hit": bool(texts),
+        "hit": bool(found.rewrites),
         "caches": list(dict.fromkeys(caches)),
-        "rewritten_sql": found.parsed.replace(texts) if texts else None,
+        "rewritten_sql": found.rewritten() if found.rewrites else None,
         "candidates": [_candidate(c) for c in found.candidates],
         "stored": dict(workspace.stored),
     }
 
 
-def answer(workspace: Workspace, query: str) -> Answer:
+def answer(workspace: Workspace, query: str, *, explain: bool = True) -> Answer:
     """The rewrites of a query's blocks, outermost first, and what was considered.
+
+    Args:
+        workspace: the declarations.
+        query: one query in Spark's SQL.
+        explain: also try what the index would not propose, so that every candidate gets its
+            reason; False decides as a session does, remembered shapes included.
 
     Raises:
         MatcherError: the query does not parse or names what does not exist.
@@ -155,7 +164,7 @@ def answer(workspace: Workspace, query: str) -> Answer:
     if whole:
         outcome.refused = whole
     else:
-        parsed.visit(lambda block: _decide(workspace, parsed, block, outcome))
+        parsed.visit(lambda block: _decide(workspace, parsed, block, outcome, explain))
     _complete(workspace, outcome)
     return outcome
 
@@ -219,7 +228,9 @@ def _settings(conf: object) -> dict[str, str]:
 # -- the query ----------------------------------------------------------------------------------
 
 
-def _decide(workspace: Workspace, parsed: TextQuery, block: TextBlock, outcome: Answer) -> bool:
+def _decide(
+    workspace: Workspace, parsed: TextQuery, block: TextBlock, outcome: Answer, explain: bool
+) -> bool:
     if block.block is None:
         outcome.refused += block.reasons
         return False
@@ -228,7 +239,7 @@ def _decide(workspace: Workspace, parsed: TextQuery, block: TextBlock, outcome: 
             block.block,
             workspace.conf.options,
             _veto(parsed, block),
-            explain=True,
+            explain=explain,
         )
     except Exception as error:  # an error of ours is a miss, as in a session
         decision = Decision(None, (), (Reason(ReasonCode.INTERNAL_ERROR, internal(error)),))

@@ -1,37 +1,130 @@
 """Generated pairs of cache and query: whatever the matcher accepts returns the original's rows.
 
-`FUZZ_N=20000 FUZZ_START=1000 pytest tests/fuzz` runs more of them, or others. A failure prints the
-seed and both texts.
+The short version; `make fuzz N=…` runs any number (docs/fuzz.md). A failure prints the seed, both
+texts, and the rows.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
-from fuzz_cases import case
-from fuzz_judge import accepted, differing_rows
 
-COUNT = int(os.environ.get("FUZZ_N", "600"))
-START = int(os.environ.get("FUZZ_START", "0"))
-CHUNK = 100
-DATA_SETS = 2
+from tests.fuzz.caches import cache
+from tests.fuzz.capabilities import TAGS, tags
+from tests.fuzz.decide import Accepted, decide, lifted, prepare_cache
+from tests.fuzz.duck_judge import DuckJudge
+from tests.fuzz.oracle import could_hit
+from tests.fuzz.queries import query
+from tests.fuzz.run import Totals, generate, run_world
+from tests.fuzz.spark_judge import SparkJudge, Verdict
+from tests.fuzz.spec import smaller
+from tests.fuzz.world import world
+
+SEEDS = range(1_000_000, 1_000_006)  # none of a ledger's run
 LEAST_SHARE = 0.15  # fewer hits would mean that the test proves little
 
 
-@pytest.mark.parametrize("start", range(START, START + COUNT, CHUNK))
-def test_no_accepted_pair_changes_a_row(start: int) -> None:
-    hits = 0
-    for seed in range(start, min(start + CHUNK, START + COUNT)):
-        pair = case(Random(seed))
-        result = accepted(pair)
-        if result is None:
-            continue
-        hits += 1
-        for data_seed in range(DATA_SETS):
-            wrong = differing_rows(pair, result, seed * DATA_SETS + data_seed)
-            assert wrong is None, (
-                f"seed {seed}\n{pair.cache}\n{pair.query}\n{result['rewritten_sql']}\n{wrong}"
-            )
-    assert hits >= LEAST_SHARE * CHUNK, f"only {hits} of {CHUNK} pairs were accepted"
+def _run(judge, seeds, queries) -> Totals:
+    totals = Totals()
+    for seed in seeds:
+        run_world(seed, judge, totals, caches=6, queries=queries)
+    return totals
+
+
+@pytest.mark.spark
+def test_no_accepted_pair_changes_a_row_on_spark(spark) -> None:
+    totals = _run(SparkJudge(spark), SEEDS, 5)
+    assert totals.wrong == []
+    assert totals.lost == []
+    assert totals.numbers["accepted"] >= LEAST_SHARE * totals.numbers["generated"]
+
+
+def test_the_index_finds_what_a_full_search_finds() -> None:
+    totals = _run(_Nothing(), SEEDS, 12)
+    assert totals.lost == []
+    assert totals.numbers["accepted"] >= LEAST_SHARE * totals.numbers["generated"]
+
+
+class _Nothing(DuckJudge):
+    """Executes nothing: what is asked here is the decision."""
+
+    def judge(self, world, accepted):
+        return [Verdict("skipped") for _ in accepted]
+
+
+def test_a_seed_gives_the_same_pairs_again() -> None:
+    first, second = ([p.query for p in generate(world(7), 3, 5)] for _ in range(2))
+    assert first == second
+    assert len(set(first)) > 5
+
+
+def test_declared_facts_hold_in_the_rows() -> None:
+    for seed in range(60):
+        made = world(seed)
+        for link in made.links:
+            left, right = made.tables[link.left], made.tables[link.right]
+            place = [c.name for c in left.columns].index(link.column)
+            found = [row[place] for row in left.rows]
+            ids = [row[0] for row in right.rows]
+            assert len(ids) == len(set(ids))
+            if link.declared:
+                assert not left.column(link.column).nullable
+                assert set(found) <= set(ids)
+        for table in made.tables.values():
+            for place, column in enumerate(table.columns):
+                assert column.nullable or all(row[place] is not None for row in table.rows)
+
+
+def test_a_wrong_rewrite_is_told_and_made_small() -> None:
+    """A judge that calls every pair with a filter wrong: the report keeps little else."""
+
+    class Suspicious(DuckJudge):
+        def judge(self, world, accepted):
+            verdicts = super().judge(world, accepted)
+            return [
+                Verdict("wrong", "told") if a.spec.where else v
+                for a, v in zip(accepted, verdicts, strict=True)
+            ]
+
+    totals = Totals()
+    run_world(3, Suspicious(), totals, caches=2, queries=3)
+    assert totals.wrong
+    assert "seed 3" in totals.wrong[0]
+
+
+def test_the_shrinker_drops_one_part_at_a_time() -> None:
+    rng, made = Random(5), world(5)
+    specs = [query(rng, made, cache(rng, made, "c0")) for _ in range(50)]
+    for spec in specs:
+        for less in smaller(spec):
+            assert less != spec
+            assert less.sql()
+
+
+def test_the_oracle_finds_a_hit_that_is_refused() -> None:
+    """A refusal whose pair the matcher does take is one that could have hit."""
+    from tests.fuzz.decide import Refusal
+
+    found = 0
+    for seed in range(4):
+        made, rng = world(seed), Random(seed)
+        pair = prepare_cache(rng, made, "c0")
+        for _ in range(6):
+            taken = decide(pair, query(rng, made, pair.cache))
+            if isinstance(taken, Accepted):
+                as_refused = Refusal(pair, taken.spec, taken.query, [("X", "x")])
+                found += could_hit(made, as_refused) is not None
+    assert found >= 3
+
+
+def test_literals_do_not_make_pairs_distinct() -> None:
+    one = lifted("SELECT a FROM f WHERE b IN (1, 2) AND c = 'its' AND d < DATE '2020-01-01'")
+    two = lifted("SELECT a FROM f WHERE b IN (3) AND c = '' AND d < DATE '0001-01-01'")
+    assert one == two
+
+
+def test_tags_are_spelt_right() -> None:
+    assert len(set(TAGS)) == len(TAGS)
+    with pytest.raises(ValueError, match="unknown capability"):
+        tags("join.sidewards")

@@ -1,0 +1,145 @@
+"""Spark as the judge: many pairs over one data set, compared inside the JVM.
+
+The tables are temporary views over constants in one partition, so that a query is one job without
+a shuffle; the caches' stored tables are computed once by their stored SELECT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.decide import Accepted, Prepared
+from tests.fuzz.world import Table, World
+
+_SOURCE = Path(__file__).parent / "java" / "FuzzJudge.java"
+_CLASS = "relationalcache.fuzz.FuzzJudge"
+# Thousands of queries over a few rows: planning and compiling cost more than running.
+QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.exchange.reuse": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.crossJoin.enabled": "true",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+}
+_DIGITS = 9  # of FLOAT and DOUBLE, where sums in another order are allowed
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`outcome` is equal, skipped (the original fails) or wrong."""
+
+    outcome: str
+    detail: str = ""
+
+
+class SparkJudge:
+    """One Spark session that compares pairs."""
+
+    def __init__(self, spark: Any, threads: int = 2) -> None:
+        self._session = spark.newSession()
+        self._threads = threads
+        self._known: set[str] = set()
+        for key, value in QUICK.items():
+            self._session.conf.set(key, value)
+        jvm = spark._jvm
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        compiler.cook(_SOURCE.read_text())
+        self._java = compiler.getClassLoader().loadClass(_CLASS).newInstance()
+
+    def load(self, world: World) -> None:
+        """Make the world's tables the ones that queries read."""
+        self._java.clear()
+        self._known.clear()
+        for table in world.tables.values():
+            self._view(table.name, select_rows(table))
+        self._session.sql("CREATE OR REPLACE TEMPORARY VIEW vf AS SELECT * FROM f WHERE f.f_j > 0")
+
+    def _view(self, name: str, text: str) -> str:
+        """A temporary view over the rows that `text` has now; an error's first line, or ''."""
+        try:
+            frame = self._session.sql(text)._jdf
+            held = self._session._jsparkSession.createDataFrame(
+                frame.collectAsList(), frame.schema()
+            )
+        except Exception as error:
+            return str(error).splitlines()[0]
+        held.coalesce(1).createOrReplaceTempView(name)
+        return ""
+
+    def judge(self, world: World, accepted: list[Accepted]) -> list[Verdict]:
+        """Compare every pair over the loaded tables."""
+        broken: dict[str, str] = {}
+        for pair in {p.cache.name: p for a in accepted for p in a.caches}.values():
+            broken.update(self._add(pair))
+        verdicts: list[Verdict | None] = [None] * len(accepted)
+        lines, numbers = [], []
+        for i, pair in enumerate(accepted):
+            problem = next(filter(None, (broken.get(p.cache.name) for p in pair.caches)), "")
+            if problem:
+                verdicts[i] = Verdict("skipped", problem)
+                continue
+            ordered = "o" if pair.spec.order and pair.spec.wrap == "{}" else ""
+            lines.append("\u0001".join([pair.query, pair.rewritten, ordered]))
+            numbers.append(i)
+        if lines:
+            digits = _DIGITS if world.approximate else 0
+            text = self._java.judge(
+                self._session._jsparkSession, "\u0002".join(lines), self._threads, digits
+            )
+            for i, answer in zip(numbers, text.split("\u0002"), strict=True):
+                kind = {"=": "equal", "s": "skipped", "!": "wrong"}[answer[0]]
+                verdicts[i] = Verdict(kind, answer[1:])
+        return [v or Verdict("skipped") for v in verdicts]
+
+    def _add(self, pair: Prepared) -> dict[str, str]:
+        name = pair.cache.name
+        if name in self._known:
+            return {}
+        problem = self._view(name, pair.stored)
+        if not problem:
+            self._known.add(name)
+        return {name: problem}
+
+    def rows(self, text: str) -> str:
+        """Names, types and rows of any query, for a report."""
+        return str(self._java.rows(self._session._jsparkSession, text))
+
+
+def select_rows(table: Table) -> str:
+    """A SELECT of the table's rows."""
+    names = ", ".join(c.name for c in table.columns)
+    casts = ", ".join(f"CAST({c.name} AS {c.type}) AS {c.name}" for c in table.columns)
+    if not table.rows:
+        nothing = ", ".join(f"NULL AS {c.name}" for c in table.columns)
+        return f"SELECT {casts} FROM (SELECT {nothing}) WHERE false"
+    rows = ", ".join(
+        "(" + ", ".join("NULL" if v is None else f"'{v}'" for v in row) + ")" for row in table.rows
+    )
+    return f"SELECT {casts} FROM VALUES {rows} AS v({names})"
+
+
+def start_spark() -> Any:
+    """A session of its own for long runs: quick compiling, since every plan differs."""
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .appName("cachemgr-fuzz")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
