@@ -32,7 +32,12 @@ def with_inner_joins(attempt: Attempt) -> None:
     query, view = attempt.query, attempt.view
     if not query.hung and not view.hung:
         return
-    joins = tuple(j for j in view.plan.joins if j.validated or attempt.options.trust_unvalidated)
+    places = {relation.key for relation in view.plan.relations}
+    joins = tuple(
+        j
+        for j in view.plan.joins
+        if (j.validated or attempt.options.trust_unvalidated) and j.right in places
+    )
     block = query.block
     found = _preserved(block.relations, block.predicates, block.outer, joins)
     if found is not None:
@@ -117,7 +122,7 @@ def map_outer_joins(attempt: Attempt) -> None:
         raise Refused(_query_hangs(attempt, join))
     mine = {join for join in query.hung if join in theirs}
     derived: list[HungTables] = []
-    for join in view.hung:
+    for join in reversed(view.hung):  # what hangs on a table goes before the table
         if join in mine or _ignorable(attempt, join):
             continue
         if join.kind != "left" or not join.right <= query.tables:
@@ -178,7 +183,7 @@ def _ignorable(attempt: Attempt, join: HungTables) -> bool:
     ):
         return False
     (rel,) = join.right
-    others = [other for other in view.hung if other is not join]
+    others = [o for o in view.hung if o is not join and not o.right <= attempt.ignored]
     if any(other.mentions(rel) for other in others):
         return False
     if any(c.rel == rel for p in view.predicates for c in columns(p)):
