@@ -14,12 +14,18 @@ replaced. An expression that no block may hold spoils only the blocks that use i
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from matcher.errors import NotSupported
 from matcher.expr import IGNORE_NULLS, Col, Expr, aggregates, conjuncts
-from matcher.from_spark_expand import decode_expand, set_keys
+from matcher.from_spark_expand import (
+    conditions_on_sets,
+    decode_expand,
+    expand_below,
+    set_keys,
+    spell_grouping,
+)
 from matcher.from_spark_expr import Env, Settings, decode
 from matcher.ir import Block, OuterJoin, Output, Relation
 from matcher.outer_joins import declared, null_supplied, settled
@@ -211,8 +217,9 @@ def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks
             below, depth = below["c"][0], (*depth, 0)
         if located.block is not None and below is not node and below["n"] == "LogicalRelation":
             return
-    if below["n"] == "Aggregate" and below["c"][0]["n"] == "Expand":
-        below, depth = below["c"][0], (*depth, 0)
+    if below["n"] == "Aggregate" and expand_below(below) is not None:
+        while below["n"] != "Expand":
+            below, depth = below["c"][0], (*depth, 0)
     for number, child in enumerate(below.get("c", ())):
         yield from _walk(child, (*depth, number), document)
 
@@ -242,25 +249,32 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
     if node["n"] != "Aggregate":
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in _items(node))
-        outer = tuple(tree.outer)
-        return settled(Block(tuple(tree.relations), tuple(tree.predicates), outputs, outer=outer))
-    child = node["c"][0]
-    if child["n"] == "Expand" and not child.get("cache"):
-        env, sets = decode_expand(node, child, tree.add(child["c"][0]), settings)
-        grouped = set_keys(node, child)
-    else:
-        env, sets, grouped = tree.add(child), None, node["g"]
-    keys = tuple(decode(key, env, settings) for key in grouped)
-    outputs = _outputs(node, env, settings)
-    return settled(
-        Block(
-            tuple(tree.relations),
-            tuple(tree.predicates),
-            outputs,
-            group_keys=keys,
-            grouping_sets=sets,
-            outer=tuple(tree.outer),
-        )
+        return settled(_block(tree, outputs))
+    expand = expand_below(node)
+    if expand is not None:
+        return settled(_by_sets(node, expand, tree))
+    env = tree.add(node["c"][0])
+    keys = tuple(decode(key, env, settings) for key in node["g"])
+    return settled(replace(_block(tree, _outputs(node, env, settings)), group_keys=keys))
+
+
+def _block(tree: _Tree, outputs: tuple[Output, ...]) -> Block:
+    predicates = tuple(tree.predicates)
+    return Block(tuple(tree.relations), predicates, outputs, outer=tuple(tree.outer))
+
+
+def _by_sets(node: Node, expand: Node, tree: _Tree) -> Block:
+    """GROUPING SETS, with the conditions of HAVING that were pushed to the expanded rows."""
+    env, sets = decode_expand(node, expand, tree.add(expand["c"][0]), tree.settings)
+    grouped = set_keys(node, expand)
+    keys = tuple(decode(key, env, tree.settings) for key in grouped)
+    having = [decode(c, env, tree.settings) for c in conditions_on_sets(node)]
+    outputs = _outputs(node, env, tree.settings)
+    return replace(
+        _block(tree, tuple(Output(o.name, spell_grouping(o.expr, len(keys))) for o in outputs)),
+        group_keys=keys,
+        grouping_sets=sets,
+        having=tuple(spell_grouping(p, len(keys)) for h in having for p in conjuncts(h)),
     )
 
 

@@ -12,12 +12,37 @@ from __future__ import annotations
 from typing import Any
 
 from matcher.errors import NotSupported
-from matcher.expr import Call, Expr
+from matcher.expr import OPAQUE_PREFIX, Call, Expr, Lit, transform
 from matcher.from_spark_expr import Env, Settings, decode
 from matcher.reasons import ReasonCode
 
 _GROUPING_ID = "spark_grouping_id"
 _POSITION = "_gen_grouping_pos"
+
+
+def expand_below(aggregate: dict[str, Any]) -> dict[str, Any] | None:
+    """The Expand under an Aggregate, filters on what it puts out passed over."""
+    node: dict[str, Any] = aggregate["c"][0]
+    while node["n"] == "Filter" and not node.get("cache"):
+        node = node["c"][0]
+    return node if node["n"] == "Expand" and not node.get("cache") else None
+
+
+def conditions_on_sets(aggregate: dict[str, Any]) -> list[Any]:
+    """The conditions between Aggregate and Expand: HAVING on keys, which Spark has pushed down.
+
+    Raises:
+        NotSupported: one is not about the keys, so it is none of HAVING's.
+    """
+    allowed = {key[1] for key in aggregate["g"]}
+    found = []
+    node = aggregate["c"][0]
+    while node["n"] == "Filter":
+        if not _attributes(node["p"][0]) <= allowed:
+            raise _other("are filtered by what is no grouping key")
+        found.append(node["p"][0])
+        node = node["c"][0]
+    return found
 
 
 def set_keys(aggregate: dict[str, Any], expand: dict[str, Any]) -> list[Any]:
@@ -46,6 +71,9 @@ def decode_expand(
     if any(key[0] != "a" for key in aggregate["g"]):
         raise _other("groups by an expression over an Expand")
     keys = [key[1] for key in set_keys(aggregate, expand)]
+    if not _aggregated(aggregate["p"]).isdisjoint(keys):
+        # the rows' own value and the NULL of a set that leaves it out are one expression to us
+        raise _other("aggregates a grouped column")
     env: dict[int, Expr | NotSupported] = {}
     left_out: dict[int, list[bool]] = {}
     ids: list[int] | None = None
@@ -71,6 +99,58 @@ def decode_expand(
         if number != sum(1 << (len(keys) - 1 - i) for i in range(len(keys)) if i not in members):
             raise _other("numbers its grouping sets in another order than its keys")
     return env, sets
+
+
+def _attributes(items: Any) -> set[int]:
+    """The numbers of all attributes in an expression, or in a list of them."""
+    if not isinstance(items, list):
+        return set()
+    if len(items) > 1 and items[0] == "a" and isinstance(items[1], int):
+        return {items[1]}
+    return {number for item in items for number in _attributes(item)}
+
+
+def _aggregated(items: Any) -> set[int]:
+    """The attributes inside of aggregate calls."""
+    if not isinstance(items, list):
+        return set()
+    if items and items[0] == "g":
+        return _attributes(items)
+    return {number for item in items for number in _aggregated(item)}
+
+
+def spell_grouping(expr: Expr, keys: int) -> Expr:
+    """`grouping(key)` where Catalyst takes its bit out of the grouping id.
+
+    Args:
+        expr: an output or a condition above the sets.
+        keys: how many keys there are; the first one's bit is the highest.
+    """
+
+    def visit(node: Expr) -> Expr | None:
+        bit = _bit_of_id(node)
+        if bit is None or not 0 <= bit < keys:
+            return None
+        return Call("grouping", (), "tinyint", False, (str(keys - 1 - bit),))
+
+    return transform(expr, visit)
+
+
+def _bit_of_id(expr: Expr) -> int | None:
+    """n for CAST((grouping_id >> n) & 1 AS TINYINT)."""
+    if not isinstance(expr, Call) or expr.op != "cast" or expr.type != "tinyint":
+        return None
+    masked = expr.args[0]
+    if not isinstance(masked, Call) or masked.op != f"{OPAQUE_PREFIX}BitwiseAnd":
+        return None
+    shifted, one = masked.args
+    if not isinstance(shifted, Call) or shifted.op != f"{OPAQUE_PREFIX}ShiftRight":
+        return None
+    number, places = shifted.args
+    if not isinstance(number, Call) or number.op != "grouping_id" or not isinstance(places, Lit):
+        return None
+    known = isinstance(one, Lit) and one.value == 1 and isinstance(places.value, int)
+    return int(places.value) if known and isinstance(places.value, int) else None
 
 
 def _key(column: list[Any], below: Env, settings: Settings) -> tuple[Expr, list[bool]]:

@@ -285,6 +285,11 @@ class ExprBuilder:
         args = tuple(self.build(n) for n in node.expressions)
         return Call("grouping_id", args, "bigint", False)
 
+    def _grouping(self, node: exp.Expr) -> Expr:
+        if not self.aggregates or len(node.expressions) != 1:
+            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "GROUPING() outside of SELECT")
+        return Call("grouping", (self.build(node.expressions[0]),), "tinyint", False)
+
     def _refuse(self, node: exp.Expr) -> Expr:
         refuse_non_deterministic(node)
         code, detail = _REFUSED[type(node)]
@@ -377,5 +382,6 @@ _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
     exp.DPipe: lambda self, node: concat(node, self.build, self.settings),
     exp.Filter: ExprBuilder._filter,
     exp.GroupingId: ExprBuilder._grouping_id,
+    exp.Grouping: ExprBuilder._grouping,
     **{kind: ExprBuilder._refuse for kind in _REFUSED},
 }

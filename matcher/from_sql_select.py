@@ -173,6 +173,8 @@ class SelectReader:
             self.keys = self._all_keys()
             return
         self.keys, self.sets = read_groups(group, self._key)
+        if self.sets == ((),) and not self.keys:
+            self.sets = None  # to Spark that is an aggregation without keys, which has one row
         if self.sets is None:
             # constants do not group; without any other key they still make it a GROUP BY
             real = tuple(k for k in self.keys if not isinstance(k, Lit))
@@ -302,8 +304,13 @@ class SelectReader:
         def number(expr: Expr) -> Expr | None:
             if expr in keys or isinstance(expr, Agg):
                 return expr
-            if not isinstance(expr, Call) or expr.op != "grouping_id":
+            if not isinstance(expr, Call) or expr.op not in ("grouping_id", "grouping"):
                 return None
+            if expr.op == "grouping":
+                if block.grouping_sets is None or expr.args[0] not in keys:
+                    raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "GROUPING of no key")
+                place = str(keys.index(expr.args[0]))
+                return Call("grouping", (), "tinyint", False, (place,))
             if block.grouping_sets is None or expr.args not in ((), keys):
                 raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "GROUPING_ID of some keys")
             return Call("grouping_id", (), "bigint", False)

@@ -17,6 +17,7 @@ from matcher.reasons import Reason
 ROWS_COLUMN = "__rows"
 GROUPING_ID_COLUMN = "__grouping_id"
 HIDDEN_PREFIX = "__"
+SET_KEY_PREFIX = "__set_key_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,11 @@ class Rewrite:
 
     `group_keys` is None when the cache's rows are the query's groups already (filter and project
     only), else the keys to
-    aggregate again by. `steps` names the compensations for people, `joins_used` the
+    aggregate again by. With `grouping_sets` (indices into `group_keys`, as the query writes them)
+    the keys are aggregated by each set, and the other expressions name them `SET_KEY_PREFIX` and
+    their number. `branches` are rewrites over the same cache whose rows, one below the other, are
+    what is read instead of the table; their columns are c0, c1, ….
+    `steps` names the compensations for people, `joins_used` the
     record-preserving joins relied upon.
     """
 
@@ -218,6 +223,8 @@ class Rewrite:
     joins_used: tuple[str, ...] = ()
     extra: tuple[ExtraJoin, ...] = ()
     cost: float = 0.0
+    grouping_sets: tuple[tuple[int, ...], ...] | None = None
+    branches: tuple[Rewrite, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from matcher.expr import Col, Expr, aggregates, columns
+from matcher.functional import VALUE_OF_EQUALS
+from matcher.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.ir import GroupingSet, MatchOptions, Miss, Rewrite
 from matcher.normal_form import (
     MAX_MAPPINGS,
@@ -35,13 +38,57 @@ def match_plan(
     delta: bool = False,
 ) -> Iterator[Rewrite | Miss]:
     """Try `query` against each view of the cache, cheapest first; one result a view (several where
-    tables repeat).
+    tables repeat), one a cache for a query with grouping sets.
 
     Lazy: a caller that takes the first `Rewrite` does not pay for the rest. Unless `thorough`,
         grouping
     sets that lack a key which the query cannot do without are passed over in silence. With `delta`
     the rewrite may join tables of the query to the cache.
     """
+    if query.block.grouping_sets is None:
+        yield from _match_views(query, view, options, thorough, delta)
+    elif not delta:
+        yield from _match_sets(query, view, options)
+
+
+def _match_sets(
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions
+) -> Iterator[Rewrite | Miss]:
+    """All sets by one aggregation, or each by its own view: what costs least."""
+    reason = why_not_by_sets(query.block)
+    if reason is not None:
+        yield Miss(view.name, None, (reason,))
+        return
+    valid: list[Rewrite] = []
+    misses: list[Miss] = []
+    for found in _match_views(query, view, options, True, False):
+        if isinstance(found, Rewrite):
+            valid.append(found)
+        else:
+            misses.append(found)
+    if view.plan.is_cube or not valid:
+        apart, why = match_by_sets(query, lambda part: _some(part, view, options))
+        misses = [replace(miss, cache=view.name) for miss in why]
+        if apart is not None:
+            valid.append(apart)
+    if valid:
+        yield min(valid, key=lambda r: r.cost)
+    else:
+        yield from misses
+
+
+def _some(part: NormalQuery, view: PreparedPlan, options: MatchOptions) -> Iterator[Rewrite | Miss]:
+    """The rewrite by the smallest view that serves, or else every view's refusal."""
+    for found in _match_views(part, view, options, False, False):
+        if isinstance(found, Rewrite):
+            yield found
+            return
+    yield from _match_views(part, view, options, True, False)
+
+
+def _match_views(
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions, thorough: bool, delta: bool
+) -> Iterator[Rewrite | Miss]:
     tried = 0
     for candidate in mappings(query, view.relations, partly=delta):
         if tried == MAX_MAPPINGS:
@@ -97,6 +144,10 @@ def _needed_keys(shared: Attempt) -> list[int]:
                 bits[part] = bits.get(part, 0) | 1 << i
             # a filter on it may be asked of a function of it
             within[part] = within.get(part, 0) | 1 << i
+    for agg, _ in shared.view.measures:  # may be the value of a column that the keys determine
+        if agg.func in VALUE_OF_EQUALS and isinstance(agg.args[0], Col):
+            bits[context.canonical(agg.args[0])] = -1
+            within[context.canonical(agg.args[0])] = -1
     needed: set[int] = set()
     stack = [(p, False) for p in shared.pending]
     stack += [(k, True) for k in shared.query.group_keys or ()]
@@ -154,11 +205,14 @@ def _refuse_invisible_aggregate(query: NormalQuery) -> None:
 
 def _rewrite(attempt: Attempt) -> Rewrite:
     query = attempt.query
+    sets = query.block.grouping_sets
+    keys = tuple(dict.fromkeys(attempt.keys.values())) if attempt.regroup else None
     return Rewrite(
         cache=attempt.view.name,
         grouping_set=attempt.grouping_set,
         filters=tuple(attempt.filters),
-        group_keys=tuple(dict.fromkeys(attempt.keys.values())) if attempt.regroup else None,
+        group_keys=keys if sets is None else attempt.set_keys,
+        grouping_sets=sets,
         outputs=attempt.outputs,
         having=attempt.having,
         order_by=attempt.order_by,
@@ -182,4 +236,7 @@ def _cost(attempt: Attempt) -> float:
         rows = 10.0 * 4.0 ** len(plan.keys)
     else:
         rows = _UNKNOWN_ROWS
+    sets = attempt.query.block.grouping_sets
+    if sets is not None:  # each row is repeated for each set
+        return rows * (1.0 + (_ROLL_UP_FACTOR - 1.0) * len(sets))
     return rows * (_ROLL_UP_FACTOR if attempt.regroup else 1.0)

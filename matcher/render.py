@@ -13,8 +13,9 @@ from typing import Final
 
 from matcher.expr import IGNORE_NULLS, Agg, Call, Col, Expr, Lit, columns, date_text
 from matcher.functions import is_known
-from matcher.ir import GROUPING_ID_COLUMN, CachePlan, Output, Rewrite, SortKey
+from matcher.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Rewrite, SortKey
 from matcher.render_moments import MERGE_MOMENTS, merge_moments
+from matcher.render_sets import by_sets, over_sets
 from matcher.types import INTEGRAL, decimal_parts
 
 ColumnSql = Callable[[Col], str]
@@ -137,6 +138,7 @@ _STRUCTURAL: Final[dict[str, Callable[[Call, list[str]], str]]] = {
     "in": _render_in,
     "case": _render_case,
     "like": _render_like,
+    "grouping": lambda call, args: f"GROUPING({quote(SET_KEY_PREFIX + call.params[0])})",
 }
 
 
@@ -210,6 +212,13 @@ def render_rewrite(
     Raises:
         NotRenderable: some expression has no SQL spelling.
     """
+    if rewrite.branches:
+        parts = [render_rewrite(b, table_sql, positional=True) for b in rewrite.branches]
+        table_sql = "(\n" + "\nUNION ALL\n".join(parts) + "\n) AS __sets"
+    elif rewrite.grouping_sets is not None:
+        rows = by_sets(rewrite, table_sql, lambda e: render_expr(e, _of_one), quote)
+        table_sql = f"({rows}) AS __sets"
+        rewrite = over_sets(rewrite)
     plain = _of_several if rewrite.extra else _of_one
     names = [f"c{i}" if positional else o.name for i, o in enumerate(rewrite.outputs)]
     tables = [table_sql, *(extra_sql or [quote_path(e.relation.name) for e in rewrite.extra])]

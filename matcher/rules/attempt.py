@@ -28,6 +28,7 @@ class Attempt:
     stored columns;
     `missing` the expressions that no stored column gives, with what they are needed for;
     `buckets` what is stored of each time, made when first asked for (`coarsen_time`);
+    `set_keys` the derived keys of a query with grouping sets, in its own order;
     `must_regroup` asks for a roll-up though the groups are the same: some aggregate must still be
     computed; `delta` allows to join tables of the query to the cache: `extra`, those that it does
     not have, and `again`, those that it has, by the record-preserving join that says they have a
@@ -62,6 +63,7 @@ class Attempt:
     filtered: PredicateContext | None = None
     conditions: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
     regroup: bool = False
+    set_keys: tuple[Expr, ...] = ()
     outputs: tuple[Output, ...] = ()
     having: tuple[Expr, ...] = ()
     order_by: tuple[SortKey, ...] = ()

@@ -9,9 +9,11 @@ moments.
 
 from __future__ import annotations
 
+from matcher.expr import Col
+from matcher.ir import SET_KEY_PREFIX
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused
-from matcher.rules.derive_columns import derive
+from matcher.rules.derive_columns import derive, determined
 
 
 def contain_grouping(attempt: Attempt) -> None:
@@ -31,18 +33,12 @@ def contain_grouping(attempt: Attempt) -> None:
                 )
             )
         return
-    if query.block.grouping_sets is not None:
-        raise Refused(
-            Reason(
-                ReasonCode.GROUPING_SETS_IN_QUERY,
-                "GROUPING SETS, CUBE or ROLLUP in the query",
-                "query one grouping at a time",
-            )
-        )
     for key in query.group_keys:
         found = derive(attempt, key, "group by", constants=True)
         if found is not None:
             attempt.keys[attempt.context.canonical(key)] = found
+    if query.block.grouping_sets is not None:
+        _name_set_keys(attempt)
     if view.keys is None:
         attempt.regroup = True
         return
@@ -54,18 +50,46 @@ def contain_grouping(attempt: Attempt) -> None:
                 f"add the query's keys to the GROUP BY of {view.name}",
             )
         )
-    # a table that is joined to the groups may repeat them
-    same = not attempt.extra and _same_groups(attempt)
+    # a table that is joined to the groups may repeat them, and so do grouping sets
+    same = not attempt.extra and query.block.grouping_sets is None and _same_groups(attempt)
     attempt.regroup = attempt.must_regroup or not same
     if attempt.regroup:
         attempt.steps.append("roll_up")
+
+
+def _name_set_keys(attempt: Attempt) -> None:
+    """With grouping sets a key is NULL in the sets without it, while aggregates still see its
+    values: so each key is a column of its own, beside what it is made of."""
+    keys = attempt.query.group_keys or ()
+    canonical = [attempt.context.canonical(key) for key in keys]
+    if len(set(canonical)) < len(canonical):
+        raise Refused(
+            Reason(
+                ReasonCode.GROUPING_SETS_IN_QUERY,
+                "two keys of the grouping sets are always equal, and not in the same sets",
+                "group by one of them",
+            )
+        )
+    if all(key in attempt.keys for key in canonical):  # else `refuse_missing` names what lacks
+        attempt.set_keys = tuple(attempt.keys[key] for key in canonical)
+    for i, (key, original) in enumerate(zip(canonical, keys, strict=True)):
+        if key in attempt.keys:
+            attempt.keys[key] = Col(0, f"{SET_KEY_PREFIX}{i}", original.type)
 
 
 def _same_groups(attempt: Attempt) -> bool:
     query, view = attempt.query, attempt.view
     if not query.group_keys:  # one row even over no rows: only another global aggregate has that
         return not view.keys and not attempt.filters
-    for canonical in attempt.available:
-        if canonical not in attempt.keys and attempt.context.constant(canonical) is None:
-            return False
+    left = [
+        canonical
+        for canonical in attempt.available
+        if canonical not in attempt.keys and attempt.context.constant(canonical) is None
+    ]
+    if not left:
+        return True
+    given = determined(attempt, attempt.keys)
+    if not all(canonical in given for canonical in left):
+        return False
+    attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, *given.joins_used)))
     return True

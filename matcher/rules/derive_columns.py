@@ -7,9 +7,11 @@ value is that value, but never inside the filter that pins it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from matcher.expr import Call, Col, Expr, Lit, columns, rebuild
+from matcher.functional import Determined, measure_of_equals
 from matcher.ir import GROUPING_ID_COLUMN
 from matcher.normal_form import HungTables
 from matcher.predicates import column_equality
@@ -133,11 +135,38 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
                 return rebuild(expr, tuple(p for p in parts if p is not None))
             return None
     elif isinstance(expr, Col):
+        same = _same_in_group(attempt, expr)
+        if same is not None:
+            return same
         fetched = fetch(attempt, expr, attempt.context.members(expr))
         if fetched is not None:
             return fetched
     attempt.missing.append((expr, purpose))
     return None
+
+
+def determined(attempt: Attempt, known: Iterable[Expr]) -> Determined:
+    """What the values of canonical expressions determine in the rows that the cache was made of."""
+    view = attempt.view
+    tables = list(zip(view.relations, (r.key for r in view.plan.relations), strict=True))
+    trusted = attempt.options.trust_unvalidated
+    joins = [j for j in view.plan.joins if j.validated or trusted]
+    return Determined(attempt.context, known, tables, joins, attempt.options.time_zone)
+
+
+def _same_in_group(attempt: Attempt, column: Col) -> Col | None:
+    """A column that the view's keys determine, from a MIN, MAX or the like that is stored of it."""
+    canonical = attempt.context.canonical(column)
+    assert isinstance(canonical, Col)
+    measure = measure_of_equals(attempt.stored_aggs, canonical)
+    if measure is None or attempt.view.keys is None:
+        return None
+    given = determined(attempt, attempt.available)
+    if canonical not in given:
+        return None
+    attempt.used.add(measure.name)
+    attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, *given.joins_used)))
+    return Col(0, measure.name, column.type)
 
 
 def _is_spellable(lit: Lit) -> bool:
