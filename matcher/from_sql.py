@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import sqlglot
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from matcher.errors import SqlInputError
@@ -128,10 +128,38 @@ def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
         yield Reason(ReasonCode.HINT, f"the query has the hint {HINT}")
     if "${" in text:
         yield Reason(ReasonCode.UNSUPPORTED_EXPRESSION, "${…}: Spark would put a setting there")
+    if _computed_unit(text):
+        yield Reason(ReasonCode.UNSUPPORTED_EXPRESSION, "trunc or date_trunc with a computed unit")
     if "\\" in text and not _escapes_agree(text):
         yield Reason(
             ReasonCode.UNSUPPORTED_EXPRESSION, "an escape in a string that Spark may read otherwise"
         )
+
+
+def _computed_unit(text: str) -> bool:
+    """True if the unit of some trunc or date_trunc is not a string as written: the parser makes a
+    unit of the name of a column, too."""
+    if "trunc" not in text.lower():
+        return False
+    tokens = sqlglot.tokenize(text, read="spark")
+    for start, token in enumerate(tokens[:-2]):
+        name = token.text.lower()
+        if name in ("trunc", "date_trunc") and tokens[start + 1].token_type == TokenType.L_PAREN:
+            unit = start + 2 if name == "date_trunc" else _second_argument(tokens, start + 2)
+            if unit >= len(tokens) or tokens[unit].token_type != TokenType.STRING:
+                return True
+    return False
+
+
+def _second_argument(tokens: list[Token], place: int) -> int:
+    """Where the second argument of a call starts whose first one starts at `place`."""
+    depth = 0
+    for number in range(place, len(tokens)):
+        kind = tokens[number].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if kind == TokenType.COMMA and depth == 0:
+            return number + 1
+    return len(tokens)
 
 
 def _escapes_agree(text: str) -> bool:
@@ -214,6 +242,8 @@ class _Builder:
         """A view's query, in its own document and current schema."""
         if view.key in self.views:
             raise SqlInputError("VIEW_CYCLE", f"view {view.name} reads itself")
+        if _computed_unit(view.text):
+            return Built(None, None, "truncates to a computed unit")
         document = Document(view.text, _parse(view.text))
         inner = _Builder(
             self.schema, self.settings, document, view.current, (*self.views, view.key)

@@ -17,6 +17,7 @@ _KNOWN = frozenset(
         "schema",
         "data",
         "rule",
+        "guard",
         "reason",
         "error",
         "message",

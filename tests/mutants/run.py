@@ -7,8 +7,6 @@ why it changes nothing.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import signal
 import sys
 import time
@@ -25,7 +23,6 @@ from tests.mutants.instrument import STATE, Mutant, install
 LIST = Path(__file__).parent / "survivors.md"
 MOST = 0.02
 _SECONDS = 20
-_MOST_TESTS = 12
 _TESTS = ("tests/matcher", "tests/mutants/test_remembered.py")
 _OPTIONS = ("-q", "-x", "--no-header", "-p", "no:cacheprovider", "-m", "not spark")
 
@@ -34,57 +31,78 @@ class Hangs(Exception):
     """A mutant that does not come to an end is noticed."""
 
 
-class _Reached:
-    """A pytest plugin: which guards refused in which test, and an end to what hangs."""
+class _Loop:
+    """A pytest plugin that runs the collected tests in its own way: once to learn which guards
+    refuse in which tests, then each mutant through those."""
 
-    def __init__(self) -> None:
-        self.by_guard: dict[int, list[str]] = defaultdict(list)
-        self.failed = ""
+    def __init__(self, found: list[Mutant]) -> None:
+        self.found = found
+        self.survivors: list[tuple[Mutant, int]] = []
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        from cachemgr import offline
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        reached: dict[int, list[pytest.Function]] = defaultdict(list)
+        for item in session.items:
+            if not isinstance(item, pytest.Function) or _needs_fixtures(item):
+                continue
+            STATE.refused.clear()
+            error = _error(item)
+            if error is not None:
+                raise SystemExit(f"{item.nodeid} fails without any mutant: {error!r}")
+            for number in STATE.refused:
+                reached[number].append(item)
+        for mutant in self.found:
+            STATE.off = mutant.number
+            tests = sorted(reached[mutant.number], key=_is_slow)
+            if not any(_error(item) is not None for item in tests):
+                self.survivors.append((mutant, len(tests)))
+            STATE.off = -1
+        return True
 
-        offline._prepare.cache_clear()
-        STATE.refused.clear()
+
+def _needs_fixtures(item: pytest.Function) -> bool:
+    return bool(set(item.fixturenames) - set(_arguments(item)) - {"request"})
+
+
+def _arguments(item: pytest.Function) -> dict[str, Any]:
+    return dict(item.callspec.params) if hasattr(item, "callspec") else {}
+
+
+def _is_slow(item: pytest.Function) -> bool:
+    return hasattr(item.obj, "hypothesis")
+
+
+def _error(item: pytest.Function) -> BaseException | None:
+    _forget()
+    try:
         with limited():
-            yield
-        for number in STATE.refused:
-            self.by_guard[number].append(item.nodeid)
+            item.obj(**_arguments(item))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return error
+    return None
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.failed:
-            self.failed = report.nodeid
+
+def _forget() -> None:
+    """What was worked out with another guard off is not remembered."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("matcher.", "cachemgr.offline")):
+            for value in list(vars(module).values()):
+                clear = getattr(value, "cache_clear", None)
+                if clear is not None:
+                    clear()
 
 
 def run(found: list[Mutant]) -> list[Mutant]:
     """The mutants that no test notices."""
     signal.signal(signal.SIGALRM, _stop)
-    first = _Reached()
-    if _pytest(_TESTS, first):
-        raise SystemExit(f"{first.failed} fails without any mutant")
-    noticed: set[int] = set()
-    for mutant in found:
-        tests = first.by_guard.get(mutant.number)
-        if not tests:
-            continue
-        STATE.off = mutant.number
-        plugin = _Reached()
-        failed = _pytest(tuple(tests[:_MOST_TESTS]), plugin)
-        if not failed and len(tests) > _MOST_TESTS:
-            failed = _pytest(tuple(tests[_MOST_TESTS:]), plugin)
-        STATE.off = -1
-        if failed:
-            noticed.add(mutant.number)
-    survivors = [m for m in found if m.number not in noticed]
-    for mutant in survivors:
-        print(len(first.by_guard.get(mutant.number, ())), "tests reach", mutant.name)
-    return survivors
-
-
-def _pytest(tests: tuple[str, ...], plugin: _Reached) -> bool:
-    with contextlib.redirect_stdout(io.StringIO()):
-        return bool(pytest.main([*_OPTIONS, *tests], plugins=[plugin]))
+    loop = _Loop(found)
+    code = pytest.main([*_OPTIONS, *_TESTS], plugins=[loop])
+    if code != 0:
+        raise SystemExit(f"pytest ended with {code}")
+    for mutant, tests in loop.survivors:
+        print(f"{tests} tests reach {mutant.name}")
+    return [mutant for mutant, _ in loop.survivors]
 
 
 def _stop(number: int, frame: Any) -> None:

@@ -83,5 +83,10 @@ FROM customer
 WHERE c_acctbal > 0.00
 GROUP BY SUBSTRING(c_phone, 1, 2);
 
-CREATE RELATIONAL CACHE h_part_names AS
-SELECT p_partkey, p_name, p_brand, p_container FROM part;
+CREATE RELATIONAL CACHE h_late_lines AS
+SELECT l_orderkey, l_suppkey, l_commitdate, l_receiptdate
+FROM lineitem
+WHERE l_commitdate < l_receiptdate;
+
+CREATE RELATIONAL CACHE h_usual_orders AS
+SELECT o_orderkey, o_custkey FROM orders WHERE o_comment NOT LIKE '%special%requests%';

@@ -6,6 +6,7 @@ the matcher's registry alone: freshness, rights and refresh have tests of their 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -102,9 +103,15 @@ class Outcome:
 
 
 class SparkSuite:
-    """A suite in a session of its own, over a schema of its own."""
+    """A suite in a session of its own, over a schema of its own.
 
-    def __init__(self, spark: SparkSession, name: str) -> None:
+    Args:
+        spark: Any session of the application.
+        name: The suite.
+        filled: False for empty tables: enough to plan the queries.
+    """
+
+    def __init__(self, spark: SparkSession, name: str, *, filled: bool = True) -> None:
         self.name = name
         self.schema = f"tpc_{name}"
         self.session = spark.newSession()
@@ -112,8 +119,9 @@ class SparkSuite:
         self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
         self.session.sql(f"USE {self.schema}")
         workspace = suite.workspace(name)
-        rows = data_h.make() if name == "h" else data_ds.make()
-        keys = {self._make(t, rows[t.name]): t.key for t in workspace.schema.tables.values()}
+        rows = (data_h.make() if name == "h" else data_ds.make()) if filled else {}
+        tables = workspace.schema.tables.values()
+        keys = {self._make(t, rows.get(t.name, [])): t.key for t in tables}
         stored = {cache: self._stored(text) for cache, text in workspace.stored.items()}
         self.decider = SuiteDecider(workspace, keys, stored)
 
@@ -122,9 +130,11 @@ class SparkSuite:
             f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
         )
         self.session.sql(f"CREATE TABLE {table.name} ({columns}) USING delta")
-        types = ", ".join(f"{c.name} {c.type}" for c in table.columns)
-        self.session.createDataFrame(rows, types).coalesce(1).createOrReplaceTempView("new_rows")
-        self.session.sql(f"INSERT INTO {self.schema}.{table.name} SELECT * FROM new_rows")
+        if rows:
+            types = ", ".join(f"{c.name} {c.type}" for c in table.columns)
+            made = self.session.createDataFrame(rows, types).coalesce(1)
+            made.createOrReplaceTempView("new_rows")
+            self.session.sql(f"INSERT INTO {self.schema}.{table.name} SELECT * FROM new_rows")
         found = capture_query(self.session, f"SELECT * FROM {self.schema}.{table.name}")
         return found.tables[0].location
 
@@ -132,29 +142,44 @@ class SparkSuite:
         rows = self.session.sql(select)
         return self.session.createDataFrame(rows.collect(), rows.schema).coalesce(1)
 
+    def plan(self, query: str) -> Outcome:
+        """Plan one query with the caches, run nothing."""
+        with self._hooked() as decider:
+            frame = self.session.sql(suite.queries(self.name)[query])
+            frame._jdf.queryExecution().optimizedPlan()
+        return self._outcome(query, 0, [r.detail for r in decider.dropped])
+
     def run(self, query: str) -> Outcome:
         """Run one query without and with the caches."""
         text = suite.queries(self.name)[query]
-        decider = self.decider
-        decider.used.clear()
-        decider.reasons.clear()
-        decider.dropped.clear()
         plain = self.session.sql(text)
         wanted, schema = plain.collect(), plain.schema
-        hook.install(self.session, decider)
-        try:
+        with self._hooked() as decider:
             frame = self.session.sql(text)
             got = frame.collect()
-        finally:
-            hook.uninstall(self.session)
         found = [r.detail for r in decider.dropped]
         if frame.schema != schema:
             found.append(f"schema {frame.schema} instead of {schema}")
         if sorted(map(repr, got)) != sorted(map(repr, wanted)):
             found.append(f"rows {got[:3]} instead of {wanted[:3]}")
-        caches = tuple(dict.fromkeys(decider.used))
-        reasons = tuple(dict.fromkeys(f"{r.code.value}: {r.detail}" for r in decider.reasons))
-        return Outcome(query, len(wanted), caches, tuple(found), reasons)
+        return self._outcome(query, len(wanted), found)
+
+    @contextlib.contextmanager
+    def _hooked(self) -> Iterator[SuiteDecider]:
+        decider = self.decider
+        decider.used.clear()
+        decider.reasons.clear()
+        decider.dropped.clear()
+        hook.install(self.session, decider)
+        try:
+            yield decider
+        finally:
+            hook.uninstall(self.session)
+
+    def _outcome(self, query: str, rows: int, differences: list[str]) -> Outcome:
+        caches = tuple(dict.fromkeys(self.decider.used))
+        reasons = tuple(dict.fromkeys(f"{r.code.value}: {r.detail}" for r in self.decider.reasons))
+        return Outcome(query, rows, caches, tuple(differences), reasons)
 
     def drop(self) -> None:
         """Remove the tables again."""
@@ -162,15 +187,15 @@ class SparkSuite:
         self.session.sql(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
 
 
-def run_all(names: Sequence[str]) -> Iterator[Outcome]:
-    """Every query of the suites in a Spark session of its own."""
+def run_all(names: Sequence[str], *, filled: bool) -> Iterator[Outcome]:
+    """Every query of the suites in a Spark session of its own, run or only planned."""
     from tests.conftest import spark_session
 
     with spark_session() as spark:
         for name in names:
-            made = SparkSuite(spark, name)
+            made = SparkSuite(spark, name, filled=filled)
             try:
                 for query in suite.queries(name):
-                    yield made.run(query)
+                    yield made.run(query) if filled else made.plan(query)
             finally:
                 made.drop()
