@@ -34,6 +34,8 @@ from matcher.predicates import PredicateContext, column_equality
 from matcher.sharing import Sharing
 
 OCCURRENCE: Final = 1 << 20
+# Stands among the columns that a plan mentions if it holds rows and not groups of them.
+SINGLE_ROWS: Final = (-1, "")
 # Tables that no cache reads get numbers from here on, which mean something in one query alone.
 STRANGERS: Final = 1 << 19
 _OF_KEYS: Final = frozenset(("count", "min", "max"))
@@ -201,7 +203,8 @@ class NormalQuery:
             if agg.func != "count":
                 needed.update(columns(agg))
         joined = {member for members in context.classes().values() for member in members}
-        return frozenset((c.rel % OCCURRENCE, c.name) for c in needed - joined)
+        named = frozenset((c.rel % OCCURRENCE, c.name) for c in needed - joined)
+        return named if self.group_keys is not None else named | {SINGLE_ROWS}
 
     def measured(self) -> frozenset[tuple[int, str]]:
         """The (table, column) pairs of what is added up: no table joined to a cache has them."""
@@ -328,7 +331,8 @@ class PreparedPlan:
         exprs += [p for join in self.hung for p in join.on]
         named = {column for expr in exprs for column in columns(expr)}
         seen = {member for column in named for member in self.context.members(column)}
-        return frozenset((c.rel % OCCURRENCE, c.name) for c in seen)
+        found = frozenset((c.rel % OCCURRENCE, c.name) for c in seen)
+        return found if self.plan.keys is not None else found | {SINGLE_ROWS}
 
 
 def _by_size(

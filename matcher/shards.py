@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from matcher.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
+from matcher.normal_form import (
+    OCCURRENCE,
+    SINGLE_ROWS,
+    STRANGERS,
+    NormalQuery,
+    PreparedPlan,
+)
 
 _MAX_SHARDS: Final = 256
 _MAX_PLANS: Final = 12
@@ -74,6 +80,8 @@ def propose_joinable(
     if any(table >= STRANGERS for table in facts):
         return []
     wanted = mask_of(tuple(facts))
+    if query.group_keys is None:
+        measured |= {SINGLE_ROWS}
     starts = sorted(facts or bits_of(known), key=lambda t: len(by_table.get(t, ())))
     seen: dict[int, Shard] = {}
     for table in starts[:1] if facts else starts:

@@ -72,10 +72,21 @@ def domain_of(predicate: Expr) -> tuple[Expr, Domain] | None:
     >>> domain_of(Call("gt", (x, Lit(4, "int")), "boolean"))[1].intervals[0].low
     5
     """
+    known = _read.get(id(predicate))
+    if known is not None and known[0] is predicate:
+        return known[1]
     found = truth_of(predicate)
-    if found is None or found[0] is None:
-        return None
-    return found[0], found[1].true
+    domain = None if found is None or found[0] is None else (found[0], found[1].true)
+    if len(_read) >= _READ_CAPACITY:
+        _read.clear()
+    _read[id(predicate)] = (predicate, domain)
+    return domain
+
+
+# A query's predicate is read once for each of the caches that it is compared with. Found by
+# identity, since equal expressions may differ in type and nullability; the entry keeps it alive.
+_READ_CAPACITY: Final = 4096
+_read: dict[int, tuple[Expr, tuple[Expr, Domain] | None]] = {}
 
 
 def truth_of(predicate: Expr) -> Found | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from bench.population import col, query, registry_of
+from matcher import registry as registry_module
 from matcher.definition import plan_definition
 from matcher.expr import Agg, Call, Lit
 from matcher.ir import Block, CachePlan, Output, Relation, Rewrite
+from matcher.normal_form import NormalQuery, PreparedPlan
 from matcher.reasons import Reason, ReasonCode
 from matcher.registry import Registry
 from matcher.render import render_rewrite
@@ -213,3 +216,20 @@ def test_an_empty_range_teaches_nothing_about_others() -> None:
 
 def _nullable(name: str):
     return type(_t("s_region"))(0, name, "int", True)
+
+
+def test_rows_of_a_query_are_never_looked_for_in_caches_of_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = registry_of(1_000)
+    tried: list[str] = []
+    original = registry_module.match_plan
+
+    def counted(query: NormalQuery, plan: PreparedPlan, *rest: Any, **named: Any) -> Any:
+        tried.append(plan.name)
+        return original(query, plan, *rest, **named)
+
+    monkeypatch.setattr(registry_module, "match_plan", counted)
+    rows = replace(query(), outputs=(Output("d_year", col("d_year")),), group_keys=None)
+    assert registry.decide(rows).rewrite is None and tried == []
+    assert registry.decide(query()).rewrite is not None and tried
