@@ -1,0 +1,57 @@
+# ruff: noqa: E501 - tables of SQL read better unbroken
+"""Roll-ups of Spark's aggregates through Catalyst: what the optimiser leaves of a query is read back."""
+
+from __future__ import annotations
+
+CACHE = """many AS SELECT region, cust, day, SUM(amt) AS s, COUNT(amt) AS n, FIRST(cost) IGNORE NULLS AS f,
+ COLLECT_SET(cost) AS cs, HLL_SKETCH_AGG(amt) AS h, KLL_SKETCH_AGG_BIGINT(amt) AS k, STDDEV(price) AS sd,
+ MAX_BY(cost, amt) AS mb, BIT_XOR(amt) AS x, BOOL_OR(amt > 20) AS bo, COUNT_IF(cost > 3) AS cc,
+ SUM(amt) FILTER (WHERE cost > 3) AS fs, SUM(price) AS sp FROM sales GROUP BY region, cust, day"""
+BY_REGION = [
+    "COUNT_IF(cust > 1), COUNT(CASE WHEN cust = 2 THEN amt END), COUNT_IF(cost > 3)",
+    "SUM(CASE WHEN cust = 1 THEN amt ELSE 0 END), SUM(IF(cust = 2, amt, NULL))",
+    "SUM(CASE WHEN cost > 3 THEN amt END), SUM(amt) FILTER (WHERE cust <> 1)",
+    "SUM(cust), COUNT(cust), AVG(cust), SUM(1), MIN(day), SUM(MONTH(day))",
+    "SUM(amt + 1), SUM(2 * amt), SUM(amt * cust), SUM(COALESCE(amt, 0)), SUM(0.5 * price)",
+    "SOME(amt > 20), BIT_XOR(amt), BIT_XOR(cust)",
+    "COUNT(DISTINCT cost), SORT_ARRAY(COLLECT_SET(cost)), COUNT(DISTINCT cust, day)",
+    "HLL_SKETCH_ESTIMATE(HLL_SKETCH_AGG(amt)), APPROX_COUNT_DISTINCT(cust), PERCENTILE(cust, 0.5)",
+    "KLL_SKETCH_GET_N_BIGINT(KLL_SKETCH_AGG_BIGINT(amt))",
+    "100.0 * SUM(amt) / COUNT(*), TRY_SUM(amt), TRY_AVG(price), MEAN(price)",
+    "COUNT(amt, cust), COUNT(1), ANY_VALUE(region)",
+]
+
+
+def test_through_the_optimiser(lab):
+    lab.cache(CACHE)
+    for outputs in BY_REGION:
+        lab.hit(f"SELECT region, {outputs} FROM sales GROUP BY region")
+        lab.hit(f"SELECT {outputs} FROM sales WHERE region = 'nowhere'")
+    lab.hit(
+        "SELECT region, cust, day, FIRST(cost) IGNORE NULLS, STDDEV(price), MAX_BY(cost, amt), "
+        "BOOL_OR(amt > 20), SUM(amt) FILTER (WHERE cost > 3) FROM sales GROUP BY ALL"
+    )
+    lab.miss("SELECT region, cust, day, FIRST(cost) FROM sales GROUP BY ALL", "AGG_NOT_DERIVABLE")
+    deviation = "SELECT region, ROUND(STDDEV(price), 9) FROM sales GROUP BY region"
+    lab.miss(deviation, "FLOAT_NOT_EXACT")
+    with lab.conf(spark__cachemgr__approximateFloats="true"):
+        lab.hit(deviation)
+    different = "SELECT region, COUNT(DISTINCT amt) FROM sales GROUP BY region"
+    lab.miss(different, "DISTINCT_NOT_DERIVABLE")
+    with lab.conf(spark__cachemgr__approximateDistinct="true"):
+        lab.hit(different)
+
+
+def test_from_a_cube_over_no_rows(lab):
+    lab.cache(
+        "c AS SELECT region, cust, SUM(amt) AS s, COLLECT_SET(cost) AS cs, BIT_XOR(amt) AS x "
+        "FROM sales GROUP BY CUBE (region, cust)"
+    )
+    query = (
+        "SELECT SUM(amt), COUNT(*), SUM(cust), COUNT(DISTINCT cost), BIT_XOR(amt), COUNT_IF(cust > 1), "
+        "SUM(CASE WHEN cust = 1 THEN amt ELSE 0 END) FROM sales"
+    )
+    lab.hit(query)
+    lab.plain.sql("DELETE FROM sales")
+    lab.sql("REFRESH RELATIONAL CACHE c")
+    lab.hit(query)
