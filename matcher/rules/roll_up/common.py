@@ -50,10 +50,17 @@ def keyed(attempt: Attempt, expr: Expr) -> Expr | None:
     return None if attempt.is_float_key(found) else found
 
 
+def has_no_keys(attempt: Attempt) -> bool:
+    """True if the view's one row may stand for no row at all: a global aggregate over no input. So
+    has a cube's empty set in most systems, though not in Spark."""
+    chosen = attempt.grouping_set
+    return attempt.view.keys == () or (chosen is not None and not chosen.keys)
+
+
 def may_hold_no_rows(attempt: Attempt, like: Agg) -> bool:
-    """True if a stored row may stand for no row at all: of a cache without keys over no input, or
-    where only the rows that pass a FILTER count."""
-    return like.filter is not None or attempt.view.keys == ()
+    """True if a stored row may stand for no row at all: without keys, or where only the rows that
+    pass a FILTER count."""
+    return like.filter is not None or has_no_keys(attempt)
 
 
 def row_count(attempt: Attempt, like: Agg) -> Expr | None:

@@ -21,6 +21,7 @@ from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.roll_up.common import (
     NeedsRegrouping,
     float_not_exact,
+    has_no_keys,
     keyed,
     keyed_all,
     lookup,
@@ -65,7 +66,7 @@ def not_distinct(attempt: Attempt, agg: Agg) -> Refused:
 
 
 def _of_keys(attempt: Attempt, agg: Agg) -> Expr | None:
-    if attempt.view.keys == ():  # its one row may stand for no row at all
+    if has_no_keys(attempt):
         return None
     args = keyed_all(attempt, agg.args)
     flt = None if agg.filter is None else keyed(attempt, agg.filter)
