@@ -33,8 +33,7 @@ def query(rng: Random, world: World, cache: Cache) -> Spec:
     if spec.keys is not None:
         on_key = {k.column for k in spec.keys} | {c.ref for c in cache.keys}
         where = tuple(
-            replace(p, tags=p.tags | tags("predicate.on_group_key")) if p.column in on_key else p
-            for p in spec.where
+            _tagged(p, "predicate.on_group_key") if p.column in on_key else p for p in spec.where
         )
         spec = replace(spec, where=where)
     spec = _tail(rng, spec)
@@ -58,6 +57,11 @@ def _where(rng: Random, world: World, cache: Cache, usable: list[Column]) -> tup
             found.append(predicate(rng, usable))
         elif cache.columns:
             found.append(simple(rng, rng.choice(cache.columns)))
+    joined = [k for k in world.links if any(j.alias == k.right for j in cache.spec.joins)]
+    if joined and rng.random() < 0.07:  # said of one side of a join, stored as the other
+        link = rng.choice(joined)
+        ends = [world.tables[link.left].column(link.column), world.tables[link.right].columns[0]]
+        found.append(_tagged(simple(rng, rng.choice(ends)), "predicate.transitive"))
     stored = [
         k for k in (*(cache.spec.keys or ()), *(i.piece for i in cache.spec.items))
         if k.column and k.column != k.text and "(" in k.text and k.tags
@@ -75,6 +79,10 @@ def _where(rng: Random, world: World, cache: Cache, usable: list[Column]) -> tup
         found.append(Piece(text, tags("predicate.stored_expression"), expression.column))
     rng.shuffle(found)
     return tuple(found)
+
+
+def _tagged(piece: Piece, *names: str) -> Piece:
+    return replace(piece, tags=piece.tags | tags(*names))
 
 
 def _over_rows(rng: Random, cache: Cache, spec: Spec) -> Spec:

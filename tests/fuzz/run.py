@@ -172,7 +172,7 @@ def main() -> int:
     parser.add_argument("--ledger", action="store_true", help="write an entry")
     parser.add_argument("--out", type=Path, help="folder for what was wrong")
     chosen = parser.parse_args()
-    totals, began = Totals(), time.monotonic()
+    totals, began, commit = Totals(), time.monotonic(), _commit()
     judge, stop = make_judge(chosen.judge)
     done = chosen.start
     try:
@@ -191,7 +191,7 @@ def main() -> int:
             sys.stdout.flush()
     finally:
         stop()
-    entry = summary(totals, [chosen.start, done], chosen.judge, time.monotonic() - began)
+    entry = summary(totals, [chosen.start, done], chosen.judge, time.monotonic() - began, commit)
     sys.stdout.write(report(totals))
     if chosen.ledger and not totals.wrong:
         written = ledger.append(entry, totals.pairs)
@@ -220,13 +220,15 @@ def _progress(seed: int, totals: Totals, seconds: float) -> str:
     )
 
 
-def summary(totals: Totals, seeds: list[int], judge: str, seconds: float) -> dict[str, Any]:
+def summary(
+    totals: Totals, seeds: list[int], judge: str, seconds: float, commit: str
+) -> dict[str, Any]:
     """The ledger entry of a run, but for what the ledger counts itself."""
     n = totals.numbers
     names = ("generated", "accepted", "executed", "skipped", "templates")
     return {
         **{name: n[name] for name in names},
-        "commit": _commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d"), "seeds": seeds,
+        "commit": commit, "date": datetime.now(UTC).strftime("%Y-%m-%d"), "seeds": seeds,
         "judge": judge, "wrong": len(totals.wrong), "seconds": int(seconds), "found": [],
         "oracle": {tag: dict(c) for tag, c in sorted(totals.oracle.items())},
     }  # fmt: skip

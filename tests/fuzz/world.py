@@ -198,7 +198,9 @@ class _Maker:
     rng: Random
     data: Random
     extreme: bool
-    least: int  # rows of the fact; 0 leaves it to chance, and tables may be empty
+    # Rows of the fact, and all that the schema allows in them: what a rewrite may rely on must be
+    # declared. 0 leaves the size to chance, and values to the columns' few.
+    least: int
 
     def links(self, left: str, rights: list[str]) -> list[Link]:
         found = []
@@ -255,8 +257,10 @@ class _Maker:
         return Column(link.left, link.column, "int", nullable, ("1", "2", "3", "9"))
 
     def _foreign(self, link: Link, ids: dict[str, list[str]]) -> Cell:
-        if link.preserving:
+        if link.preserving and (link.declared or not self.least):
             return self.data.choice(ids[link.right])
+        if link.preserving:  # nobody says that it is, so it need not be so in other rows
+            return self.data.choice(["9", *ids[link.right]])
         return self.data.choice([None, "9", *(ids[link.right] or ["8"])])
 
     def _column(self, table: str, name: str, type: str) -> Column:
@@ -272,4 +276,7 @@ class _Maker:
     def _cell(self, column: Column) -> Cell:
         if column.nullable and self.data.random() < 0.25:
             return None
+        if self.least and self.data.random() < 0.2:
+            wider = _SMALL[column.type] + (("-0.0", "NaN") if column.type in FLOATS else ())
+            return self.data.choice(wider)
         return self.data.choice(column.values)
