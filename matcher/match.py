@@ -47,26 +47,27 @@ def match_plan(
     """
     if query.block.grouping_sets is None:
         yield from _match_views(query, view, options, thorough, delta)
-    elif not delta:
-        yield from _match_sets(query, view, options)
+    else:
+        yield from _match_sets(query, view, options, delta)
 
 
 def _match_sets(
-    query: NormalQuery, view: PreparedPlan, options: MatchOptions
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions, delta: bool
 ) -> Iterator[Rewrite | Miss]:
-    """All sets by one aggregation, or each by its own view: what costs least."""
+    """All sets by one aggregation, or each by its own view: what costs least. Tables that the
+    cache lacks are joined once, for all sets."""
     reason = why_not_by_sets(query.block)
     if reason is not None:
         yield Miss(view.name, None, (reason,))
         return
     valid: list[Rewrite] = []
     misses: list[Miss] = []
-    for found in _match_views(query, view, options, True, False):
+    for found in _match_views(query, view, options, True, delta):
         if isinstance(found, Rewrite):
             valid.append(found)
         else:
             misses.append(found)
-    if view.plan.is_cube or not valid:
+    if not delta and (view.plan.is_cube or not valid):
         apart, why = match_by_sets(query, lambda part: _some(part, view, options))
         misses = [replace(miss, cache=view.name) for miss in why]
         if apart is not None:

@@ -215,14 +215,16 @@ def render_rewrite(
     if rewrite.branches:
         parts = [render_rewrite(b, table_sql, positional=True) for b in rewrite.branches]
         table_sql = "(\n" + "\nUNION ALL\n".join(parts) + "\n) AS __sets"
-    elif rewrite.grouping_sets is not None:
-        rows = by_sets(rewrite, table_sql, lambda e: render_expr(e, _of_one), quote)
-        table_sql = f"({rows}) AS __sets"
-        rewrite = over_sets(rewrite)
     plain = _of_several if rewrite.extra else _of_one
-    names = [f"c{i}" if positional else o.name for i, o in enumerate(rewrite.outputs)]
     tables = [table_sql, *(extra_sql or [quote_path(e.relation.name) for e in rewrite.extra])]
     source, filters = _from(rewrite, tables)
+    if rewrite.grouping_sets is not None:
+        where = " AND ".join(render_expr(f, plain) for f in filters)
+        text = " ".join(source) + (f" WHERE {where}" if where else "")
+        table_sql = f"({by_sets(rewrite, text, render_expr, plain, quote)}) AS __sets"
+        rewrite, plain = over_sets(rewrite), _of_one
+        source, filters = _from(rewrite, [table_sql])
+    names = [f"c{i}" if positional else o.name for i, o in enumerate(rewrite.outputs)]
     lines = ["SELECT " + ", ".join(_select_items(rewrite.outputs, names, plain)), *source]
     if filters:
         lines.append("WHERE " + " AND ".join(render_expr(f, plain) for f in filters))

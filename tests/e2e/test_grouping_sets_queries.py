@@ -64,6 +64,16 @@ def test_grouping_sets_from_a_plain_cache(lab):
         lab.hit(query)
 
 
+def test_grouping_sets_over_a_table_that_the_cache_lacks(lab):
+    lab.cache(
+        "narrow AS SELECT cust, region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY cust, region"
+    )
+    query = "SELECT city, region, SUM(amt) AS s, COUNT(*) AS n, grouping(city) AS g FROM sales JOIN cust ON cust = cid GROUP BY ROLLUP (city, region)"
+    lab.hit(query)
+    lab.plain.sql("INSERT INTO cust VALUES (1, 'Turin', 'Italy'), (3, NULL, NULL)")
+    lab.hit(query + " HAVING COUNT(*) > 1 ORDER BY s, city, region")
+
+
 def test_what_a_set_lacks_is_a_miss(lab):
     lab.cache(CUBE)
     lab.miss(
