@@ -33,9 +33,9 @@ def fold(call: Call) -> Lit | None:
     args = call.args
     if call.op in _LOGIC:
         return _LOGIC[call.op](args)
-    if not all(isinstance(a, Lit) for a in args):
-        return None
     values = [a for a in args if isinstance(a, Lit)]
+    if len(values) < len(args):
+        return None
     if call.op in ("isnull", "isnotnull"):
         return _truth((values[0].value is None) == (call.op == "isnull"))
     if call.op in _COMPARES:
@@ -269,6 +269,11 @@ def truncated(days: int, unit: str) -> int | None:
     return (first - _EPOCH).days
 
 
+def _last_day(days: int) -> int | None:
+    first = truncated(days, "MONTH")
+    return None if first is None else shift_days(first, 1, -1)
+
+
 def _day_part(name: str, days: int) -> int | None:
     try:
         day = _EPOCH + timedelta(days=days)
@@ -302,6 +307,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "add_months": lambda days, n: shift_days(days, n, 0),
     "datediff": lambda a, b: a - b,
     "unix_date": lambda days: days,
+    "last_day": lambda days: _last_day(days),
     "trunc": truncated,
     "startswith": lambda text, part: text.startswith(part),
     "endswith": lambda text, part: text.endswith(part),
@@ -316,7 +322,9 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "rtrim": lambda text: text.rstrip(" "),
     "replace": lambda text, old, new: text.replace(old, new) if old else None,
 }
-_NUMBERS_OF_DAYS: Final = frozenset("date_add date_sub add_months datediff unix_date".split())
+_NUMBERS_OF_DAYS: Final = frozenset(
+    "date_add date_sub add_months datediff unix_date last_day".split()
+)
 
 
 def _function(call: Call, raw: list[Any]) -> Lit | None:

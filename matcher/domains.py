@@ -10,6 +10,7 @@ value, so that `> 4` and `>= 5` are one set.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -109,6 +110,9 @@ class Domain:
     def intersect(self, other: Domain) -> Domain:
         if self is EVERYTHING:
             return other
+        if len(self.intervals) == len(other.intervals) == 1:
+            both = _intersect(self.intervals[0], other.intervals[0])
+            return Domain(() if both.is_empty else (both,), self.null and other.null)
         parts = (_intersect(a, b) for a in self.intervals for b in other.intervals)
         return Domain(tuple(p for p in parts if not p.is_empty), self.null and other.null)
 
@@ -163,6 +167,17 @@ EVERYTHING: Final = Domain((Interval(),), null=True)
 NOT_NULL: Final = Domain((Interval(),))
 NULL_ONLY: Final = Domain((), null=True)
 NOTHING: Final = Domain(())
+
+
+def union_all(domains: Sequence[Domain]) -> Domain:
+    """The union of many, in one pass."""
+    return normal([i for d in domains for i in d.intervals], any(d.null for d in domains))
+
+
+def intersect_all(domains: Sequence[Domain]) -> Domain:
+    """The intersection of many, in one pass: what is in no complement."""
+    outside = union_all([d.complement(null=False) for d in domains])
+    return outside.complement(null=all(d.null for d in domains))
 
 
 def normal(intervals: list[Interval], null: bool) -> Domain:

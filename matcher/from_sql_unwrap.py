@@ -24,8 +24,8 @@ def unwrap(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr | N
         return None
     inner = left.args[0]
     pair = (inner.type, left.type)
-    if pair in (("timestamp", "date"), ("timestamp_ntz", "date")):
-        return _days_of(op, inner, right.value, settings)
+    if pair == ("timestamp_ntz", "date") or (pair == ("timestamp", "date") and settings.utc):
+        return _days_of(op, inner, right.value)
     if pair == ("date", "timestamp") and settings.utc:
         return _moment_of(op, inner, right.value)
     if pair == ("timestamp_ntz", "timestamp") and settings.utc:
@@ -33,16 +33,11 @@ def unwrap(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr | N
     return None
 
 
-def _days_of(op: str, inner: Expr, day: int, settings: TextSettings) -> Expr:
-    """A day of a timestamp as a range of moments; their start hangs on the session's time zone."""
-
-    def start(days: int) -> Expr:
-        if inner.type == "timestamp_ntz" or settings.utc:
-            return Lit(days * _DAY, inner.type)
-        return Call("cast", (Lit(days, "date"),), inner.type, False)
+def _days_of(op: str, inner: Expr, day: int) -> Expr:
+    """A day of a timestamp as a range of moments."""
 
     def test(name: str, days: int) -> Expr:
-        return Call(name, (inner, start(days)), "boolean", inner.nullable)
+        return Call(name, (inner, Lit(days * _DAY, inner.type)), "boolean", inner.nullable)
 
     if op == "eq":
         parts = (test("ge", day), test("lt", day + 1))

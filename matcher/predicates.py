@@ -35,6 +35,7 @@ from matcher.domains import (
     literal_of,
     normal,
     prefix,
+    union_all,
     universe,
 )
 from matcher.expr import (
@@ -62,6 +63,8 @@ _MEMO_CAPACITY: Final = 4096
 _MAX_POINTS: Final = 64
 _MAX_PIECES: Final = 16
 _MAX_DEPTH: Final = 2
+_MAX_BRANCHES: Final = (16, 4)
+_MAX_SHARED: Final = 64
 
 
 class PredicateContext:
@@ -137,7 +140,7 @@ class PredicateContext:
         share, and the common beginning of what is LIKE a pattern."""
         if not isinstance(part, Call):
             return
-        if part.op == "or":
+        if part.op == "or" and len(part.args) <= _MAX_SHARED:
             branches = [PredicateContext(conjuncts(arg)) for arg in part.args]
             for operand, allowed in _shared_domains(branches).items():
                 self._restrict(operand, allowed)
@@ -317,8 +320,9 @@ class PredicateContext:
 
     def _implied_by_cases(self, predicate: Expr, depth: int) -> bool:
         """Some OR of ours holds; if each of its branches implies the predicate, so do we."""
+        most = _MAX_BRANCHES[depth]  # what an OR of ORs may cost
         for residual in self.residuals:
-            if len(disjuncts(residual)) > 1 and all(
+            if 1 < len(disjuncts(residual)) <= most and all(
                 branch._implies(holds(branch.canonical(predicate)), depth + 1)
                 for branch in self._cases(residual)
             ):
@@ -329,10 +333,11 @@ class PredicateContext:
         """Each branch of an OR together with all else that we know."""
         found = self._branches.get(residual)
         if found is None:
-            others = [r for r in self.residuals if r != residual]
+            others = {r for r in self.residuals if r != residual}
             made = []
             for branch in disjuncts(residual):
-                context = PredicateContext((*others, branch))
+                context = PredicateContext((branch,))
+                context.residuals |= others
                 for operand, allowed in self.domains.items():
                     context._restrict(context.canonical(operand), allowed)
                 context._nonnull |= self._nonnull
@@ -358,6 +363,8 @@ class PredicateContext:
                 if known is not None and known[0] in self.domains:
                     cuts.setdefault(known[0], []).append(known[1])
         for operand, sets in cuts.items():
+            if len(sets) > _MAX_PIECES:
+                continue
             pieces = [self.domain(operand)]
             for cut in sets:
                 pieces = [p for whole in pieces for p in (whole.intersect(cut), whole.minus(cut))]
@@ -392,8 +399,5 @@ def _shared_domains(branches: list[PredicateContext]) -> dict[Expr, Domain]:
     shared: dict[Expr, Domain] = {}
     for operand in branches[0].domains:
         if all(operand in branch.domains for branch in branches):
-            union = branches[0].domain(operand)
-            for branch in branches[1:]:
-                union = union.union(branch.domain(operand))
-            shared[operand] = union
+            shared[operand] = union_all([branch.domain(operand) for branch in branches])
     return shared

@@ -18,13 +18,16 @@ from matcher.domains import (
     NULL_ONLY,
     Domain,
     Interval,
+    Value,
+    intersect_all,
     normal,
     point,
     prefix,
+    union_all,
     universe,
     value_of,
 )
-from matcher.expr import Call, Expr, Lit
+from matcher.expr import Call, Col, Expr, Lit
 from matcher.images import chain, preimage
 from matcher.patterns import split_prefix
 from matcher.types import FLOATS
@@ -75,8 +78,10 @@ def domain_of(predicate: Expr) -> tuple[Expr, Domain] | None:
     known = _read.get(id(predicate))
     if known is not None and known[0] is predicate:
         return known[1]
-    found = truth_of(predicate)
-    domain = None if found is None or found[0] is None else (found[0], found[1].true)
+    domain = _plain(predicate) if isinstance(predicate, Call) else None
+    if domain is None:
+        found = truth_of(predicate)
+        domain = None if found is None or found[0] is None else (found[0], found[1].true)
     if len(_read) >= _READ_CAPACITY:
         _read.clear()
     _read[id(predicate)] = (predicate, domain)
@@ -87,6 +92,28 @@ def domain_of(predicate: Expr) -> tuple[Expr, Domain] | None:
 # identity, since equal expressions may differ in type and nullability; the entry keeps it alive.
 _READ_CAPACITY: Final = 4096
 _read: dict[int, tuple[Expr, tuple[Expr, Domain] | None]] = {}
+
+
+def _plain(call: Call) -> tuple[Expr, Domain] | None:
+    """What most predicates are, a column against a constant, without the FALSE side of it."""
+    operand = call.args[0]
+    if not isinstance(operand, Col):
+        return None
+    if call.op == "isnotnull":
+        return operand, NOT_NULL
+    if call.op == "in" and operand.type not in FLOATS:
+        values = [
+            value_of(item) if isinstance(item, Lit) and item.type == operand.type else None
+            for item in call.args[1:]
+        ]
+        return None if None in values else (operand, normal([point(v) for v in values], False))
+    if call.op not in _COMPARES:
+        return None
+    right = call.args[1]
+    if not isinstance(right, Lit) or right.type != operand.type:
+        return None
+    value = value_of(right)
+    return None if value is None else (operand, compared(call.op, value))
 
 
 def truth_of(predicate: Expr) -> Found | None:
@@ -157,15 +184,18 @@ def _comparison(call: Call) -> Found | None:
     return order, Truth(true, signs.minus(true))
 
 
-def compared(op: str, value: object) -> Domain:
+def compared(op: str, value: Value) -> Domain:
     """The values that compare so with a constant."""
     if op == "eq":
-        return normal([point(value)], False)
+        return Domain((point(value),))
     if op == "ne":
         return normal([point(value)], False).complement(null=False)
-    if op in ("lt", "le"):
-        return normal([Interval(None, False, value, op == "le")], False)
-    return normal([Interval(value, op == "ge", None, False)], False)
+    below = op in ("lt", "le")
+    closed = op in ("le", "ge")
+    if type(value) is int and not closed:
+        value, closed = value + (-1 if below else 1), True
+    return Domain((Interval(None, False, value, closed) if below else
+                   Interval(value, closed, None, False),))  # fmt: skip
 
 
 def _null_safe(call: Call) -> Found | None:
@@ -210,13 +240,12 @@ def _connection(call: Call) -> Found | None:
     operands = {p[0] for p in parts if p is not None and p[0] is not None}
     if None in parts or len(operands) > 1:
         return None
-    truths = [p[1] for p in parts if p is not None]
-    found = truths[0]
-    for other in truths[1:]:
-        if call.op == "and":
-            found = Truth(found.true.intersect(other.true), found.false.union(other.false))
-        else:
-            found = Truth(found.true.union(other.true), found.false.intersect(other.false))
+    true = [p[1].true for p in parts if p is not None]
+    false = [p[1].false for p in parts if p is not None]
+    if call.op == "and":
+        found = Truth(intersect_all(true), union_all(false))
+    else:
+        found = Truth(union_all(true), intersect_all(false))
     return next(iter(operands), None), found
 
 

@@ -18,8 +18,8 @@ from evaluate import evaluate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matcher.expr import TRUE, Call, Col, Expr, Lit, columns
-from matcher.ir import Block, CachePlan, Output, Relation, StoredColumn
+from matcher.expr import TRUE, Agg, Call, Col, Expr, Lit, columns, transform
+from matcher.ir import Block, CachePlan, Measure, Output, Relation, StoredColumn
 from matcher.predicates import PredicateContext
 from matcher.registry import Registry
 
@@ -275,3 +275,50 @@ def test_a_filter_asked_of_a_stored_function_keeps_the_same_rows(unit: str, quer
     found = [evaluate(rewrite.outputs[0].expr, r) for r in passing(list(rewrite.filters), kept)]
     wanted = [evaluate(bucket, r) for r in passing(query, table)]
     assert sorted(map(repr, found)) == sorted(map(repr, wanted)), (query, rewrite.filters)
+
+
+def other_constants(predicate: Expr, pick: Callable[[list[Any]], Any]) -> Expr:
+    """The predicate with each constant that a column is compared with replaced by another."""
+    known = {kind: [v for v in values if v is not None] for kind, values in COLUMNS.values()}
+
+    def visit(node: Expr) -> Expr | None:
+        if isinstance(node, Lit) and node.value is not None and node.type in known:
+            return Lit(pick(known[node.type]), node.type)
+        return None
+
+    return transform(predicate, visit)
+
+
+@QUICK
+@given(worlds, st.randoms(use_true_random=False), st.booleans())
+def test_a_remembered_decision_is_right_for_the_next_constants(world, random, grouped) -> None:
+    """The same registry is asked again with other constants: what it fills in must be right."""
+    query, view = world
+    again = [other_constants(p, random.choice) for p in query]
+    names = read_by(query + view) or ["a"]
+    relation = Relation("t", "t")
+    stored = tuple(StoredColumn(f"s_{n}", COLS[n]) for n in names)
+    outputs = tuple(Output(n, COLS[n]) for n in names)
+    counted = Agg("count", (), "bigint", nullable=False)
+    plan = CachePlan("v", (relation,), tuple(view), keys=None, columns=stored)
+    keys: tuple[Expr, ...] | None = None
+    if grouped:
+        keys = tuple(COLS[n] for n in names)
+        outputs = (*outputs, Output("rows", counted))
+        measure = Measure("__rows", counted, hidden=True)
+        plan = CachePlan("v", (relation,), tuple(view), keys=stored, measures=(measure,))
+    registry = Registry()
+    registry.put(plan)
+    table = rows(names)
+    kept = [{f"s_{n}": r[n] for n in names} for r in passing(view, table)]
+    for predicates in (query, again, query):
+        rewrite = registry.decide(Block((relation,), tuple(predicates), outputs, keys)).rewrite
+        if rewrite is None:
+            continue
+        # each row is its own group, so that the rows of a view are those of a grouped one
+        found = [
+            tuple(evaluate(o.expr, r) for o in rewrite.outputs[: len(names)])
+            for r in passing(list(rewrite.filters), kept)
+        ]
+        wanted = [tuple(r[n] for n in names) for r in passing(predicates, table)]
+        assert sorted(map(repr, found)) == sorted(map(repr, wanted)), (predicates, rewrite)
