@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from lab_star import JOIN
+from lab_star import JOIN, same
 
 import cachemgr
 
@@ -29,6 +29,19 @@ def test_a_table_that_no_cache_knows_is_joined(flat):
     flat.hit(
         "SELECT city, n FROM (SELECT cust, COUNT(*) AS n FROM sales GROUP BY cust) JOIN cust ON cust = cid"
     )
+
+
+def test_a_data_frame_that_joins_such_a_table(flat):
+    def frames(spark):
+        sales, cust = spark.table("sales"), spark.table("cust")
+        keyed = sales.join(cust, sales.cust == cust.cid)
+        return [sales.crossJoin(cust).groupBy("city").count(), keyed.groupBy("city").sum("amt")]
+
+    for got, expected in zip(frames(flat.spark), frames(flat.plain), strict=True):
+        before = flat.hits()
+        rows = got.collect()
+        assert flat.hits() == before + 1
+        same(got, rows, expected, ordered=False)
 
 
 def test_it_is_read_as_it_is_now(flat):
