@@ -32,7 +32,7 @@ from matcher.rules.roll_up.common import (
 )
 from matcher.types import FLOATS, INTEGRAL, decimal_parts, has_exact_equality
 
-_DISTINCT: Final = frozenset("count sum avg".split())
+_DISTINCT: Final = frozenset("count sum avg bit_xor".split())
 _EXACT_IN_DOUBLE: Final = 1 << 53
 MERGES: Final[dict[str, str]] = {
     "hll_sketch_agg": "hll_union_agg",

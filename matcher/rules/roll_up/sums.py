@@ -258,13 +258,13 @@ def roll_up_try_sum(attempt: Attempt, agg: Agg) -> Expr | None:
     A stored TRY_SUM that is NULL may have overflowed, or have had nothing to add.
     """
     kind = agg.args[0].type
-    if not attempt.regroup:
-        return None
     if kind not in INTEGRAL and decimal_parts(kind) is None:
         raise not_derivable(attempt, agg, f"TRY_SUM of {kind.upper()} is not rolled up")
     measure = lookup(attempt, "sum", agg.args, agg)
     if measure is None or not attempt.options.ansi:
         raise not_derivable(attempt, agg, "a stored sum must be one that raises on overflow")
+    if not attempt.regroup:
+        return stored(measure)
     total = Agg("try_sum", (stored(measure),), sum_type(measure.agg.type) or measure.agg.type)
     return total if total.type == agg.type else Call("try_cast", (total,), agg.type)
 
