@@ -7,7 +7,7 @@ given as text, and declared keys and joins count as validated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,10 +15,11 @@ from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError
 from cachemgr.offline_input import Conf, declare, join, plan, read_conf
+from matcher.choose import not_named, unheeded
 from matcher.errors import MatcherError
 from matcher.from_sql import TextBlock, TextQuery, parse_query
 from matcher.ir import CachePlan, Candidate, Decision, Rewrite
-from matcher.reasons import Reason, ReasonCode
+from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.registry import Registry
 from matcher.render import NotRenderable, quote_path, render_rewrite, render_stored
 from matcher.schema import Schema
@@ -160,11 +161,14 @@ def answer(workspace: Workspace, query: str, *, explain: bool = True) -> Answer:
     outcome = Answer(parsed)
     whole = list(parsed.reasons)
     if not workspace.conf.enabled:
-        whole.append(Reason(ReasonCode.SETTINGS_DIFFER, "spark.cachemgr.enabled is false"))
+        whole.append(
+            Reason(ReasonCode.SETTINGS_DIFFER, "spark.cachemgr.enabled is false", "set it to true")
+        )
     if whole:
         outcome.refused = whole
     else:
         parsed.visit(lambda block: _decide(workspace, parsed, block, outcome, explain))
+        _say_unheeded(workspace, parsed, outcome)
     _complete(workspace, outcome)
     return outcome
 
@@ -237,12 +241,16 @@ def _decide(
     try:
         decision = workspace.registry.decide(
             block.block,
-            workspace.conf.options,
+            replace(workspace.conf.options, forced=parsed.hinted),
             _veto(parsed, block),
             explain=explain,
         )
     except Exception as error:  # an error of ours is a miss, as in a session
-        decision = Decision(None, (), (Reason(ReasonCode.INTERNAL_ERROR, internal(error)),))
+        decision = Decision(
+            None,
+            (),
+            (Reason(ReasonCode.INTERNAL_ERROR, internal(error), "report it with the input"),),
+        )
     outcome.candidates += decision.candidates
     outcome.reasons += decision.reasons
     if decision.rewrite is None:
@@ -259,6 +267,8 @@ def _veto(parsed: TextQuery, block: TextBlock) -> Callable[[Rewrite], Reason | N
     hidden = parsed.cte_names if block.node is not parsed.document.root else frozenset()
 
     def veto(rewrite: Rewrite) -> Reason | None:
+        if parsed.hinted and rewrite.cache.lower() not in parsed.hinted:
+            return not_named(rewrite.cache)
         names = [rewrite.cache, *(e.relation.name for e in rewrite.extra)]
         name = next((n for n in names if n.lower() in hidden), None)
         if name is not None:
@@ -268,10 +278,20 @@ def _veto(parsed: TextQuery, block: TextBlock) -> Callable[[Rewrite], Reason | N
         try:
             _rewritten(rewrite)
         except NotRenderable as error:
-            return Reason(ReasonCode.UNSUPPORTED_EXPRESSION, f"no SQL spelling for {error}")
+            return not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, f"no SQL spelling for {error}")
         return None
 
     return veto
+
+
+def _say_unheeded(workspace: Workspace, parsed: TextQuery, outcome: Answer) -> None:
+    """A line for each cache that the query's hint asks for and that does not answer."""
+    used = [rewrite.cache for rewrite in outcome.rewrites.values()]
+    known = {name.lower(): name for name in workspace.plans}
+    for name in sorted(parsed.hinted):
+        for reason in unheeded([name], used, known, outcome.candidates):
+            cache = known.get(name, name)
+            outcome.candidates.append(Candidate(cache, None, "refused", (reason,)))
 
 
 def _complete(workspace: Workspace, outcome: Answer) -> None:
@@ -287,7 +307,9 @@ def _complete(workspace: Workspace, outcome: Answer) -> None:
             why = refused
         elif name not in compared:
             nothing = f"{name} reads none of the query's tables"
-            why = others or (Reason(ReasonCode.NO_CACHE_FOR_TABLES, nothing),)
+            why = others or (
+                Reason(ReasonCode.NO_CACHE_FOR_TABLES, nothing, "declare a cache over them"),
+            )
         if why:
             outcome.candidates.append(Candidate(name, None, "refused", why))
 
@@ -298,5 +320,9 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "cache": candidate.cache,
         "grouping_set": None if keys is None else list(keys),
         "outcome": candidate.outcome,
-        "reasons": [{"code": r.code.value, "detail": r.detail} for r in candidate.reasons],
+        "cost": candidate.cost,
+        "reasons": [
+            {"code": r.code.value, "detail": r.detail, "suggestion": r.suggestion}
+            for r in candidate.reasons
+        ],
     }

@@ -8,7 +8,7 @@ ignored.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
@@ -138,7 +138,8 @@ def plan(
     """The stored plan of a cache; raises DefinitionError naming it."""
     try:
         parsed = parse_query(cache.select.text, schema, settings)
-        return plan_definition(name, _definition_block(name, parsed), joins)
+        found = plan_definition(name, _definition_block(name, parsed), joins)
+        return replace(found, partition_by=cache.partitioned_by)
     except MatcherError as error:
         raise DefinitionError(error.code, f"cache {name}: {error}") from error
 
@@ -151,7 +152,9 @@ def _definition_block(name: str, parsed: TextQuery) -> Block:
     if parsed.reasons or top is None or top.block is None or top.node is not whole:
         reasons = [*parsed.reasons, *(r for b in parsed.roots for r in b.reasons)]
         first = (
-            reasons[0] if reasons else Reason(ReasonCode.UNSUPPORTED_OPERATOR, "several SELECTs")
+            reasons[0]
+            if reasons
+            else Reason(ReasonCode.UNSUPPORTED_OPERATOR, "several SELECTs", "make a cache of each")
         )
         raise DefinitionError(
             first.code.value,

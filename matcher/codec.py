@@ -18,6 +18,7 @@ from matcher.ir import (
     OuterJoin,
     RecordPreservingJoin,
     Relation,
+    SortKey,
     StoredColumn,
 )
 from matcher.sharing import Sharing
@@ -122,6 +123,10 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
             [j.kind, list(j.right), *([encode_expr(e) for e in es] for es in (j.on, j.declared))]
             for j in plan.outer
         ],
+        "order_by": [
+            [encode_expr(k.expr), int(k.ascending), int(k.nulls_first)] for k in plan.order_by
+        ],
+        "limit": plan.limit,
     }
 
 
@@ -165,6 +170,10 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
             )
             for kind, right, on, declared in data.get("outer", ())
         ),
+        order_by=tuple(
+            SortKey(decode_expr(e, share), bool(a), bool(n)) for e, a, n in data["order_by"]
+        ),
+        limit=data["limit"],
     )
 
 

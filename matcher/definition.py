@@ -11,6 +11,8 @@ key highest.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from matcher.errors import DefinitionNotSupported
 from matcher.expr import Agg, Call, Expr, Lit, aggregates, is_opaque
 from matcher.ir import (
@@ -37,7 +39,8 @@ def plan_definition(
 
     Args:
         name: the cache's name, as shown and as read in rewritten SQL.
-        block: the normalised definition; ORDER BY, LIMIT and HAVING are refused.
+        block: the normalised definition; HAVING and OFFSET are refused, ORDER BY and LIMIT are
+            taken together only: a cache of the first rows.
         joins: record-preserving joins known to hold at the cache's snapshot.
 
     Raises:
@@ -46,6 +49,7 @@ def plan_definition(
     _refuse_tail_clauses(block)
     for predicate in (*block.predicates, *(p for join in block.outer for p in join.on)):
         _refuse_opaque(predicate, "the WHERE or ON clause")
+    _refuse_unstored_order(block)
     if block.group_keys is None:
         columns = tuple(StoredColumn(o.name, o.expr) for o in block.outputs)
         _check_names([c.name for c in columns])
@@ -60,8 +64,14 @@ def plan_definition(
             columns=columns,
             visible=tuple(c.name for c in columns),
             joins=joins,
+            order_by=block.order_by,
+            limit=block.limit,
         )
-    return _plan_aggregate(name, block, block.group_keys, joins)
+    return replace(
+        _plan_aggregate(name, block, block.group_keys, joins),
+        order_by=block.order_by,
+        limit=block.limit,
+    )
 
 
 def _plan_aggregate(
@@ -212,15 +222,28 @@ def _not_a_column(output: Output) -> DefinitionNotSupported:
 def _refuse_tail_clauses(block: Block) -> None:
     for clause, present in (
         ("HAVING", bool(block.having)),
-        ("ORDER BY", bool(block.order_by)),
-        ("LIMIT", block.limit is not None),
-        ("OFFSET", block.offset is not None),
+        ("ORDER BY without LIMIT", bool(block.order_by) and block.limit is None),
+        ("LIMIT without ORDER BY", block.limit is not None and not block.order_by),
+        ("OFFSET", bool(block.offset)),
+        ("LIMIT on grouping sets", block.limit is not None and block.grouping_sets is not None),
     ):
         if present:
             raise DefinitionNotSupported(
                 "CLAUSE_NOT_SUPPORTED",
                 f"{clause} is not supported in a cache definition: leave it out; queries that "
                 "have it are answered all the same",
+            )
+
+
+def _refuse_unstored_order(block: Block) -> None:
+    """The first rows can only be put in order again by what is stored."""
+    shown = {o.expr for o in block.outputs}
+    for key in block.order_by:
+        _refuse_opaque(key.expr, "the ORDER BY clause")
+        if key.expr not in shown:
+            raise DefinitionNotSupported(
+                "ORDER_KEY_NOT_STORED",
+                f"ORDER BY {key.expr!r} is no output column: add it to the SELECT list",
             )
 
 

@@ -27,9 +27,10 @@ from matcher.from_spark_expand import (
     spell_grouping,
 )
 from matcher.from_spark_expr import Env, Settings, decode
+from matcher.from_spark_tail import build_tail, is_tail
 from matcher.ir import Block, OuterJoin, Output, Relation
 from matcher.outer_joins import declared, null_supplied, settled
-from matcher.reasons import Reason, ReasonCode
+from matcher.reasons import Reason, ReasonCode, not_taken
 
 DOCUMENT_VERSION: Final = 1
 Node: TypeAlias = dict[str, Any]
@@ -69,8 +70,14 @@ class LocatedBlock:
     block: Block | None
     reasons: tuple[Reason, ...] = ()
 
+    @property
+    def is_tail(self) -> bool:
+        """True for ORDER BY … LIMIT over a block, which top-k caches alone may answer."""
+        return self.block is not None and self.block.limit is not None
+
 
 Blocks: TypeAlias = Generator[LocatedBlock, bool | None, None]
+Tails: TypeAlias = Generator[LocatedBlock, bool | None, bool]
 
 
 @dataclass(slots=True)
@@ -207,6 +214,8 @@ def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks
     kind = node["n"]
     below = node
     depth = path
+    if is_tail(node) and (yield from _tail(node, path, document)):
+        return
     if kind == "Aggregate" or (kind in _SPJ and _reaches_tables(node)):
         located = _located(node, path, document)
         if (yield located):
@@ -224,6 +233,37 @@ def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks
         yield from _walk(child, (*depth, number), document)
 
 
+def _tail(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Tails:
+    try:
+        block = _tail_block(node, document)
+    except NotSupported:  # what is below speaks for itself
+        return False
+    return bool((yield LocatedBlock(path, block)))
+
+
+def _tail_block(node: Node, document: dict[str, Any]) -> Block:
+    settings = _settings(document)
+
+    def build(below: Node) -> Block:
+        return _maybe_renamed(below, document)
+
+    def attempt(item: list[Any], env: Env) -> Expr | NotSupported:
+        return _try(item, env, settings)
+
+    return build_tail(node, build, _items, settings, attempt)
+
+
+def _settings(document: dict[str, Any]) -> Settings:
+    return Settings(document["ansi"], document["precision_loss"], document["time_zone"])
+
+
+def _maybe_renamed(node: Node, document: dict[str, Any]) -> Block:
+    """The block of a subtree, a projection above its aggregation merged in."""
+    if node["n"] == "Project" and node["c"][0]["n"] == "Aggregate":
+        return _renamed(node, build_block(node["c"][0], document), document)
+    return build_block(node, document)
+
+
 def _reaches_tables(node: Node) -> bool:
     """False where projections and filters only wrap a barrier, which speaks for itself."""
     while node["n"] in ("Project", "Filter"):
@@ -235,7 +275,7 @@ def _located(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Loc
     try:
         return LocatedBlock(path, build_block(node, document))
     except NotSupported as error:
-        return LocatedBlock(path, None, (Reason(ReasonCode(error.code), str(error)),))
+        return LocatedBlock(path, None, (not_taken(ReasonCode(error.code), str(error)),))
 
 
 def build_block(node: Node, document: dict[str, Any]) -> Block:
@@ -244,7 +284,7 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
     Raises:
         NotSupported: The subtree is no block; says which operator or expression is at fault.
     """
-    settings = Settings(document["ansi"], document["precision_loss"], document["time_zone"])
+    settings = _settings(document)
     tree = _Tree(settings, document["tables"])
     if node["n"] != "Aggregate":
         env = tree.add(node)
@@ -321,21 +361,21 @@ def definition_block(document: dict[str, Any]) -> Block:
             f"plan document has version {document.get('v')!r}, this code reads {DOCUMENT_VERSION}"
         )
     root = document["plan"]
-    if root["n"] == "Project" and root["c"][0]["n"] == "Aggregate":
-        block = _renamed(root, build_block(root["c"][0], document), document)
+    if is_tail(root):
+        block = _tail_block(root, document)
     elif root["n"] == "Filter" and root["c"][0]["n"] == "Aggregate":
         raise _unsupported("HAVING")
     elif root["n"] == "Project" and root["c"][0]["n"] == "Filter" and not _reaches_tables(root):
         raise _unsupported("HAVING or a filter on a subquery")
     else:
-        block = build_block(root, document)
+        block = _maybe_renamed(root, document)
     for output in block.outputs:
         _refuse_aggregates(output.expr)
     return block
 
 
 def _renamed(project: Node, block: Block, document: dict[str, Any]) -> Block:
-    settings = Settings(document["ansi"], document["precision_loss"], document["time_zone"])
+    settings = _settings(document)
     items = _items(project["c"][0])
     env = {item[1]: out.expr for item, out in zip(items, block.outputs, strict=True)}
     return Block(

@@ -9,7 +9,7 @@ known here is refused, never guessed (a made-up column name, a function of the u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import sqlglot
@@ -21,17 +21,19 @@ from matcher.expr import Col
 from matcher.from_sql_from import FromClause
 from matcher.from_sql_scope import UNKNOWN_REL, Scope
 from matcher.from_sql_select import SelectReader, is_plain, why_not_plain
+from matcher.from_sql_split import Split, split_select
 from matcher.from_sql_text import Document
 from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import UNKNOWN, TextSettings
-from matcher.ir import Output
-from matcher.reasons import Reason, ReasonCode
+from matcher.ir import Block, Output
+from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.render import quote
 from matcher.schema import Schema, View, syntax_error
 
 __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
 
 HINT = "NO_RELATIONAL_CACHE"
+USE_HINT = "RELATIONAL_CACHE"
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
@@ -52,6 +54,14 @@ class TextQuery:
     def cte_names(self) -> frozenset[str]:
         """Lower-case names of all CTEs: a table of the same name would be hidden by them."""
         return frozenset(c.alias.lower() for c in self.document.root.find_all(exp.CTE))
+
+    @property
+    def hinted(self) -> frozenset[str]:
+        """Lower-case names of the caches that a RELATIONAL_CACHE hint asks for."""
+        calls = [e for h in self.document.root.find_all(exp.Hint) for e in h.expressions]
+        ours = [c for c in calls if isinstance(c, exp.Anonymous) and c.name.upper() == USE_HINT]
+        parts = [[p.name for p in a.parts] for c in ours for a in c.find_all(exp.Column)]
+        return frozenset(".".join(p).lower() for p in parts)
 
     def walk(self) -> Iterator[TextBlock]:
         """All blocks, outermost first, each once."""
@@ -79,7 +89,7 @@ class TextQuery:
 
     def replace(self, texts: Mapping[TextBlock, str]) -> str:
         """The query's text with other text for some blocks, the rest as written."""
-        return self.document.replaced({id(b.node): text for b, text in texts.items()})
+        return self.document.replaced({id(b.node): b.written(text) for b, text in texts.items()})
 
 
 def parse_query(text: str, schema: Schema, settings: TextSettings | None = None) -> TextQuery:
@@ -100,7 +110,7 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
     built = builder.query(root, {}, None, "query")
     reasons = [*_whole_text_reasons(text, root)]
     if not built.blocks and not reasons:
-        reasons.append(Reason(ReasonCode.UNSUPPORTED_OPERATOR, f"the query {built.why}"))
+        reasons.append(not_taken(ReasonCode.UNSUPPORTED_OPERATOR, f"the query {built.why}"))
     return TextQuery(document, built.blocks, tuple(reasons))
 
 
@@ -125,14 +135,22 @@ def _parse(text: str) -> exp.Expr:
 def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
     hints = (h for h in root.find_all(exp.Hint))
     if any(e.name.upper() == HINT for h in hints for e in h.expressions):
-        yield Reason(ReasonCode.HINT, f"the query has the hint {HINT}")
+        yield Reason(ReasonCode.HINT, f"the query has the hint {HINT}", "remove the hint")
     if "${" in text:
-        yield Reason(ReasonCode.UNSUPPORTED_EXPRESSION, "${…}: Spark would put a setting there")
+        yield Reason(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "${…}: Spark would put a setting there",
+            "write the setting's value",
+        )
     if _computed_unit(text):
-        yield Reason(ReasonCode.UNSUPPORTED_EXPRESSION, "trunc or date_trunc with a computed unit")
+        yield not_taken(
+            ReasonCode.UNSUPPORTED_EXPRESSION, "trunc or date_trunc with a computed unit"
+        )
     if "\\" in text and not _escapes_agree(text):
         yield Reason(
-            ReasonCode.UNSUPPORTED_EXPRESSION, "an escape in a string that Spark may read otherwise"
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "an escape in a string that Spark may read otherwise",
+            "write the character itself",
         )
 
 
@@ -283,6 +301,11 @@ class _Builder:
         reader = SelectReader(node, scope, self.settings)
         block = reader.read(clause)
         own = reader.reasons
+        if own:
+            split = split_select(node)
+            below = self._below(split, scope, clause) if split is not None else None
+            if split is not None and below is not None:
+                return self._on_top(node, split, below, label, children)
         if clause.reasons:  # what follows from a column that FROM could not give says nothing new
             own = [r for r in own if UNKNOWN not in r.detail]
         reasons = list(dict.fromkeys([*clause.reasons, *own]))
@@ -291,14 +314,44 @@ class _Builder:
             built.plain = block
         elif not reasons or block.group_keys is not None:
             built.why = why_not_plain(block)
-        nameless = next((i for i, item in enumerate(reader.items) if item.name is None), None)
-        if nameless is not None:
-            detail = f"column {nameless + 1} of the {label} has no name: Spark makes one up"
-            mend = "give the column a name with AS"
-            reasons.append(Reason(ReasonCode.OUTPUT_NAME_UNKNOWN, detail, mend))
+        reasons += _nameless([item.name for item in reader.items], label)
         found = None if reasons else block
         built.blocks = (TextBlock(label, found, tuple(reasons), tuple(children), node),)
         return built
+
+    def _below(self, split: Split, scope: Scope, clause: FromClause) -> Block | None:
+        """The block below a SELECT's window functions, None if there is none."""
+        if clause.reasons:
+            return None
+        reader = SelectReader(split.inner, scope, self.settings)
+        try:
+            block = reader.read(clause)
+        except SqlInputError:  # a name of the SELECT list used below: told of the whole SELECT
+            return None
+        return None if reader.reasons else block
+
+    def _on_top(
+        self,
+        node: exp.Select,
+        split: Split,
+        block: Block,
+        label: str,
+        children: list[TextBlock],
+    ) -> Built:
+        reasons = _nameless(split.names, label)
+        found = None if reasons else block
+        outputs = tuple(Output(n or "", Col(UNKNOWN_REL, n or "", UNKNOWN)) for n in split.names)
+        text = TextBlock(label, found, reasons, tuple(children), node, split)
+        return Built(outputs, None, "has window functions or DISTINCT over groups", blocks=(text,))
+
+
+def _nameless(names: Iterable[str | None], label: str) -> tuple[Reason, ...]:
+    """Why a SELECT with these output names is refused: the first that Spark makes up."""
+    number = next((i for i, name in enumerate(names) if name is None), None)
+    if number is None:
+        return ()
+    detail = f"column {number + 1} of the {label} has no name: Spark makes one up"
+    return (Reason(ReasonCode.OUTPUT_NAME_UNKNOWN, detail, "give the column a name with AS"),)
 
 
 def _with_names(built: Built, names: list[str], label: str) -> Built:

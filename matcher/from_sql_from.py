@@ -33,7 +33,7 @@ from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import TextSettings
 from matcher.ir import OuterJoin, Output, Relation
 from matcher.outer_joins import declared, moved_join, null_supplied
-from matcher.reasons import Reason, ReasonCode
+from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.schema import Schema, View
 
 _PATH_FORMATS: Final = frozenset(
@@ -109,7 +109,7 @@ class FromClause:
             self._open("LATERAL VIEW", ())
 
     def _refuse(self, code: ReasonCode, detail: str) -> None:
-        self.reasons.append(Reason(code, detail))
+        self.reasons.append(not_taken(code, detail))
 
     def _open(self, what: str, qualifier: tuple[str, ...]) -> None:
         self._refuse(ReasonCode.UNSUPPORTED_RELATION, f"{what} in FROM")

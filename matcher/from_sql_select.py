@@ -33,7 +33,7 @@ from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.ir import Block, Output, SortKey
 from matcher.outer_joins import settled
-from matcher.reasons import Reason, ReasonCode
+from matcher.reasons import Reason, ReasonCode, not_taken
 
 _KNOWN_CLAUSES: Final = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
@@ -110,7 +110,7 @@ class SelectReader:
         return block
 
     def _refuse(self, code: ReasonCode, detail: str) -> None:
-        self.reasons.append(Reason(code, detail))
+        self.reasons.append(not_taken(code, detail))
 
     def _try(self, step: Callable[[], T]) -> T | None:
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from matcher.from_sql_split import Split
 from matcher.ir import Block, Output
 from matcher.reasons import Reason
 
@@ -16,7 +17,8 @@ class TextBlock:
     """One SELECT.
 
     `block` is None where `reasons` say why. `children` are the SELECTs below it: they are tried
-    only if it is not replaced itself.
+    only if it is not replaced itself. `split` is set where the block is only the part of the SELECT
+    below its window functions.
     """
 
     label: str
@@ -24,6 +26,12 @@ class TextBlock:
     reasons: tuple[Reason, ...]
     children: tuple[TextBlock, ...]
     node: exp.Select
+    split: Split | None = None
+
+    def written(self, text: str) -> str:
+        """The whole SELECT with `text` in place of the block: what stays on top is put around
+        it."""
+        return text if self.split is None else self.split.around(text)
 
 
 @dataclass(slots=True)

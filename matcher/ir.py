@@ -146,6 +146,10 @@ class CachePlan:
     integer AVG may be computed from them; `non_null` the stored columns whose argument was counted
     never NULL at refresh.
     `joins` are the record-preserving joins that held at the cache's snapshot.
+    `order_by` and `limit` are those of a top-k cache, which stores its first `limit` rows alone.
+    For the choice: `partition_by` are the columns that files can be passed over by, `base_rows` the
+    rows behind the cache and `base_bytes` the sizes of its tables, as of the last refresh. These
+    three are not stored with the plan: whoever registers it knows them.
     """
 
     name: str
@@ -162,6 +166,11 @@ class CachePlan:
     non_null: frozenset[str] = frozenset()
     joins: tuple[RecordPreservingJoin, ...] = ()
     outer: tuple[OuterJoin, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+    limit: int | None = None
+    partition_by: tuple[str, ...] = ()
+    base_rows: int | None = None
+    base_bytes: tuple[tuple[str, int], ...] = ()
 
     @property
     def is_cube(self) -> bool:
@@ -171,7 +180,8 @@ class CachePlan:
 @dataclass(frozen=True, slots=True)
 class MatchOptions:
     """Session switches that change what counts as a valid rewrite (`spark.cachemgr.*`), and the
-    session's time zone ("" where it is not known)."""
+    lower-case names of the caches that the query's hint asks for, at any cost. `time_zone` is the
+    session's ("" where it is not known)."""
 
     approximate_floats: bool = False
     trust_unvalidated: bool = False
@@ -180,6 +190,7 @@ class MatchOptions:
     decimal_precision_loss: bool = True
     approximate_distinct: bool = False
     time_zone: str = ""
+    forced: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

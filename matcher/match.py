@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from matcher.cost import base_cost, base_is_cheaper, rewrite_cost
 from matcher.expr import Col, Expr, aggregates, columns
 from matcher.functional import VALUE_OF_EQUALS
 from matcher.grouping_sets import match_by_sets, why_not_by_sets
@@ -15,17 +16,20 @@ from matcher.normal_form import (
     NormalQuery,
     PreparedPlan,
     mappings,
-    set_rows,
 )
 from matcher.reasons import Reason, ReasonCode
-from matcher.rules import VIEW_RULES, Attempt, map_relations, subsume_predicates
+from matcher.rules import (
+    VIEW_RULES,
+    Attempt,
+    map_relations,
+    refuse_unlimited,
+    subsume_predicates,
+)
 from matcher.rules.attempt import Refused
 from matcher.rules.join_tables import joined
 from matcher.rules.map_outer_joins import with_inner_joins
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
-_UNKNOWN_ROWS = 1e9
-_ROLL_UP_FACTOR = 1.2
 _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
@@ -117,6 +121,7 @@ def _match_mapped(
 ) -> Iterator[Rewrite | Miss]:
     shared = Attempt(query, view, options, view.context, delta=delta)
     try:
+        refuse_unlimited(shared)
         with_inner_joins(shared)
         required = map_relations(shared)
         subsume_predicates(shared, required)
@@ -185,7 +190,7 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
         try:
             for rule in VIEW_RULES:
                 rule(attempt)
-            return _rewrite(attempt)
+            return _costed(attempt)
         except NeedsRegrouping:
             continue
         except Refused as refused:
@@ -199,7 +204,9 @@ def _refuse_invisible_aggregate(query: NormalQuery) -> None:
     if query.group_keys == () and not any(aggregates(o.expr) for o in query.outputs):
         raise Refused(
             Reason(
-                ReasonCode.UNSUPPORTED_EXPRESSION, "an aggregation of which no aggregate is used"
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "an aggregation of which no aggregate is used",
+                "use one of its aggregates, or write SELECT without FROM",
             )
         )
 
@@ -208,6 +215,7 @@ def _rewrite(attempt: Attempt) -> Rewrite:
     query = attempt.query
     sets = query.block.grouping_sets
     keys = tuple(dict.fromkeys(attempt.keys.values())) if attempt.regroup else None
+    extra = joined(attempt)
     return Rewrite(
         cache=attempt.view.name,
         grouping_set=attempt.grouping_set,
@@ -221,23 +229,37 @@ def _rewrite(attempt: Attempt) -> Rewrite:
         offset=query.block.offset,
         steps=tuple(attempt.steps) + (("join_again",) if attempt.again else ()),
         joins_used=attempt.joins_used,
-        extra=joined(attempt),
-        cost=_cost(attempt),
+        extra=extra,
+        cost=rewrite_cost(
+            attempt.view.plan,
+            attempt.grouping_set,
+            tuple(attempt.filters),
+            passes=len(sets) if sets is not None else int(attempt.regroup),
+            joins=len(extra),
+        ),
     )
 
 
-def _cost(attempt: Attempt) -> float:
-    """Rows to read, a fifth more if they are aggregated again (DESIGN §6)."""
-    plan = attempt.view.plan
-    if attempt.grouping_set is not None:
-        rows = set_rows(attempt.grouping_set)
-    elif plan.rows is not None:
-        rows = float(plan.rows)
-    elif plan.keys is not None:
-        rows = 10.0 * 4.0 ** len(plan.keys)
-    else:
-        rows = _UNKNOWN_ROWS
+def _costed(attempt: Attempt) -> Rewrite:
+    """The rewrite with its cost.
+
+    Raises:
+        Refused: BASE_IS_CHEAPER, unless the query's hint asks for this cache.
+    """
+    rewrite, plan = _rewrite(attempt), attempt.view.plan
+    tables = [relation.key for relation in attempt.query.block.relations]
     sets = attempt.query.block.grouping_sets
-    if sets is not None:  # each row is repeated for each set
-        return rows * (1.0 + (_ROLL_UP_FACTOR - 1.0) * len(sets))
-    return rows * (_ROLL_UP_FACTOR if attempt.regroup else 1.0)
+    passes = len(sets) if sets is not None else int(attempt.query.group_keys is not None)
+    base = base_cost(plan, tables, passes=passes)
+    cost, joins = rewrite.cost, len(rewrite.extra)
+    forced = attempt.view.name.lower() in attempt.options.forced
+    if base is not None and not forced and base_is_cheaper(cost, base, joins, len(tables)):
+        raise Refused(
+            Reason(
+                ReasonCode.BASE_IS_CHEAPER,
+                f"{attempt.view_name()} would cost {cost:.0f}, the query's own tables {base:.0f}",
+                f"leave out columns that are not needed, PARTITION {plan.name} BY what is "
+                f"filtered, or force it: /*+ RELATIONAL_CACHE({plan.name}) */",
+            )
+        )
+    return rewrite

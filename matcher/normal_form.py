@@ -266,6 +266,7 @@ class PreparedPlan:
         "measures",
         "mentioned",
         "name",
+        "order_by",
         "plan",
         "predicates",
         "relations",
@@ -292,6 +293,9 @@ class PreparedPlan:
         self.keys: Final = None if plan.keys is None else self.columns
         self.measures: Final[tuple[tuple[Agg, Measure], ...]] = tuple(
             (_agg(relabel(m.agg, rels, memo, share)), m) for m in plan.measures
+        )
+        self.order_by: Final = tuple(
+            SortKey(relabel(k.expr, rels, memo), k.ascending, k.nulls_first) for k in plan.order_by
         )
         self.mentioned: Final = self._mentioned()
         # the conditions on rows that other constants in a query may satisfy or not

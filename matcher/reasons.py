@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class ReasonCode(StrEnum):
@@ -35,6 +36,8 @@ class ReasonCode(StrEnum):
     GROUPING_SETS_IN_QUERY = "GROUPING_SETS_IN_QUERY"
     CACHE_IS_AGGREGATED = "CACHE_IS_AGGREGATED"
     GLOBAL_AGGREGATE_ON_EMPTY = "GLOBAL_AGGREGATE_ON_EMPTY"
+    LIMIT_NOT_CONTAINED = "LIMIT_NOT_CONTAINED"
+    BASE_IS_CHEAPER = "BASE_IS_CHEAPER"
     # Aggregates
     AGG_NOT_DERIVABLE = "AGG_NOT_DERIVABLE"
     DISTINCT_NOT_DERIVABLE = "DISTINCT_NOT_DERIVABLE"
@@ -65,3 +68,18 @@ class Reason:
     code: ReasonCode
     detail: str
     suggestion: str = ""
+
+
+_MENDS: Final[dict[ReasonCode, str]] = {
+    ReasonCode.UNSUPPORTED_OPERATOR: "the blocks below it are tried on their own: cache one of "
+    "them, or write the query without it",
+    ReasonCode.UNSUPPORTED_EXPRESSION: "write it with built-in functions of plain columns, or "
+    "leave it to the SELECT around the block",
+    ReasonCode.UNSUPPORTED_RELATION: "read a table by its name, as it is now",
+    ReasonCode.NON_DETERMINISTIC: "put a constant in its place",
+}
+
+
+def not_taken(code: ReasonCode, detail: str) -> Reason:
+    """Why a door makes no block of a part of a query, with what to do about such parts."""
+    return Reason(code, detail, _MENDS.get(code, ""))

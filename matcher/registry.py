@@ -58,6 +58,8 @@ class Registry:
         self._shards: dict[int, Shard] = {}
         self._by_table: dict[int, tuple[int, ...]] = {}
         self._share = Sharing()
+        self._limited: frozenset[str] = frozenset()
+        self._spelled: dict[str, str] = {}
         self._lock = Lock()
         self._shapes = Shapes()
 
@@ -72,6 +74,9 @@ class Registry:
                 self._take_out(old)
             self._put_in(prepared)
             self._plans[plan.name] = prepared
+            self._spelled[plan.name.lower()] = plan.name
+            if plan.limit is not None:
+                self._limited |= {plan.name}
             self._forget()
 
     def drop(self, name: str) -> None:
@@ -80,6 +85,7 @@ class Registry:
             old = self._plans.pop(name, None)
             if old is not None:
                 self._take_out(old)
+                self._spelled.pop(name.lower(), None)
                 self._forget()
 
     def forget_decisions(self) -> None:
@@ -100,6 +106,7 @@ class Registry:
         self._shards[mask] = shard.including(prepared)
 
     def _take_out(self, old: PreparedPlan) -> None:
+        self._limited -= {old.name}
         mask = mask_of(old.relations)
         shard = self._shards[mask].excluding(old)
         if shard.groups:
@@ -114,6 +121,10 @@ class Registry:
     def names(self) -> tuple[str, ...]:
         """Names of all caches, sorted."""
         return tuple(sorted(self._plans))
+
+    def spelled(self, name: str) -> str | None:
+        """A cache's name as it was registered, by its name in any case."""
+        return self._spelled.get(name.lower())
 
     def plan(self, name: str) -> CachePlan | None:
         """The registered plan of that name, if any."""
@@ -131,6 +142,7 @@ class Registry:
         veto: Veto | None = None,
         *,
         explain: bool = False,
+        first_rows: bool = False,
     ) -> Decision:
         """The best rewrite of `block` that `veto` lets pass.
 
@@ -141,21 +153,25 @@ class Registry:
                 that candidate's refusal.
             explain: also try the caches that the index would not propose, so that every candidate
                 gets its reason.
+            first_rows: ask caches of the first rows (ORDER BY … LIMIT) alone.
         """
+        if first_rows and not self._limited:
+            return Decision(None)
         if explain:
-            return self._explain(block, options, veto)
+            return self._explain(block, options, veto, first_rows)
         relations = self._relations(block)
         if relations is None:
             return Decision(None, (), (_no_cache(block),))
         query = _Once(lambda: NormalQuery(block, relations))
         shapes = self._shapes
         shape, constants = shape_of(block)
-        seen = shapes.get((shape, options))
+        key = (shape, options, first_rows)
+        seen = shapes.get(key)
         if seen is not None:
             decision = _decide_again(seen, query, constants, options, veto)
             if decision is not None:
                 return decision
-        return self._decide_first(query(), options, veto, shapes, (shape, options), constants)
+        return self._decide_first(query(), options, veto, shapes, key, constants)
 
     def _decide_first(
         self,
@@ -163,7 +179,7 @@ class Registry:
         options: MatchOptions,
         veto: Veto | None,
         shapes: Shapes,
-        shape: object,
+        key: tuple[object, MatchOptions, bool],
         constants: tuple[Lit, ...],
     ) -> Decision:
         proposed: tuple[PreparedPlan, ...] = ()
@@ -171,22 +187,27 @@ class Registry:
         misses: list[Miss] = []
         chosen: Rewrite | None = None
         # A cache that must be joined with some of the tables is looked for where no other serves.
-        for delta in (False, True):
+        first_rows = key[2]
+        for delta in (False,) if first_rows else (False, True):
             plans = tuple(
                 self._propose_joinable(query, _hopeless(misses)) if delta else self._propose(query)
             )
+            if first_rows:
+                plans = tuple(p for p in plans if p.plan.limit is not None)
             found = _matched(query, plans, options, delta, misses)
             proposed += plans
             rewrites += found
             chosen = _first_passed(found, veto, misses)
             if chosen is not None:
                 break
-        shapes.put(shape, query, constants, proposed, rewrites, tried_joining=delta)
+        shapes.put(key, query, constants, proposed, rewrites, tried_joining=delta)
         if chosen is not None:
             return Decision(chosen)
         return Decision(None, (), _best_reasons(misses, query.block))
 
-    def _explain(self, block: Block, options: MatchOptions, veto: Veto | None) -> Decision:
+    def _explain(
+        self, block: Block, options: MatchOptions, veto: Veto | None, first_rows: bool
+    ) -> Decision:
         relations = self._relations(block)
         if relations is None:
             return Decision(None, (), (_no_cache(block),))
@@ -196,10 +217,12 @@ class Registry:
         misses: list[Miss] = []
         chosen: Rewrite | None = None
         valid: list[Rewrite] = []
-        for delta in (False, True):
+        for delta in (False,) if first_rows else (False, True):
             rewrites: list[Rewrite] = []
             for plan in plans:
                 if mine.isdisjoint(rel % OCCURRENCE for rel in plan.relations):
+                    continue
+                if first_rows and plan.plan.limit is None:
                     continue
                 for found in match_plan(query, plan, options, delta=delta):
                     if isinstance(found, Rewrite):

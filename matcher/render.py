@@ -286,7 +286,7 @@ def _select_items(outputs: Sequence[Output], names: Sequence[str], column: Colum
     for output, name in zip(outputs, names, strict=True):
         text = render_expr(output.expr, column)
         items.append(text if text == quote(name) else f"{text} AS {quote(name)}")
-    return items
+    return items or [f"1 AS {quote('c0')}"]  # Catalyst asks for rows alone below a COUNT(*)
 
 
 def _group_items(keys: Sequence[Expr], column: ColumnSql) -> list[str]:
@@ -319,6 +319,10 @@ def _sort_item(
             text = quote(name)
             break
     text = text or render_expr(key.expr, column)
+    return _sort_text(text, key)
+
+
+def _sort_text(text: str, key: SortKey) -> str:
     direction = "ASC" if key.ascending else "DESC"
     return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
@@ -371,4 +375,7 @@ def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
                 "(" + ", ".join(keys[i] for i in s.keys) + ")" for s in plan.grouping_sets
             )
             lines.append(f"GROUPING SETS ({sets})")
+    if plan.limit is not None:
+        keys = [_sort_text(render_expr(k.expr, column), k) for k in plan.order_by]
+        lines += ["ORDER BY " + ", ".join(keys), f"LIMIT {plan.limit}"]
     return "\n".join(lines)

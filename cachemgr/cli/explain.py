@@ -99,12 +99,14 @@ def _print(result: Mapping[str, Any]) -> None:
     console = Console()
     caches = ", ".join(result["caches"])
     console.print(f"[bold green]hit[/]: {caches}" if result["hit"] else "[bold yellow]miss[/]")
-    table = Table("cache", "grouping set", "outcome", "reasons")
+    table = Table("cache", "grouping set", "outcome", "cost", "reasons")
     for candidate in result["candidates"]:
         keys = candidate["grouping_set"]
         shown = "" if keys is None else f"({', '.join(keys)})"
         reasons = "\n".join(f"{r['code']}: {r['detail']}" for r in candidate["reasons"])
-        table.add_row(Text(candidate["cache"]), Text(shown), candidate["outcome"], Text(reasons))
+        cost = "" if candidate["cost"] is None else f"{candidate['cost']:.0f}"
+        outcome = candidate["outcome"]
+        table.add_row(Text(candidate["cache"]), Text(shown), outcome, cost, Text(reasons))
     if result["candidates"]:
         console.print(table)
     elif not result["hit"]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cachemgr.metastore.records import GroupingSetRecord, RefreshRunRecord, SnapshotTableRecord
 from cachemgr.refresh.build import Built, build_rows
-from cachemgr.refresh.delta_log import Commit, head, read_commit, restore
+from cachemgr.refresh.delta_log import Commit, head, read_commit, restore, size_in_bytes
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.measure import Measured, measure
@@ -222,6 +222,7 @@ def _publish(job: Job, progress: _Progress) -> RefreshRunRecord:
     facts: dict[str, Any] = {
         "spec": job.spec,
         "base_rows": found.base_rows,
+        "base_bytes": {t.location: size_in_bytes(job.session, t.location) for t in job.tables},
         "exact_sums": sorted(found.plan.exact_sums),
         "non_null": sorted(found.plan.non_null),
         **_join_facts(job, progress),

@@ -16,6 +16,7 @@ from cachemgr.settings import Settings
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
+from matcher.choose import unheeded
 from matcher.from_spark import LocatedBlock, walk_blocks
 from matcher.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.reasons import Reason, ReasonCode
@@ -63,6 +64,7 @@ class Examination:
     """What was found for one query."""
 
     outcomes: list[BlockOutcome] = field(default_factory=list)
+    unheeded: tuple[Reason, ...] = ()
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -72,11 +74,13 @@ class Examination:
     @property
     def telling(self) -> tuple[BlockOutcome, ...]:
         """The outcomes worth telling: hits, and blocks that are not the mere input of another.
+        A missed ORDER BY … LIMIT says why no cache of first rows serves, the block in it the rest.
 
         The rows that an aggregate reads are a block as well, and no cube ever answers it: why not
         says nothing to a person who asked about the aggregate.
         """
-        blocks = [o.path for o in self.outcomes if o.block is not None and o.hit is None]
+        missed = [o for o in self.outcomes if o.block is not None and o.hit is None]
+        blocks = [o.path for o in missed if o.block is not None and o.block.limit is None]
         return tuple(
             o
             for o in self.outcomes
@@ -85,8 +89,10 @@ class Examination:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why the blocks that are not answered are not, each once."""
-        found = [r for o in self.telling if o.hit is None for r in o.reasons]
+        """Why the blocks that are not answered are not, each once; first of all why a cache that
+        the hint asks for is not used."""
+        found = [*self.unheeded]
+        found += [r for o in self.telling if o.hit is None for r in o.reasons]
         return tuple(dict.fromkeys(found))
 
 
@@ -94,14 +100,18 @@ def _inside(path: tuple[int, ...], outer: tuple[int, ...]) -> bool:
     return len(path) > len(outer) and path[: len(outer)] == outer
 
 
-def match_options(settings: Settings, session: Mapping[str, str]) -> MatchOptions:
+def match_options(
+    settings: Settings, session: Mapping[str, str], forced: frozenset[str] = frozenset()
+) -> MatchOptions:
     """The matcher's switches for a session.
 
     Args:
         settings: Our settings in that session.
         session: All settings explicitly set in it.
+        forced: Lower-case names of the caches that the query's hint asks for.
     """
     return MatchOptions(
+        forced=forced,
         approximate_floats=settings.approximate_floats,
         trust_unvalidated=settings.trust_unvalidated,
         # that switch is for offline explain alone: here a refresh has looked
@@ -158,10 +168,17 @@ def _walk(
 
     def visit(located: LocatedBlock) -> bool:
         outcome = _decide(located, registry, checks, query, options, explain)
+        if located.is_tail and outcome.hit is None and not outcome.candidates:
+            return False  # no cache of first rows was looked at: nothing to tell
         examination.outcomes.append(outcome)
         return outcome.hit is not None
 
     walk_blocks(document, visit)
+    if query.only:
+        known = {name: found for name in query.only if (found := registry.spelled(name))}
+        candidates = [c for outcome in examination.outcomes for c in outcome.candidates]
+        used = [hit.cache.name for hit in examination.hits]
+        examination.unheeded = unheeded(query.only, used, known, candidates)
     return examination
 
 
@@ -177,7 +194,7 @@ def _decide(
     if block is None:
         return BlockOutcome(located.path, None, None, (), tuple(located.reasons))
     veto = BlockVeto(query, block, checks)
-    decision = registry.decide(block, options, veto, explain=explain)
+    decision = registry.decide(block, options, veto, explain=explain, first_rows=located.is_tail)
     hit = None
     if decision.rewrite is not None:
         cache, exact, sql = veto.passed[id(decision.rewrite)]

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from cachemgr.spark.freshness import CommitTimes, TableSeen, Verdict, check_freshness
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
+from matcher.choose import not_named
 from matcher.ir import Block, Rewrite
-from matcher.reasons import Reason, ReasonCode
+from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.render import NotRenderable, render_rewrite
 
 # The names under which a rewrite's text reads the cache, and the tables that it joins to it.
@@ -93,7 +94,7 @@ class BlockVeto:
         try:
             sql = render_rewrite(rewrite, RELATION, positional=True, extra_sql=extra_names(rewrite))
         except NotRenderable as error:
-            return Reason(
+            return not_taken(
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
             )
         verdict = self._freshness(cache)
@@ -121,9 +122,7 @@ class BlockVeto:
 
 def _state(cache: ServedCache, query: QueryState) -> Reason | None:
     if query.only and cache.name.lower() not in query.only:
-        return Reason(
-            ReasonCode.HINT, f"the query's hint RELATIONAL_CACHE does not name {cache.name}"
-        )
+        return not_named(cache.name)
     if not cache.rewrite_enabled:
         return Reason(
             ReasonCode.CACHE_DISABLED,

@@ -64,6 +64,7 @@ class Explanation:
                     "cache": c.cache,
                     "grouping_set": None if c.grouping_set is None else list(c.grouping_set),
                     "outcome": c.outcome,
+                    "cost": c.cost,
                     "reasons": [_reason_data(r) for r in c.reasons],
                 }
                 for c in self.candidates
@@ -87,7 +88,9 @@ class Explanation:
         for c in self.candidates:
             keys = "" if c.grouping_set is None else f" ({', '.join(c.grouping_set)})"
             why = "; ".join(reason_text(r) for r in c.reasons)
-            items.append(("candidate", f"{c.cache}{keys} {c.outcome}{': ' if why else ''}{why}"))
+            cost = "" if c.cost is None else f", cost {c.cost:.0f}"
+            text = f"{c.cache}{keys} {c.outcome}{cost}{': ' if why else ''}{why}"
+            items.append(("candidate", text))
         if self.rewritten_sql is not None:
             items.append(("rewritten SQL", self.rewritten_sql))
         return items

@@ -183,4 +183,8 @@ def _recreated(cache: ServedCache, name: str) -> Reason:
 
 
 def _unknown(name: str, why: str) -> Reason:
-    return Reason(ReasonCode.FRESHNESS_UNKNOWN, f"the version of {name} is not known: {why}")
+    return Reason(
+        ReasonCode.FRESHNESS_UNKNOWN,
+        f"the version of {name} is not known: {why}",
+        f"let {name} be a Delta table, read as it is now, and refresh the cache",
+    )

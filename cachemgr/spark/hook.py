@@ -149,7 +149,8 @@ def _answer(decider: Decider, request: Any) -> None:
         if wrong:
             listener = getattr(decider, "refused", None)
             if listener is not None:
-                listener(replacement, Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong))
+                mend = "report it: this is a bug in cachemgr"
+                listener(replacement, Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong, mend))
 
 
 def _graft(session: SparkSession, request: Any, replacement: Replacement) -> str:
@@ -242,17 +243,6 @@ def counters(spark: SparkSession) -> dict[str, int]:
     sessions together."""
     values: dict[str, int] = json.loads(java_class(spark, "Counters").json())
     return values
-
-
-def durations(spark: SparkSession, *, asked: bool) -> tuple[float, ...]:
-    """What the rule added to queries, in milliseconds: those of the last 1,024, in no order.
-
-    Args:
-        spark: Any session of the application; all are counted together.
-        asked: Queries that the decider was asked about, or else those that Java passed over.
-    """
-    nanos: list[int] = json.loads(java_class(spark, "Counters").durations(asked))
-    return tuple(each / 1e6 for each in nanos)
 
 
 @contextlib.contextmanager

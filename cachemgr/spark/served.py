@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
 from matcher.codec import decode_plan
@@ -96,6 +97,8 @@ def serve(
         name=matcher_name(cache),
         joins=joins_holding(plan, snapshot, joins),
         grouping_sets=_sized(plan.grouping_sets, entry),
+        partition_by=tuple(cache.partition_by),
+        **_base_sizes(published.run.facts if published else {}),
     )
     return ServedCache(
         id=cache.id,
@@ -149,6 +152,14 @@ def joins_holding(
 def _same_version(join: JoinRecord, place: str, snapshot: Mapping[str, TableState]) -> bool:
     checked = join.validated_versions.get(place)
     return checked is not None and tuple(checked) == snapshot.get(place)
+
+
+def _base_sizes(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the refresh counted of the base tables; an older one counted less."""
+    return {
+        "base_rows": facts.get("base_rows"),
+        "base_bytes": tuple(sorted((facts.get("base_bytes") or {}).items())),
+    }
 
 
 def _sized(sets: tuple[GroupingSet, ...], entry: RegistryEntry) -> tuple[GroupingSet, ...]:

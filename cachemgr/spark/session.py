@@ -161,7 +161,7 @@ class CacheSession:
             exact_only=_exact_only(context),
             only=frozenset(name.lower() for name in context.hinted_caches),
         )
-        options = match_options(settings, context.settings)
+        options = match_options(settings, context.settings, query.only)
         registry = self.feed.registry
         return examine(document, registry, self.checks, query, options, explain=explain)
 

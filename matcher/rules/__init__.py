@@ -13,6 +13,7 @@ from typing import Final
 from matcher.rules.attempt import Attempt
 from matcher.rules.carry_outputs import carry_outputs
 from matcher.rules.contain_grouping import contain_grouping
+from matcher.rules.contain_limit import contain_limit, refuse_unlimited
 from matcher.rules.derive_columns import derive_columns, refuse_missing
 from matcher.rules.map_relations import map_relations
 from matcher.rules.subsume_predicates import subsume_predicates
@@ -21,7 +22,8 @@ VIEW_RULES: Final[tuple[Callable[[Attempt], None], ...]] = (
     derive_columns,  # filters first: later rules ask whether any is left
     contain_grouping,
     carry_outputs,  # needs the derived keys and whether the groups are aggregated again
+    contain_limit,
     refuse_missing,  # last, so that the reason names all that lacks and not just the first
 )
 
-__all__ = ["VIEW_RULES", "Attempt", "map_relations", "subsume_predicates"]
+__all__ = ["VIEW_RULES", "Attempt", "map_relations", "refuse_unlimited", "subsume_predicates"]

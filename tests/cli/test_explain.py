@@ -48,7 +48,7 @@ def test_json(files: list[str]) -> None:
     outcomes = {c["cache"]: c["outcome"] for c in result["candidates"]}
     assert outcomes == {"by_day": "chosen", "off": "refused"}
     (off,) = [c for c in result["candidates"] if c["cache"] == "off"]
-    assert [set(r) for r in off["reasons"]] == [{"code", "detail"}]
+    assert [set(r) for r in off["reasons"]] == [{"code", "detail", "suggestion"}]
     assert off["reasons"][0]["code"] == "CACHE_DISABLED" and off["grouping_set"] is None
     assert set(result["stored"]) == {"by_day", "off"}
     assert "`__rows`" in result["stored"]["off"]

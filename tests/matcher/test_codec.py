@@ -12,7 +12,15 @@ from bench.population import query
 from matcher.codec import decode_expr, decode_plan, encode_expr, encode_plan
 from matcher.definition import plan_definition
 from matcher.expr import Agg, Call, Col, Expr, Lit
-from matcher.ir import Block, CachePlan, OuterJoin, Output, RecordPreservingJoin, Relation
+from matcher.ir import (
+    Block,
+    CachePlan,
+    OuterJoin,
+    Output,
+    RecordPreservingJoin,
+    Relation,
+    SortKey,
+)
 
 EXPRESSIONS = [
     Col(1, "ä b", "decimal(12,2)", False),
@@ -54,6 +62,15 @@ def cube() -> CachePlan:
         rows=7,
         bytes=9,
     )
+
+
+def test_a_top_k_plan_comes_back_as_it_was() -> None:
+    a, x = Col(0, "a", "int"), Agg("sum", (Col(0, "x", "int"),), "bigint")
+    order = (SortKey(x, False, False), SortKey(a))
+    block = Block((Relation("t", "t"),), (), (Output("a", a), Output("s", x)), (a,))
+    plan = plan_definition("c", replace(block, order_by=order, limit=10))
+    assert (plan.order_by, plan.limit) == (order, 10)
+    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
 
 
 def test_a_plan_comes_back_as_it_was() -> None:

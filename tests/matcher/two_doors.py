@@ -171,7 +171,10 @@ def _decided(document: dict[str, Any], tables: DeltaTables, workspace: Any) -> C
             return False
         block = tables.named(located.block)
         options = workspace.conf.options
-        chosen = workspace.registry.decide(block, options, _not_renderable, explain=True).rewrite
+        decision = workspace.registry.decide(
+            block, options, _not_renderable, explain=True, first_rows=located.is_tail
+        )
+        chosen = decision.rewrite
         if chosen is not None:
             choice.add(_choice(chosen))
         return chosen is not None
@@ -212,7 +215,7 @@ def compare_blocks(sides: Sides) -> list[str]:
     for text in sides.text:
         if text.block is None or id(text) in inside:
             continue
-        whole = text in sides.roots
+        whole = text in sides.roots and text.split is None
         tried = [differences(text.block, s.block, whole=whole) for s in spark if s.block]
         if all(tried):
             best = min(tried, key=_distance, default=["no block in Catalyst"])

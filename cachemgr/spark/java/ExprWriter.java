@@ -86,6 +86,9 @@ public final class ExprWriter {
         if (e instanceof OuterReference) {
             return "OUTER_REFERENCE";
         }
+        if (e instanceof org.apache.spark.sql.catalyst.expressions.StructFieldsOperation) {
+            return "STRUCT_FIELD"; // it has no type of its own
+        }
         if (e instanceof WindowExpression) {
             return "WINDOW";
         }

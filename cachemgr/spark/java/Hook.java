@@ -92,17 +92,35 @@ public final class Hook {
     public static String capture(SparkSession spark, LogicalPlan analysed) {
         inject(spark);
         Capture capture = new Capture();
+        LogicalPlan copy = (LogicalPlan) analysed.clone();
+        tag(copy, Tags.CAPTURED, Boolean.TRUE);
         CAPTURE.set(capture);
         try {
-            spark.sessionState().optimizer().execute((TreeNode) analysed.clone());
-            throw new IllegalStateException(
-                "the optimiser never called the rule: is it in spark.sql.optimizer.excludedRules?");
+            spark.sessionState().optimizer().execute((TreeNode) copy);
         } catch (Captured done) {
-            CAPTURE.remove();
-            return write(spark, capture.plan, new PlanWriter(null, new HashMap()));
+            // what was looked for
         } finally {
             CAPTURE.remove();
         }
+        if (capture.plan == null) {
+            throw new IllegalStateException(
+                "the optimiser never called the rule: is it in spark.sql.optimizer.excludedRules?");
+        }
+        return write(spark, capture.plan, new PlanWriter(null, new HashMap()));
+    }
+
+    /** A rule that asks for a table's size may make Delta query its log meanwhile: that is another plan. */
+    private static boolean isCaptured(LogicalPlan plan) {
+        List children = Scala.list(plan.children());
+        if (children.isEmpty()) {
+            return plan.getTagValue(Tags.CAPTURED).isDefined();
+        }
+        for (int i = 0; i < children.size(); i++) {
+            if (isCaptured((LogicalPlan) children.get(i))) {
+                return true;
+            }
+        }
+        return false;
     }
 
     static String write(SparkSession spark, LogicalPlan plan, PlanWriter writer) {
@@ -146,7 +164,6 @@ public final class Hook {
     public static final class RewriteRule extends Rule {
         private final SparkSession spark;
         private boolean decided = false;
-        private boolean asked = false;
 
         public RewriteRule(SparkSession spark) {
             this.spark = spark;
@@ -159,22 +176,16 @@ public final class Hook {
         public TreeNode apply(TreeNode node) {
             Capture capture = (Capture) CAPTURE.get();
             if (capture != null && !(node instanceof Subquery)) {
-                capture.plan = (LogicalPlan) node;
-                throw new Captured();
+                capture.plan = (LogicalPlan) node; // the last one is the plan itself, whose leaves may all be gone
+                if (isCaptured(capture.plan)) {
+                    throw new Captured();
+                }
             }
             if (decided || capture != null || GUARD.get() != null) {
                 return node;
             }
             decided = true;
             Counters.count("called");
-            long start = System.nanoTime();
-            asked = false;
-            TreeNode result = rewrite(node);
-            Counters.took(asked, System.nanoTime() - start);
-            return result;
-        }
-
-        private TreeNode rewrite(TreeNode node) {
             String mode = "rewrite";
             try {
                 Function decider = (Function) DECIDERS.get(spark.sessionUUID());
@@ -239,7 +250,6 @@ public final class Hook {
             enter();
             try {
                 Counters.count("asked");
-                asked = true;
                 request.document = write(spark, plan, new PlanWriter(places, moment.snapshots));
                 Object answer = decider.apply(request);
                 if (answer instanceof String && ((String) answer).length() > 0) {
@@ -254,7 +264,9 @@ public final class Hook {
                 if (moment.replaced) {
                     rewritten = besideCache(rewritten, moment, write);
                 }
-                markDecided(rewritten, places);
+                if (request.grafts > 0 || !isCorrelated(plan)) {
+                    markDecided(rewritten, places);
+                }
                 return rewritten;
             } finally {
                 leave();
@@ -285,6 +297,11 @@ public final class Hook {
 
         private static boolean isWrite(LogicalPlan plan, StackTraceElement[] frames) {
             return plan instanceof Command || Frames.isWrite(frames);
+        }
+
+        /** Its groups may be seen once Spark has joined it to its query: that is asked about as well. */
+        private static boolean isCorrelated(LogicalPlan plan) {
+            return plan instanceof Subquery && ((Subquery) plan).correlated();
         }
 
         /** True if every known place in the plan was asked about already. */

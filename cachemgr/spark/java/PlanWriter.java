@@ -7,12 +7,18 @@ import java.util.Set;
 
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -85,6 +91,14 @@ public final class PlanWriter {
             expressions.list(",\"p\":", ((Aggregate) plan).aggregateExpressions());
         } else if (plan instanceof Expand) {
             expand((Expand) plan);
+        } else if (plan instanceof Sort) {
+            sort((Sort) plan);
+        } else if (plan instanceof GlobalLimit) {
+            count(((GlobalLimit) plan).limitExpr());
+        } else if (plan instanceof LocalLimit) {
+            count(((LocalLimit) plan).limitExpr());
+        } else if (plan instanceof Offset) {
+            count(((Offset) plan).offsetExpr());
         } else if (plan instanceof LogicalRelation) {
             out.append(",\"t\":").append(table((LogicalRelation) plan, false));
             expressions.list(",\"o\":", plan.output());
@@ -111,6 +125,29 @@ public final class PlanWriter {
             expressions.write((Expression) join.condition().get());
         }
         out.append(']');
+    }
+
+    /** A sort of each partition alone says nothing of the whole: it is written without its keys. */
+    private void sort(Sort sort) {
+        if (!sort.global()) {
+            return;
+        }
+        out.append(",\"s\":[");
+        List keys = Scala.list(sort.order());
+        for (int i = 0; i < keys.size(); i++) {
+            SortOrder key = (SortOrder) keys.get(i);
+            out.append(i > 0 ? ",[" : "[");
+            expressions.write(key.child());
+            out.append(key.direction().sql().equals("ASC") ? ",1" : ",0");
+            out.append(key.nullOrdering().sql().equals("NULLS FIRST") ? ",1]" : ",0]");
+        }
+        out.append(']');
+    }
+
+    private void count(Expression rows) {
+        if (rows instanceof Literal && ((Literal) rows).value() instanceof Integer) {
+            out.append(",\"l\":").append(((Literal) rows).value());
+        }
     }
 
     private void expand(Expand expand) {

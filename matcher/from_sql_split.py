@@ -1,0 +1,178 @@
+"""A SELECT with window functions, or DISTINCT above GROUP BY, as two: a block below, and what stays
+on top.
+
+`SELECT k, RANK() OVER (ORDER BY SUM(x)) AS r FROM t GROUP BY k` becomes `SELECT c0 AS k, RANK()
+OVER (ORDER BY c1) AS r FROM (SELECT k AS c0, SUM(x) AS c1 FROM t GROUP BY k)`, as Spark itself
+plans it: the window sees the groups, and a cache may give the groups. ORDER BY and LIMIT stay on
+top: below, a window would lack rows (`matcher.limits`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+_TOP: Final = ("distinct", "order", "limit", "offset")
+_BELOW: Final = ("expressions", "from_", "joins", "where", "group", "having", "with_", "hint")
+_WRAPPERS: Final = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)
+_SOURCE: Final = "__q"
+
+
+@dataclass(slots=True)
+class Split:
+    """The block's SELECT (FROM and WITH are the original's), the SELECT on top, its output
+    names."""
+
+    inner: exp.Select
+    outer: exp.Select
+    names: tuple[str | None, ...]
+
+    def around(self, text: str) -> str:
+        """The SELECT on top, over `text` in place of the block."""
+        return f"{self.outer.sql('spark')} FROM (\n{text}\n) AS {_SOURCE}" + self._tail()
+
+    def _tail(self) -> str:
+        clauses = [self._clauses[key].sql("spark") for key in _TOP[1:] if key in self._clauses]
+        return "".join(f"\n{clause.strip()}" for clause in clauses)
+
+    _clauses: dict[str, exp.Expr] = field(default_factory=dict)
+
+
+def split_select(node: exp.Select) -> Split | None:
+    """The two SELECTs, or None where one is enough or the parts cannot be told apart."""
+    windows = any(item.find(exp.Window) is not None for item in node.expressions)
+    grouped = node.args.get("group") is not None
+    if not windows and not (node.args.get("distinct") is not None and grouped):
+        return None
+    if any(value for key, value in node.args.items() if key not in (*_TOP, *_BELOW)):
+        return None
+    if any(item.find(exp.Query) is not None for item in node.expressions):
+        return None
+    if node.args.get("distinct") is not None and node.args["distinct"].args.get("on"):
+        return None
+    pieces = _Pieces.of(node)
+    if pieces is None:
+        return None
+    items: list[exp.Expr] = []
+    names: list[str | None] = []
+    for item in node.expressions:
+        if isinstance(item, exp.Star) or (
+            isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+        ):
+            return None
+        name = item.alias if isinstance(item, exp.Alias) else None
+        body = item.this if isinstance(item, exp.Alias) else item
+        if name is None and isinstance(body, exp.Column):
+            name = body.name
+        names.append(name)
+        items.append(exp.alias_(pieces.replaced(body), name or "x", quoted=True))
+    clauses = {key: node.args[key].copy() for key in _TOP if node.args.get(key) is not None}
+    shown = {name.lower() for name in names if name is not None}
+    if "order" in clauses:
+        clauses["order"] = pieces.replaced(node.args["order"], keep=shown)
+    outer = exp.Select(expressions=items, distinct=clauses.get("distinct"))
+    return Split(pieces.select(node), outer, tuple(names), clauses)
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """What the block below puts out, each once, for what is on top to refer to."""
+
+    keys: list[exp.Expr]
+    grouped: bool
+    found: list[exp.Expr] = field(default_factory=list)
+
+    @staticmethod
+    def of(node: exp.Select) -> _Pieces | None:
+        """None for GROUP BY forms of more than one set, whose keys may be NULL on top."""
+        group = node.args.get("group")
+        if group is None:
+            return _Pieces([], any(_own_aggregate(item) for item in node.expressions))
+        if any(v for k, v in group.args.items() if k != "expressions" and v):
+            return None
+        keys: list[exp.Expr] = []
+        for item in group.expressions:
+            key = _at_position(item, node)
+            if key is None or isinstance(key, (exp.GroupingSets, exp.Cube, exp.Rollup)):
+                return None
+            keys.append(key)
+        return _Pieces(keys, True)
+
+    def replaced(self, expr: exp.Expr, keep: set[str] | None = None) -> exp.Expr:
+        """A copy of `expr` with the pieces' columns in place of the pieces; names in `keep` are
+        outputs of the SELECT on top."""
+        if keep and isinstance(expr, exp.Column) and len(expr.parts) == 1:
+            if expr.name.lower() in keep:
+                return expr.copy()
+        if self._is_piece(expr):
+            if expr not in self.found:
+                self.found.append(expr)
+            return exp.column(f"c{self.found.index(expr)}", table=_SOURCE)
+        new = expr.copy()
+        for key, value in expr.args.items():
+            if isinstance(value, exp.Expr):
+                new.set(key, self._child(value, expr, keep))
+            elif isinstance(value, list):
+                new.set(key, [self._child(v, expr, keep) for v in value])
+        return new
+
+    def _child(self, value: object, parent: exp.Expr, keep: set[str] | None) -> object:
+        if not isinstance(value, exp.Expr):
+            return value
+        if isinstance(parent, exp.Window) and value is parent.this:
+            return self._function(value, keep)
+        return self.replaced(value, keep)
+
+    def _function(self, call: exp.Expr, keep: set[str] | None) -> exp.Expr:
+        """The window's own function: its arguments are pieces, it is not."""
+        new = call.copy()
+        for key, value in call.args.items():
+            if isinstance(call, _WRAPPERS) and key == "this":
+                new.set(key, self._function(value, keep))
+            elif isinstance(value, exp.Expr):
+                new.set(key, self.replaced(value, keep))
+            elif isinstance(value, list):
+                new.set(key, [self._child(v, call, keep) for v in value])
+        return new
+
+    def _is_piece(self, expr: exp.Expr) -> bool:
+        if isinstance(expr, exp.Column) or expr in self.keys:
+            return True
+        return self.grouped and isinstance(expr, exp.AggFunc)
+
+    def select(self, node: exp.Select) -> exp.Select:
+        """The SELECT of the pieces, with the clauses that stay below."""
+        found = self.found or self.keys[:1]
+        items = [exp.alias_(piece.copy(), f"c{i}", quoted=True) for i, piece in enumerate(found)]
+        inner = exp.Select(expressions=items)
+        for key, value in node.args.items():
+            if key in ("where", "having") and value is not None:
+                inner.set(key, value.copy())
+        if self.keys:
+            inner.set("group", exp.Group(expressions=[key.copy() for key in self.keys]))
+        return inner
+
+
+def _own_aggregate(item: exp.Expr) -> bool:
+    """True if an aggregate is computed by the SELECT and not by one of its windows."""
+    for found in item.find_all(exp.AggFunc):
+        parent = found.parent
+        while isinstance(parent, _WRAPPERS):
+            parent = parent.parent
+        if not (isinstance(parent, exp.Window) and found in parent.this.walk()):
+            return True
+    return False
+
+
+def _at_position(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
+    """What a GROUP BY item stands for: itself, or the output at that position."""
+    if not isinstance(item, exp.Literal) or item.is_string:
+        return item
+    position = int(item.name) if item.name.isdigit() else 0
+    if not 1 <= position <= len(node.expressions):
+        return None
+    found: exp.Expr = node.expressions[position - 1]
+    inner: exp.Expr = found.this if isinstance(found, exp.Alias) else found
+    return inner

@@ -1,0 +1,116 @@
+"""Top-k caches: `ORDER BY keys LIMIT n` answers the same rows in the same order, `LIMIT k` with
+k ≤ n, and nothing else.
+
+What the cache left out is unknown, so between its rows and the query's LIMIT only such operators
+may stand as a limit moves below (`matcher.limits`): a projection, not a filter, not an aggregate.
+Ties at the edge are any rows that Spark may return. The query's keys may be the first ones of the
+cache's: rows that are equal by them may come in any order, so in the cache's as well.
+"""
+
+from __future__ import annotations
+
+from matcher.expr import columns
+from matcher.ir import SortKey
+from matcher.limits import RULES, Operator, Push, Tail, covers
+from matcher.predicates import PredicateContext
+from matcher.reasons import Reason, ReasonCode
+from matcher.rules.attempt import Attempt, Refused, spell
+
+
+def refuse_unlimited(attempt: Attempt) -> None:
+    """The cheap part, before anything else is looked at: a cache of the first n rows serves
+    queries for at most n rows alone.
+
+    Raises:
+        Refused: LIMIT_NOT_CONTAINED.
+    """
+    stored = attempt.view.plan.limit
+    if stored is None:
+        return
+    block = attempt.query.block
+    tail = Tail(block.limit, block.offset or 0)
+    if not covers(stored, tail):
+        asked = "all rows" if tail.reach is None else f"the first {tail.reach}"
+        raise _refused(
+            attempt,
+            f"holds the first {stored} rows alone, the query asks for {asked}",
+            "declare it without LIMIT"
+            if tail.reach is None
+            else f"raise its LIMIT to {tail.reach}",
+        )
+
+
+def contain_limit(attempt: Attempt) -> None:
+    """Check that nothing but a projection stands between a top-k cache and the query's LIMIT.
+
+    Raises:
+        Refused: LIMIT_NOT_CONTAINED.
+    """
+    if attempt.view.plan.limit is None:
+        return
+    for operator, what in _between(attempt):
+        rule = RULES[operator]
+        if rule.limit is not Push.MOVE:
+            raise _refused(
+                attempt,
+                f"holds the first rows alone, and the query puts {what} below its LIMIT: "
+                f"{rule.why}",
+                "give the cache the query's filter and groups, or declare it without LIMIT",
+            )
+    wanted, stored = attempt.query.order_by, attempt.view.order_by
+    if not wanted or len(wanted) > len(stored):
+        missing = " and ".join(map(_spell_key, wanted[len(stored) :])) or "no order at all"
+        raise _refused(
+            attempt,
+            f"is ordered by {_spell_keys(stored)}, the query by {missing} "
+            + ("instead" if not wanted else "as well"),
+            f"order both by the same keys: ORDER BY {_spell_keys(wanted or stored)}",
+        )
+    for mine, theirs in zip(wanted, stored, strict=False):
+        if not _same_key(mine, theirs, attempt.context):
+            raise _refused(
+                attempt,
+                f"is ordered by {_spell_key(theirs)} where the query is by {_spell_key(mine)}",
+                f"order both by the same keys: ORDER BY {_spell_keys(wanted)}",
+            )
+
+
+def _between(attempt: Attempt) -> list[tuple[Operator, str]]:
+    found = []
+    if attempt.extra:
+        relations = attempt.query.block.relations
+        names = [relations[attempt.query.relations.index(rel)].name for rel in attempt.extra]
+        found.append((Operator.INNER_JOIN, f"a join with {', '.join(names)}"))
+    # the key by which a table is joined once more loses no row
+    own = [f for f in attempt.filters if all(c.rel == 0 for c in columns(f))]
+    if attempt.pending or own:
+        filters = " AND ".join(spell(f) for f in attempt.pending or own)
+        found.append((Operator.FILTER, f"the filter {filters}"))
+    if attempt.regroup or attempt.query.block.grouping_sets is not None:
+        found.append((Operator.AGGREGATE, "an aggregation"))
+    if attempt.having:
+        having = " AND ".join(spell(h) for h in attempt.having)
+        found.append((Operator.FILTER, f"HAVING {having}"))
+    return found
+
+
+def _same_key(mine: SortKey, theirs: SortKey, context: PredicateContext) -> bool:
+    return (
+        mine.ascending == theirs.ascending
+        and mine.nulls_first == theirs.nulls_first
+        and context.canonical(mine.expr) == context.canonical(theirs.expr)
+    )
+
+
+def _spell_key(key: SortKey) -> str:
+    direction = "ASC" if key.ascending else "DESC"
+    return f"{spell(key.expr)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def _spell_keys(keys: tuple[SortKey, ...]) -> str:
+    return ", ".join(map(_spell_key, keys))
+
+
+def _refused(attempt: Attempt, detail: str, mend: str) -> Refused:
+    name = attempt.view.name
+    return Refused(Reason(ReasonCode.LIMIT_NOT_CONTAINED, f"cache {name} {detail}", mend))

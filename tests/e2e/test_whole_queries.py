@@ -1,0 +1,140 @@
+# ruff: noqa: E501 - tables of SQL read better unbroken
+"""Whole queries through Spark: each block inside them is answered on its own, with the rows of the
+original.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import cachemgr
+from cachemgr.errors import CacheManagerError
+
+pytestmark = pytest.mark.spark
+
+CUBE = "c AS SELECT region, day, cust, SUM(amt) AS s, COUNT(*) AS n, MAX(amt) AS m FROM sales GROUP BY region, day, cust"
+SERVED = {
+    "a CTE used once": "WITH x AS (SELECT region, SUM(amt) AS s FROM sales GROUP BY region) SELECT * FROM x WHERE s > 20",
+    "a CTE used twice": "WITH x AS (SELECT region, SUM(amt) AS s FROM sales GROUP BY region) SELECT a.region, b.s FROM x a JOIN x b ON a.region = b.region",
+    "groups of groups": "SELECT n, COUNT(*) AS k FROM (SELECT cust, COUNT(*) AS n FROM sales GROUP BY cust) x GROUP BY n",
+    "a FROM-subquery joined with a table": "SELECT c.city, x.s FROM (SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust) x JOIN cust c ON x.cust = c.cid",
+    "IN": "SELECT city FROM cust WHERE cid IN (SELECT cust FROM sales WHERE region = 'north' GROUP BY cust)",
+    "NOT IN": "SELECT city FROM cust WHERE cid NOT IN (SELECT cust FROM sales WHERE region = 'west' GROUP BY cust)",
+    "EXISTS": "SELECT city FROM cust WHERE EXISTS (SELECT SUM(amt) FROM sales GROUP BY region HAVING COUNT(*) > 2)",
+    "a scalar subquery": "SELECT city, (SELECT MAX(amt) FROM sales) AS m FROM cust",
+    "a scalar subquery in WHERE": "SELECT city FROM cust WHERE cid < (SELECT COUNT(*) FROM sales)",
+    "a correlated scalar subquery": "SELECT city, (SELECT SUM(amt) FROM sales WHERE cust = cid) AS s FROM cust",
+    "UNION ALL": "SELECT region AS k, SUM(amt) AS s FROM sales GROUP BY region UNION ALL SELECT CAST(cust AS STRING), SUM(amt) FROM sales GROUP BY cust",
+    "UNION": "SELECT COUNT(*) AS n FROM sales GROUP BY region UNION SELECT COUNT(*) FROM sales GROUP BY cust",
+    "INTERSECT": "SELECT COUNT(*) AS n FROM sales GROUP BY region INTERSECT SELECT COUNT(*) FROM sales GROUP BY cust",
+    "EXCEPT": "SELECT COUNT(*) AS n FROM sales GROUP BY day EXCEPT SELECT COUNT(*) FROM sales GROUP BY cust",
+    "EXCEPT ALL": "SELECT COUNT(*) AS n FROM sales GROUP BY day EXCEPT ALL SELECT COUNT(*) FROM sales GROUP BY cust",
+    "a window over groups": "SELECT region, SUM(amt) AS s, RANK() OVER (ORDER BY SUM(amt) DESC) AS r FROM sales GROUP BY region",
+    "DISTINCT above groups": "SELECT DISTINCT COUNT(*) AS n FROM sales GROUP BY region, day",
+    "ORDER BY and LIMIT": "SELECT region, SUM(amt) AS s FROM sales GROUP BY region ORDER BY s DESC, region LIMIT 2",
+    "OFFSET": "SELECT day, COUNT(*) AS n FROM sales GROUP BY day ORDER BY day LIMIT 3 OFFSET 1",
+    "LIMIT above UNION ALL": "SELECT COUNT(*) AS n FROM (SELECT region FROM sales GROUP BY region UNION ALL SELECT city FROM cust LIMIT 4) x",
+    "LIMIT above an outer join": "SELECT COUNT(*) AS n FROM (SELECT x.s, c.city FROM (SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust) x LEFT JOIN cust c ON x.cust = c.cid LIMIT 2) y",
+    "a view": "SELECT region, s FROM per_region WHERE s > 20",
+}
+
+
+def test_every_block_of_a_query(lab):
+    lab.plain.sql(
+        "CREATE VIEW per_region AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
+    )
+    lab.cache(CUBE)
+    wrong = {}
+    for title, query in SERVED.items():
+        try:
+            lab.hit(query)
+        except AssertionError as error:
+            wrong[title] = str(error)
+    assert not wrong
+
+
+def test_rows_from_a_cache_without_groups(lab):
+    lab.cache("p AS SELECT region, day, amt, cust FROM sales WHERE amt IS NOT NULL")
+    lab.hit("SELECT region, amt FROM sales WHERE amt > 10")
+    lab.hit("SELECT region, SUM(amt) AS s FROM sales WHERE amt > 0 GROUP BY region")
+    lab.hit(
+        "SELECT region, amt, SUM(amt) OVER (PARTITION BY region) AS w FROM sales WHERE amt > 10"
+    )
+    lab.miss("SELECT region, amt FROM sales", "PREDICATE_NOT_CONTAINED")
+    lab.miss("SELECT region, cost FROM sales WHERE amt > 10", "COLUMN_NOT_IN_CACHE")
+
+
+TOP = "SELECT id, region, amt FROM sales WHERE cust < 3"
+ORDER = "ORDER BY amt DESC NULLS LAST, id"
+
+
+def test_the_first_rows(lab):
+    lab.cache(f"t AS {TOP} {ORDER} LIMIT 4")
+    for query in (
+        f"{TOP} {ORDER} LIMIT 4",
+        f"{TOP} {ORDER} LIMIT 2 OFFSET 2",
+        "SELECT region FROM sales WHERE cust < 3 ORDER BY amt DESC NULLS LAST, id LIMIT 3",
+        f"SELECT SUM(amt) AS s FROM ({TOP} {ORDER} LIMIT 3) x",
+        f"SELECT id + 1 AS x FROM ({TOP} {ORDER} LIMIT 3) x ORDER BY x",
+    ):
+        lab.hit(query)
+    for query in (
+        f"{TOP} {ORDER} LIMIT 5",
+        f"{TOP} {ORDER} LIMIT 2 OFFSET 3",
+        f"{TOP} {ORDER}",
+        f"{TOP} AND region = 'north' {ORDER} LIMIT 2",
+        f"{TOP} ORDER BY amt, id LIMIT 2",
+        f"{TOP} ORDER BY amt DESC NULLS FIRST, id LIMIT 2",
+        f"{TOP} ORDER BY id LIMIT 2",
+        f"{TOP} LIMIT 2",
+        "SELECT DISTINCT region, amt FROM sales WHERE cust < 3 ORDER BY amt DESC NULLS LAST LIMIT 3",
+        "SELECT MAX(amt) AS m FROM sales WHERE cust < 3 LIMIT 1",
+        "SELECT id, amt FROM sales WHERE cust < 3 ORDER BY cost DESC NULLS LAST, id LIMIT 2",
+    ):
+        if query.endswith(f"{TOP} LIMIT 2"):  # which rows is Spark's to choose
+            assert not cachemgr.explain(lab.spark, query).hit
+        else:
+            lab.miss(query)
+    assert "LIMIT_NOT_CONTAINED" in lab.codes(f"{TOP} {ORDER} LIMIT 5")
+
+
+def test_the_first_groups(lab):
+    lab.cache(
+        "t AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust ORDER BY s DESC, cust LIMIT 2"
+    )
+    lab.hit("SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust ORDER BY s DESC, cust LIMIT 1")
+    lab.hit("SELECT cust FROM sales GROUP BY cust ORDER BY SUM(amt) DESC, cust LIMIT 2")
+    lab.miss("SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust ORDER BY s DESC, cust LIMIT 3")
+    lab.miss(
+        "SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust HAVING SUM(amt) < 90 ORDER BY s DESC, cust LIMIT 1"
+    )
+    lab.miss("SELECT SUM(amt) AS s FROM sales ORDER BY s DESC LIMIT 1")
+    # a new row that becomes the first one: the cache is stale, then right again
+    lab.plain.sql("INSERT INTO sales VALUES (9, NULL, 'east', 3, 500, 1, 1.00, 0.0)")
+    query = "SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust ORDER BY s DESC, cust LIMIT 2"
+    lab.miss(query, "STALE")
+    lab.sql("REFRESH RELATIONAL CACHE t")
+    assert lab.hit(query)[0]["cust"] == 3
+
+
+@pytest.mark.parametrize(
+    ("tail", "code"),
+    [
+        ("LIMIT 3", "UNSUPPORTED_OPERATOR"),
+        ("ORDER BY amt", "UNSUPPORTED_OPERATOR"),
+        ("ORDER BY cost LIMIT 3", "ORDER_KEY_NOT_STORED"),
+        ("ORDER BY amt LIMIT 3 OFFSET 1", "CLAUSE_NOT_SUPPORTED"),
+    ],
+)
+def test_a_definition_of_first_rows_names_its_order(lab, tail, code):
+    with pytest.raises(CacheManagerError) as caught:
+        lab.sql(f"CREATE RELATIONAL CACHE t AS SELECT id, amt FROM sales {tail}")
+    assert caught.value.code == code
+
+
+def test_delta_takes_no_informational_constraint(lab):
+    """Once it does, its PRIMARY KEY and FOREIGN KEY … RELY can stand for declared joins."""
+    with pytest.raises(Exception, match="does not support table constraint"):
+        lab.plain.sql(
+            "CREATE TABLE keyed (id INT NOT NULL PRIMARY KEY NOT ENFORCED RELY) USING delta"
+        )

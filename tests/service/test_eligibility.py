@@ -1,0 +1,76 @@
+"""What a cache's state says of a valid rewrite, on plain data: one reason each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cachemgr.metastore.records import Freshness
+from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
+from cachemgr.spark.freshness import CommitTimes
+from cachemgr.spark.hook import HookContext
+from cachemgr.spark.result_settings import SettingsComparer
+from cachemgr.spark.served import ServedCache
+from cachemgr.spark.session import _exact_only
+from matcher.ir import Block, CachePlan, Rewrite
+from matcher.reasons import ReasonCode
+
+CACHE = ServedCache(
+    id="c",
+    name="c",
+    plan=CachePlan("c", (), (), None),
+    location="",
+    version=1,
+    snapshot={},
+    freshness=Freshness.STRICT,
+    max_staleness_seconds=None,
+    rewrite_enabled=True,
+    settings=frozenset(),
+    principals=None,
+    unvalidated=frozenset(),
+)
+QUERY = QueryState(seen={}, settings=frozenset(), principal="ann", now_ms=0, stamp=5)
+REWRITE = Rewrite("c", None, (), None, ())
+
+
+def code(cache: ServedCache | None, query: QueryState = QUERY) -> ReasonCode | None:
+    checks = Checks(
+        lambda name: cache,
+        SettingsComparer(lambda key: None),
+        CommitTimes(lambda place, version: None),
+    )
+    reason = BlockVeto(query, Block((), (), ()), checks)(REWRITE)
+    return None if reason is None else reason.code
+
+
+def test_a_cache_in_order_may_serve() -> None:
+    assert code(CACHE) is None
+
+
+@pytest.mark.parametrize(
+    ("cache", "wanted"),
+    [
+        (None, ReasonCode.REGISTRY_LOADING),
+        (replace(CACHE, stamp=6), ReasonCode.REGISTRY_LOADING),
+        (replace(CACHE, rewrite_enabled=False), ReasonCode.CACHE_DISABLED),
+        (replace(CACHE, version=None), ReasonCode.CACHE_NOT_REFRESHED),
+        (replace(CACHE, principals=frozenset({"bob"})), ReasonCode.NOT_GRANTED),
+    ],
+)
+def test_what_is_not_in_order(cache: ServedCache | None, wanted: ReasonCode) -> None:
+    assert code(cache) is wanted
+
+
+def test_the_hint_names_other_caches() -> None:
+    assert code(CACHE, replace(QUERY, only=frozenset({"d"}))) is ReasonCode.HINT
+    assert code(CACHE, replace(QUERY, only=frozenset({"c"}))) is None
+
+
+def test_a_write_and_a_subquery_take_exact_answers_only() -> None:
+    context = HookContext("s", {}, (), is_write=False, hints=frozenset())
+    assert _exact_only(context) is None
+    write = _exact_only(replace(context, is_write=True))
+    assert write is not None and write.code is ReasonCode.NOT_STRICT_FOR_WRITE
+    inside = _exact_only(replace(context, in_subquery=True))
+    assert inside is not None and inside.code is ReasonCode.MIXED_SNAPSHOTS
