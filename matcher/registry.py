@@ -45,6 +45,7 @@ _MENDED_BY_JOINING: Final = frozenset(
         ReasonCode.PREDICATE_COLUMN_MISSING,
         ReasonCode.AGG_NOT_DERIVABLE,
         ReasonCode.DISTINCT_NOT_DERIVABLE,
+        ReasonCode.TABLE_NOT_IN_CACHE,  # one that the query reads more often than the cache
     }
 )
 

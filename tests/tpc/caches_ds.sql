@@ -19,25 +19,15 @@ SELECT ss_sold_date_sk, ss_customer_sk, ss_item_sk, ss_store_sk, ss_promo_sk,
 FROM store_sales
 GROUP BY ss_sold_date_sk, ss_customer_sk, ss_item_sk, ss_store_sk, ss_promo_sk;
 
-CREATE RELATIONAL CACHE ds_store_buyers AS
-SELECT ss_sold_date_sk, ss_item_sk, ss_cdemo_sk, ss_promo_sk, ss_store_sk,
-  AVG(ss_quantity) AS quantity, AVG(ss_list_price) AS list_price, AVG(ss_coupon_amt) AS coupon,
-  AVG(ss_sales_price) AS price
-FROM store_sales
-GROUP BY ss_sold_date_sk, ss_item_sk, ss_cdemo_sk, ss_promo_sk, ss_store_sk;
-
 CREATE RELATIONAL CACHE ds_store_tickets AS
-SELECT ss_ticket_number, ss_customer_sk, ss_sold_date_sk, ss_store_sk, ss_hdemo_sk, ss_addr_sk,
+SELECT ss_ticket_number, ss_customer_sk, ss_sold_date_sk, ss_sold_time_sk, ss_store_sk,
+  ss_hdemo_sk, ss_addr_sk,
   SUM(ss_coupon_amt) AS coupon, SUM(ss_net_profit) AS net_profit,
   SUM(ss_ext_sales_price) AS ext_sales_price, SUM(ss_ext_list_price) AS ext_list_price,
   SUM(ss_ext_tax) AS ext_tax, COUNT(*) AS items
 FROM store_sales
-GROUP BY ss_ticket_number, ss_customer_sk, ss_sold_date_sk, ss_store_sk, ss_hdemo_sk, ss_addr_sk;
-
-CREATE RELATIONAL CACHE ds_store_times AS
-SELECT ss_sold_time_sk, ss_hdemo_sk, ss_store_sk, COUNT(*) AS sales
-FROM store_sales
-GROUP BY ss_sold_time_sk, ss_hdemo_sk, ss_store_sk;
+GROUP BY ss_ticket_number, ss_customer_sk, ss_sold_date_sk, ss_sold_time_sk, ss_store_sk,
+  ss_hdemo_sk, ss_addr_sk;
 
 CREATE RELATIONAL CACHE ds_store_places AS
 SELECT ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_sales_price,
@@ -113,3 +103,11 @@ SELECT wr_returned_date_sk, wr_returning_customer_sk, wr_returning_addr_sk,
   SUM(wr_return_amt) AS return_amt
 FROM web_returns
 GROUP BY wr_returned_date_sk, wr_returning_customer_sk, wr_returning_addr_sk;
+
+CREATE RELATIONAL CACHE ds_months AS
+SELECT d_year, d_moy, d_month_seq, COUNT(*) AS days
+FROM date_dim
+GROUP BY d_year, d_moy, d_month_seq;
+
+CREATE RELATIONAL CACHE ds_item_names AS
+SELECT i_item_id, i_manufact_id, i_category, i_color FROM item;
