@@ -21,12 +21,6 @@ _NO_ROW = "Catalyst sees that no row can pass and reads no table"
 # Cases in which the doors differ, each with the reason why that is right.
 EXCEPTIONS: dict[str, str] = {
     "predicates_folding: truncated constants": "Catalyst has worked out last_day",
-    "predicates_folding: Noop - an overflow is left to Spark": "Spark refuses the query",
-    "predicates_folding: Noop - a division by zero is left to Spark": "Spark refuses the query",
-    "predicates_or_in: NOT IN with a NULL is never true, and so is right over anything it "
-    "needs": "Catalyst sees that no row can pass and reads no table",
-    "predicates_or_in: Noop - a cache by NOT IN with a NULL is empty": "Catalyst sees that no row "
-    "can pass and reads no table",
     "grouping_sets_in_query: Noop - ORDER BY what a union does not show": "Catalyst sorts above "
     "the block, which shows the sort keys as columns of its own",
     "contain_grouping: Noop - an aggregation of which nothing is shown": "Catalyst keeps HAVING "
