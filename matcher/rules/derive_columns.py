@@ -14,7 +14,7 @@ from matcher.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.functional import Determined, measure_of_equals
 from matcher.ir import GROUPING_ID_COLUMN
 from matcher.normal_form import HungTables
-from matcher.predicates import column_equality
+from matcher.predicates import PredicateContext, column_equality
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, is_renderable, render_literal
 from matcher.rules.attempt import Attempt, Refused, spell, stored
@@ -147,11 +147,15 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
 
 def determined(attempt: Attempt, known: Iterable[Expr]) -> Determined:
     """What the values of canonical expressions determine in the rows that the cache was made of."""
+    return _determined(attempt, attempt.context, known)
+
+
+def _determined(attempt: Attempt, context: PredicateContext, known: Iterable[Expr]) -> Determined:
     view = attempt.view
     tables = list(zip(view.relations, (r.key for r in view.plan.relations), strict=True))
     trusted = attempt.options.trust_unvalidated
     joins = [j for j in view.plan.joins if j.validated or trusted]
-    return Determined(attempt.context, known, tables, joins, attempt.options.time_zone)
+    return Determined(context, known, tables, joins, attempt.options.time_zone)
 
 
 def _same_in_group(attempt: Attempt, column: Col) -> Col | None:
@@ -161,8 +165,12 @@ def _same_in_group(attempt: Attempt, column: Col) -> Col | None:
     measure = measure_of_equals(attempt.stored_aggs, canonical)
     if measure is None or attempt.view.keys is None:
         return None
-    given = determined(attempt, attempt.available)
-    if canonical not in given:
+    # By what the cache itself guarantees: `WHERE x = 1` gives x one value in the rows that pass,
+    # not in the groups, and this may be the very filter that is being derived.
+    guaranteed = attempt.guaranteed
+    keys = [guaranteed.canonical(e) for e, _ in attempt.view.stored(attempt.grouping_set)]
+    given = _determined(attempt, guaranteed, keys)
+    if guaranteed.canonical(column) not in given:
         return None
     attempt.used.add(measure.name)
     attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, *given.joins_used)))
