@@ -233,6 +233,16 @@ def columns(expr: Expr) -> tuple[Col, ...]:
     return tuple(node for node in walk(expr) if isinstance(node, Col))
 
 
+def is_constant(expr: Expr) -> bool:
+    """True for a literal and for what is computed from literals alone, such as -9.
+
+    Spark reads one in GROUP BY or ORDER BY as a position, even as `(- 9)`.
+    """
+    return all(isinstance(n, (Lit, Call)) for n in walk(expr)) and not any(
+        isinstance(n, Call) and n.op == "grouping_id" for n in walk(expr)
+    )
+
+
 def aggregates(expr: Expr) -> tuple[Agg, ...]:
     """All aggregate calls in `expr`, outermost first."""
     return tuple(node for node in walk(expr) if isinstance(node, Agg))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from matcher.expr import IGNORE_NULLS, Agg, Call, Col, Expr, Lit, columns, date_text
+from matcher.expr import IGNORE_NULLS, Agg, Call, Col, Expr, Lit, columns, date_text, is_constant
 from matcher.functions import is_known
 from matcher.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Rewrite, SortKey
 from matcher.render_moments import MERGE_MOMENTS, merge_moments
@@ -292,7 +292,7 @@ def _select_items(outputs: Sequence[Output], names: Sequence[str], column: Colum
 def _group_items(keys: Sequence[Expr], column: ColumnSql) -> list[str]:
     """Constants do not group; a bare one would be read as an ordinal, so the last one left is
     cast."""
-    real = [k for k in keys if not isinstance(k, Lit)]
+    real = [k for k in keys if not is_constant(k)]
     if real:
         return list(dict.fromkeys(render_expr(k, column) for k in real))
     return [render_expr(Call("cast", (keys[0],), keys[0].type), column)]

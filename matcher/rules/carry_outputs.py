@@ -3,7 +3,7 @@ rolled-up aggregates, types kept."""
 
 from __future__ import annotations
 
-from matcher.expr import Agg, Call, Expr, Lit, rebuild
+from matcher.expr import Agg, Call, Expr, Lit, is_constant, rebuild
 from matcher.ir import Output, SortKey
 from matcher.render import is_renderable
 from matcher.rules.attempt import Attempt, cast_to
@@ -31,7 +31,7 @@ def carry_outputs(attempt: Attempt) -> None:
         SortKey(_as_output(attempt, expr, key), key.ascending, key.nulls_first)
         for expr, key in order
         # a constant sorts nothing, and as text it would be read as a position
-        if expr is not None and not isinstance(expr, Lit)
+        if expr is not None and not is_constant(expr)
     )
 
 
