@@ -81,10 +81,10 @@ REFUSED = {
         "window|Window",
     ),
     "a union": (f"{GOOD} UNION ALL {GOOD}", None, "UNION"),
-    "a left join": (
-        "SELECT city, COUNT(*) AS n FROM sales LEFT JOIN cust ON cust = cid GROUP BY city",
+    "a full join": (
+        "SELECT city, COUNT(*) AS n FROM sales FULL JOIN cust ON cust = cid GROUP BY city",
         None,
-        "LEFT OUTER|LEFT JOIN",
+        "FULL OUTER|FULL JOIN",
     ),
     "a limit": (f"{GOOD} LIMIT 3", None, "LIMIT"),
     "an order": (f"{GOOD} ORDER BY region", None, "ORDER BY|Sort"),
