@@ -32,7 +32,7 @@ demo: $(STAMP)
 	$(VENV)/bin/cachemgr demo --scale $(SCALE) $(ARGS)
 
 test: $(STAMP)
-	$(VENV)/bin/python -m pytest $(ARGS)
+	$(VENV)/bin/python -m pytest -m 'not long' $(ARGS)
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
@@ -45,6 +45,7 @@ bench: $(STAMP)
 	$(VENV)/bin/python -m bench $(ARGS)
 
 tpc: $(STAMP)
+	$(VENV)/bin/python -m pytest -m long tests/tpc
 	$(VENV)/bin/python -m tests.tpc --session $(ARGS)
 
 mutants: $(STAMP)

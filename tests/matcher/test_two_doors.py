@@ -20,7 +20,6 @@ from tests.matcher.two_doors import DeltaTables, compare_case
 _NO_ROW = "Catalyst sees that no row can pass and reads no table"
 # Cases in which the doors differ, each with the reason why that is right.
 EXCEPTIONS: dict[str, str] = {
-    "predicates_folding: truncated constants": "Catalyst has worked out last_day",
     "grouping_sets_in_query: Noop - ORDER BY what a union does not show": "Catalyst sorts above "
     "the block, which shows the sort keys as columns of its own",
     "contain_grouping: Noop - an aggregation of which nothing is shown": "Catalyst keeps HAVING "

@@ -164,9 +164,9 @@ def located(star: Star, text: str) -> list[LocatedBlock]:
     ("text", "code", "detail"),
     [
         (
-            "SELECT sum(amount) FROM {s}.sales LEFT JOIN {s}.shops ON shop = id GROUP BY region",
+            "SELECT sum(amount) FROM {s}.sales FULL JOIN {s}.shops ON shop = id GROUP BY region",
             "UNSUPPORTED_OPERATOR",
-            "LEFT OUTER JOIN",
+            "FULL OUTER JOIN",
         ),
         (
             "SELECT sum(x) FROM (SELECT max(amount) AS x FROM {s}.sales GROUP BY shop)",

@@ -38,7 +38,7 @@ def tpc_h(spark) -> Iterator[SparkSuite]:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("query", SAMPLE)
 def test_rows_with_and_without_the_caches(query: str, tpc_h: SparkSuite) -> None:
     found = tpc_h.run(query)
