@@ -245,6 +245,17 @@ def counters(spark: SparkSession) -> dict[str, int]:
     return values
 
 
+def durations(spark: SparkSession, *, asked: bool) -> tuple[float, ...]:
+    """What the rule added to queries, in milliseconds: those of the last 1,024, in no order.
+
+    Args:
+        spark: Any session of the application; all are counted together.
+        asked: Queries that the decider was asked about, or else those that Java passed over.
+    """
+    nanos: list[int] = json.loads(java_class(spark, "Counters").durations(asked))
+    return tuple(each / 1e6 for each in nanos)
+
+
 @contextlib.contextmanager
 def suspended(spark: SparkSession) -> Iterator[None]:
     """Queries planned in this thread inside the block are left as they are: refreshes, validations,

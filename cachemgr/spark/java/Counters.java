@@ -11,6 +11,11 @@ public final class Counters {
     private static final String[] NAMES = {
         "called", "no_known_table", "own_target", "asked", "replaced", "refused_schema", "failed"
     };
+    private static final int KEPT = 1024;
+    private static final long[] ASKED = new long[KEPT];
+    private static final long[] PASSED = new long[KEPT];
+    private static final AtomicLong NEXT_ASKED = new AtomicLong();
+    private static final AtomicLong NEXT_PASSED = new AtomicLong();
     private static final Map VALUES = new ConcurrentHashMap();
     private static final Set LOGGED = Collections.newSetFromMap(new ConcurrentHashMap());
 
@@ -25,6 +30,24 @@ public final class Counters {
 
     public static void count(String name) {
         ((AtomicLong) VALUES.get(name)).incrementAndGet();
+    }
+
+    /** What the rule added to one query: `asked` if Python was called. The last ones are kept. */
+    public static void took(boolean asked, long nanos) {
+        long[] kept = asked ? ASKED : PASSED;
+        AtomicLong next = asked ? NEXT_ASKED : NEXT_PASSED;
+        kept[(int) (next.getAndIncrement() % KEPT)] = nanos;
+    }
+
+    /** The last durations in nanoseconds, in no order. */
+    public static String durations(boolean asked) {
+        long[] kept = asked ? ASKED : PASSED;
+        long filled = Math.min(KEPT, (asked ? NEXT_ASKED : NEXT_PASSED).get());
+        StringBuilder out = new StringBuilder("[");
+        for (int i = 0; i < filled; i++) {
+            out.append(i > 0 ? "," : "").append(kept[i]);
+        }
+        return out.append(']').toString();
     }
 
     public static String json() {

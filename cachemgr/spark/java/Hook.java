@@ -164,6 +164,7 @@ public final class Hook {
     public static final class RewriteRule extends Rule {
         private final SparkSession spark;
         private boolean decided = false;
+        private boolean asked = false;
 
         public RewriteRule(SparkSession spark) {
             this.spark = spark;
@@ -186,6 +187,14 @@ public final class Hook {
             }
             decided = true;
             Counters.count("called");
+            long start = System.nanoTime();
+            asked = false;
+            TreeNode result = rewrite(node);
+            Counters.took(asked, System.nanoTime() - start);
+            return result;
+        }
+
+        private TreeNode rewrite(TreeNode node) {
             String mode = "rewrite";
             try {
                 Function decider = (Function) DECIDERS.get(spark.sessionUUID());
@@ -250,6 +259,7 @@ public final class Hook {
             enter();
             try {
                 Counters.count("asked");
+                asked = true;
                 request.document = write(spark, plan, new PlanWriter(places, moment.snapshots));
                 Object answer = decider.apply(request);
                 if (answer instanceof String && ((String) answer).length() > 0) {
