@@ -188,7 +188,6 @@ public final class Hook {
             decided = true;
             Counters.count("called");
             long start = System.nanoTime();
-            asked = false;
             TreeNode result = rewrite(node);
             Counters.took(asked, System.nanoTime() - start);
             return result;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from matcher.expr import Agg, Call, Col, Expr, Lit
@@ -110,6 +111,24 @@ def keyed_all(attempt: Attempt, exprs: tuple[Expr, ...]) -> tuple[Expr, ...] | N
     found = [keyed(attempt, e) for e in exprs]
     done = tuple(f for f in found if f is not None)
     return done if len(done) == len(found) else None
+
+
+def case_over_keys(
+    attempt: Attempt, case: Call, part: Callable[[Expr], Expr | None]
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
+    """A CASE whose conditions are about keys, each value as the part that `part` makes of it.
+
+    Returns:
+        (conditions, parts), one part more than conditions if it has an ELSE; None where a condition
+        is not about keys or a value has no part.
+    """
+    conditions, values = branches(case)
+    tests = keyed_all(attempt, conditions)
+    if tests is None:
+        return None
+    parts = [part(value) for value in values]
+    done = tuple(p for p in parts if p is not None)
+    return (tests, done) if len(done) == len(parts) else None
 
 
 def widens(inner: str, outer: str) -> bool:

@@ -10,10 +10,9 @@ from matcher.expr import Agg, Call, Expr, Lit
 from matcher.rules.attempt import Attempt, per_group_sum
 from matcher.rules.roll_up.common import (
     ZERO,
-    branches,
     case_of,
+    case_over_keys,
     keyed,
-    keyed_all,
     lookup,
     never_null,
     row_count,
@@ -64,15 +63,11 @@ def _of_one(attempt: Attempt, arg: Expr, like: Agg) -> Expr | None:
         return count_part(attempt, (inner,), like) if keeps else None
     if arg.op != "case":
         return None
-    conditions, values = branches(arg)
-    tests = keyed_all(attempt, conditions)
-    if tests is None:
+    found = case_over_keys(attempt, arg, lambda value: _of_branch(attempt, value, like))
+    if found is None:
         return None
-    parts = [_of_branch(attempt, value, like) for value in values]
-    done = tuple(p for p in parts if p is not None)
-    if len(done) < len(parts):
-        return None
-    return case_of(tests, done if len(done) > len(tests) else (*done, ZERO))
+    tests, parts = found
+    return case_of(tests, parts if len(parts) > len(tests) else (*parts, ZERO))
 
 
 def _of_branch(attempt: Attempt, value: Expr, like: Agg) -> Expr | None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from matcher.expr import Agg, Call, Expr, Lit
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.roll_up.common import (
-    branches,
     case_of,
+    case_over_keys,
     keyed,
-    keyed_all,
     lookup,
     present,
     row_count,
@@ -42,13 +41,11 @@ def _part(attempt: Attempt, arg: Expr, like: Agg) -> Expr | None:
         return _of_cast(attempt, arg, like)
     if arg.op != "case":
         return None
-    conditions, values = branches(arg)
-    tests = keyed_all(attempt, conditions)
-    if tests is None:
+    found = case_over_keys(attempt, arg, lambda value: _part(attempt, value, like))
+    if found is None:
         return None
-    parts = [_part(attempt, value, like) for value in values]
-    done = tuple(cast_to(p, arg.type) for p in parts if p is not None)
-    return case_of(tests, done) if len(done) == len(parts) else None
+    tests, parts = found
+    return case_of(tests, tuple(cast_to(part, arg.type) for part in parts))
 
 
 def _of_cast(attempt: Attempt, arg: Call, like: Agg) -> Expr | None:
