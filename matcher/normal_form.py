@@ -334,7 +334,11 @@ class PreparedPlan:
         exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures] + list(self.predicates)
         exprs += [p for join in self.hung for p in join.on]
         named = {column for expr in exprs for column in columns(expr)}
-        seen = {member for column in named for member in self.context.members(column)}
+        tops = {self.context.find(column) for column in named}
+        equal = (
+            c for top, members in self.context.classes().items() if top in tops for c in members
+        )
+        seen = named.union(equal)
         found = frozenset((c.rel % OCCURRENCE, c.name) for c in seen)
         return found if self.plan.keys is not None else found | {SINGLE_ROWS}
 

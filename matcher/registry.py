@@ -169,7 +169,7 @@ class Registry:
         key = (shape, options, first_rows)
         seen = shapes.get(key)
         if seen is not None:
-            decision = _decide_again(seen, query, constants, options, veto)
+            decision = _decide_again(seen, block, query, constants, options, veto)
             if decision is not None:
                 return decision
         return self._decide_first(query(), options, veto, shapes, key, constants)
@@ -330,11 +330,16 @@ class _Once:
 
 
 def _decide_again(
-    seen: Seen, query: _Once, constants: tuple[Lit, ...], options: MatchOptions, veto: Veto | None
+    seen: Seen,
+    block: Block,
+    query: _Once,
+    constants: tuple[Lit, ...],
+    options: MatchOptions,
+    veto: Veto | None,
 ) -> Decision | None:
     """The decision by the caches that served such constants before; None to ask the index again."""
     vetoed: list[Reason] = []
-    remembered, tried_joining = seen.served(query)
+    remembered, tried_joining = seen.served(block)
     for served in remembered:
         filled = served.filled(constants)
         found = [filled] if filled is not None else _valid(query(), served, options)

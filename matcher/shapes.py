@@ -15,19 +15,19 @@ else) is the earlier rewrite filled in with the new ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from matcher.expr import Call, Expr, Lit, transform, walk
+from matcher.expr import Call, Expr, Lit, columns, transform, walk
 from matcher.ir import Block, Rewrite
-from matcher.normal_form import NormalQuery, PreparedPlan
-from matcher.predicates import column_equality
+from matcher.normal_form import NormalQuery, PreparedPlan, relabel
+from matcher.predicates import PredicateContext, column_equality
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _CAPACITY: Final = 4096
 _MAX_TESTS: Final = 16
+_MAX_OUTCOMES: Final = 256
 # COUNT over nothing, and the guard of AVG: ours, in no query
 _ZERO: Final = Lit(0, "bigint")
 
@@ -61,26 +61,50 @@ class Seen:
     """What is known of one shape: the tests, and for each outcome the caches that were valid, best
     first."""
 
-    __slots__ = ("_tests", "_valid")
+    __slots__ = ("_outcomes", "_relations", "_relevant", "_tests", "_valid")
 
-    def __init__(self, tests: tuple[Expr, ...]) -> None:
-        self._tests = tests
+    def __init__(self, query: NormalQuery, tests: tuple[Expr, ...]) -> None:
+        self._tests: Final = tests
+        self._relations: Final = query.relations
+        self._relevant: Final = _connected(query.predicates, tests)
+        self._outcomes: dict[tuple[Expr, ...], tuple[bool, ...]] = {}
         self._valid: dict[tuple[bool, ...], tuple[tuple[Served, ...], bool]] = {}
 
-    def served(self, query: Callable[[], NormalQuery]) -> tuple[tuple[Served, ...], bool]:
+    def served(self, block: Block) -> tuple[tuple[Served, ...], bool]:
         """The caches to try, none when such constants were not seen yet or nothing served them;
         and if those are among them that must be joined with a table."""
-        return self._valid.get(self._outcome(query), ((), False))
+        return self._valid.get(self._outcome(block), ((), False))
 
-    def add(self, query: NormalQuery, served: tuple[Served, ...], tried_joining: bool) -> None:
-        """Remember the caches valid for constants like the query's."""
-        self._valid[self._outcome(lambda: query)] = served, tried_joining
+    def add(self, block: Block, served: tuple[Served, ...], tried_joining: bool) -> None:
+        """Remember the caches valid for constants like the block's."""
+        self._valid[self._outcome(block)] = served, tried_joining
 
-    def _outcome(self, query: Callable[[], NormalQuery]) -> tuple[bool, ...]:
+    def _outcome(self, block: Block) -> tuple[bool, ...]:
         if not self._tests:
             return ()
-        context = query().context()
-        return tuple(context.implies(test) for test in self._tests)
+        asked = tuple(block.predicates[i] for i in self._relevant)
+        found = self._outcomes.get(asked)
+        if found is None:
+            memo: dict[Expr, Expr] = {}
+            context = PredicateContext(relabel(p, self._relations, memo) for p in asked)
+            found = tuple(context.implies(test) for test in self._tests)
+            if len(self._outcomes) >= _MAX_OUTCOMES:
+                self._outcomes = {}
+            self._outcomes[asked] = found
+        return found
+
+
+def _connected(predicates: tuple[Expr, ...], tests: tuple[Expr, ...]) -> tuple[int, ...]:
+    """The places of the predicates that can have a say in the tests: those about their columns,
+    about columns compared with these, and so on."""
+    reached = {column for test in tests for column in columns(test)}
+    left = {i: frozenset(columns(p)) for i, p in enumerate(predicates)}
+    found: list[int] = []
+    while near := [i for i, named in left.items() if not named or not named.isdisjoint(reached)]:
+        for i in near:
+            reached |= left.pop(i)
+        found += near
+    return tuple(sorted(found))
 
 
 class Shapes:
@@ -112,12 +136,12 @@ class Shapes:
             tests = dict.fromkeys(t for plan in proposed for t in plan.literal_predicates)
             if len(tests) > _MAX_TESTS:
                 return
-            seen = Seen(tuple(tests))
+            seen = Seen(query, tuple(tests))
             while len(self._seen) >= _CAPACITY:
                 self._seen.pop(next(iter(self._seen)), None)
             self._seen[shape] = seen
         served = tuple(_served(r, plan, query, constants) for r, plan in valid)
-        seen.add(query, served, tried_joining)
+        seen.add(query.block, served, tried_joining)
 
 
 def _served(

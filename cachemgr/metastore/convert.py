@@ -51,8 +51,8 @@ CACHE_FIELDS: frozenset[str] = (
 )
 
 
-def cache_record(row: CacheRow) -> CacheRecord:
-    """Read a cache."""
+def cache_record(row: CacheRow, *, with_plan: bool = True) -> CacheRecord:
+    """Read a cache, with the plan that its definition has or without."""
     return CacheRecord(
         id=row.id,
         namespace=row.namespace,
@@ -62,7 +62,7 @@ def cache_record(row: CacheRow) -> CacheRecord:
         definition_hash=row.definition_hash,
         context=row.context,
         settings=row.settings,
-        plan=row.plan,
+        plan=row.plan if with_plan else None,
         plan_version=row.plan_version,
         columns=tuple(ColumnRecord(*column) for column in row.columns),
         partition_by=tuple(row.partition_by),

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from sqlalchemy import URL, Engine, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from cachemgr.metastore.convert import (
     cache_record,
@@ -228,11 +228,16 @@ class Reader:
             revision = _revision(session)
             live = CacheRow.dropped_at.is_(None)
             live_ids = frozenset(session.scalars(select(CacheRow.id).where(live)))
-            rows = session.scalars(
-                select(CacheRow).where(live, CacheRow.revision > since).order_by(CacheRow.id)
-            ).all()
-            caches = [cache_record(row) for row in rows]
-            changed = select(CacheRow.id).where(live, CacheRow.revision > since)
+            wanted = (live, CacheRow.revision > since)
+            published = CacheRow.published_refresh_id.is_not(None)
+            rows = [
+                *session.scalars(select(CacheRow).where(*wanted, ~published)),
+                # what counts is the plan of their refresh: theirs would be parsed for nothing
+                *session.scalars(
+                    select(CacheRow).where(*wanted, published).options(defer(CacheRow.plan))
+                ),
+            ]
+            changed = select(CacheRow.id).where(*wanted)
             sets: dict[str, list[GroupingSetRecord]] = defaultdict(list)
             for set_row in session.scalars(
                 select(GroupingSetRow)
@@ -244,22 +249,32 @@ class Reader:
             for grant in session.scalars(select(GrantRow).where(GrantRow.cache_id.in_(changed))):
                 grants[grant.cache_id].add(grant.principal)
             snapshots = _snapshots(
-                session, {c.published_refresh_id for c in caches if c.published_refresh_id}
+                session, {r.published_refresh_id for r in rows if r.published_refresh_id}
             )
             entries = tuple(
-                RegistryEntry(
-                    cache,
-                    tuple(sets[cache.id]),
-                    snapshots.get(cache.published_refresh_id or ""),
-                    frozenset(grants[cache.id]),
+                _entry(
+                    row,
+                    tuple(sets[row.id]),
+                    snapshots.get(row.published_refresh_id or ""),
+                    frozenset(grants[row.id]),
                 )
-                for cache in caches
+                for row in rows
             )
             return RegistryState(revision, entries, live_ids, _joins(session))
 
 
 def _revision(session: Session) -> int:
     return session.scalar(select(RegistryRevisionRow.revision)) or 0
+
+
+def _entry(
+    row: CacheRow,
+    sets: tuple[GroupingSetRecord, ...],
+    published: SnapshotRecord | None,
+    grants: frozenset[str],
+) -> RegistryEntry:
+    planned = published is not None and published.run.plan is not None
+    return RegistryEntry(cache_record(row, with_plan=not planned), sets, published, grants)
 
 
 def _joins(session: Session) -> tuple[JoinRecord, ...]:

@@ -250,7 +250,10 @@ class LeaseRecord:
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """All that a session needs of one cache to match against it."""
+    """All that a session needs of one cache to match against it.
+
+    A published cache comes without the plan of its definition: that of its refresh counts.
+    """
 
     cache: CacheRecord
     grouping_sets: tuple[GroupingSetRecord, ...]
