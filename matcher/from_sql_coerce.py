@@ -273,10 +273,7 @@ def arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr
         wanted = "double"
     else:
         wanted = common_type(left.type, right.type, settings)
-    if wanted is None:
-        raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{op} of {left.type} and {right.type}"
-        )
+    assert wanted is not None  # numbers have a common type
     left, right = cast_to(left, wanted, settings), cast_to(right, wanted, settings)
     if isinstance(left, Lit) and isinstance(right, Lit) and wanted in INTEGRAL:
         folded = _fold_integers(op, left, right, wanted)
@@ -312,13 +309,11 @@ def _decimal_arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings
     sides = []
     for side, other in ((left, right), (right, left)):
         parts = as_decimal(_literal_type(side, other.type))
-        if parts is None:
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{op} on {side.type}")
+        assert parts is not None  # FLOAT and DOUBLE are done already
         sides.append((cast_to(side, f"decimal({parts[0]},{parts[1]})", settings), parts))
     (a, a_parts), (b, b_parts) = sides
     result = arithmetic_type(op, a_parts, b_parts, settings)
-    if result is None:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{op} of {a.type} and {b.type}")
+    assert result is not None  # of the five operators
     if isinstance(a, Lit) and isinstance(b, Lit) and op in ("add", "sub", "mul"):
         x, y = a.value, b.value
         parts = decimal_parts(result)

@@ -146,8 +146,8 @@ class PredicateContext:
                 self._restrict(operand, allowed)
             self._nonnull |= set.intersection(*(branch._nonnull for branch in branches))
         if part.op == "like" and isinstance(part.args[1], Lit):
-            value, pattern = part.args[0], part.args[1].value
-            start = split_prefix(str(pattern), part.params) if pattern is not None else None
+            value, pattern = part.args[0], part.args[1].value  # LIKE NULL has no match at all
+            start = split_prefix(str(pattern), part.params)
             if start is not None and start[0] and value.type == "string":
                 self._restrict(value, normal([prefix(start[0])], False))
 
@@ -256,8 +256,7 @@ class PredicateContext:
             return None
         if operand not in self.domains and monotone(operand) is None:
             return None
-        value = self.domain(operand).single
-        return None if value is None else literal_of(value, operand.type)
+        return literal_of(self.domain(operand).single, operand.type)
 
     def implies(self, predicate: Expr) -> bool:
         """True if every row that passes this conjunction satisfies `predicate` (never a wrong

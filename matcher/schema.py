@@ -310,7 +310,7 @@ def _table(key: str, name: str, head: exp.Schema) -> Table:
     unique: list[frozenset[str]] = []
     foreign: list[ForeignKey] = []
     for item in head.expressions:
-        if isinstance(item, exp.ColumnDef):
+        if isinstance(item, (exp.ColumnDef, exp.Identifier)):
             if item.args.get("kind") is None:
                 raise SqlInputError("TYPE_MISSING", f"column {item.name} of {name} has no type")
             not_null, type_ = False, type_of(item.args["kind"])

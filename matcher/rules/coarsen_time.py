@@ -49,8 +49,6 @@ class Bucket:
 
 def coarsen_time(attempt: Attempt, expr: Expr) -> Expr | None:
     """`expr` from a stored time bucket, or None where it does not follow from one."""
-    if not isinstance(expr, Call) or expr.op not in TIME_OPS:
-        return None
     canonical = attempt.context.canonical(expr)
     if not isinstance(canonical, Call) or canonical.op not in TIME_OPS:
         return None
@@ -164,14 +162,16 @@ def _apply(wanted: TimeFunction, bucket: Bucket, zone: str) -> Expr | None:
 
 
 def _truncate(wanted: TimeFunction, bucket: Bucket, zone: str) -> Expr | None:
-    """`date_trunc`: to a week and more it is the first midnight of `trunc`, in every zone."""
+    """`date_trunc`: to a week and more it is the first midnight of `trunc`, in every zone.
+
+    To an hour or a minute it is asked of buckets within a day alone, which are moments, in zones
+    that keep days.
+    """
     call = wanted.expr
     if bucket.moment is not None and keeps_days(zone):
         if wanted.unit in ("MINUTE", "HOUR") and fixed_offset(zone) is None:
             return None
         return Call("date_trunc", (call.args[0], bucket.moment), "timestamp")
-    if wanted.unit in WITHIN_A_DAY:
-        return None
     if wanted.unit == "DAY":
         # a midnight that a zone has twice or not at all depends on the time of that day
         exact = fixed_offset(zone) is not None
@@ -182,8 +182,6 @@ def _truncate(wanted: TimeFunction, bucket: Bucket, zone: str) -> Expr | None:
 
 def _null_test(attempt: Attempt, test: Call, zone: str) -> Expr | None:
     """A calendar function is NULL for NULL, and for nothing else."""
-    if test.args[0].type not in _TIMES:
-        return None
     for bucket in _buckets(attempt, time_of(test.args[0], zone)):
         column = bucket.columns[0]
         tested = _stored(column)

@@ -9,11 +9,12 @@ moments.
 
 from __future__ import annotations
 
-from matcher.expr import Col
+from matcher.expr import Col, Lit
 from matcher.ir import SET_KEY_PREFIX
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused
 from matcher.rules.derive_columns import derive, determined
+from matcher.types import FLOATS
 
 
 def contain_grouping(attempt: Attempt) -> None:
@@ -52,7 +53,7 @@ def contain_grouping(attempt: Attempt) -> None:
         )
     # a table that is joined to the groups may repeat them, and so do grouping sets
     same = not attempt.extra and query.block.grouping_sets is None and _same_groups(attempt)
-    attempt.regroup = attempt.must_regroup or not same
+    attempt.regroup = attempt.must_regroup or not same or _may_show_minus_zero(attempt)
     if attempt.regroup:
         attempt.steps.append("roll_up")
 
@@ -75,6 +76,18 @@ def _name_set_keys(attempt: Attempt) -> None:
     for i, (key, original) in enumerate(zip(canonical, keys, strict=True)):
         if key in attempt.keys:
             attempt.keys[key] = Col(0, f"{SET_KEY_PREFIX}{i}", original.type)
+
+
+def _may_show_minus_zero(attempt: Attempt) -> bool:
+    """Spark groups -0.0 with 0.0 and shows 0.0: so do stored keys, but a FLOAT or DOUBLE that is
+    computed from them, or fetched by a join, shows what it is until it is grouped."""
+    grouped = {column.name for _, column in attempt.view.stored(attempt.grouping_set)}
+    return any(
+        any(kind in key.type for kind in FLOATS)
+        and not isinstance(key, Lit)
+        and not (isinstance(key, Col) and key.rel == 0 and key.name in grouped)
+        for key in attempt.keys.values()
+    )
 
 
 def _same_groups(attempt: Attempt) -> bool:

@@ -68,8 +68,9 @@ def _derive_condition(attempt: Attempt, join: HungTables) -> None:
 
 
 def _derive_filter(attempt: Attempt, predicate: Expr) -> Expr | None:
-    if column_equality(predicate) is not None:
-        return _derive_equality(attempt, predicate)
+    pair = column_equality(predicate)
+    if pair is not None:
+        return _derive_equality(attempt, predicate, pair)
     if attempt.delta:  # before a table is joined for it
         if is_redundant(attempt, predicate):
             return None
@@ -85,7 +86,7 @@ def _derive_filter(attempt: Attempt, predicate: Expr) -> Expr | None:
     return found
 
 
-def _derive_equality(attempt: Attempt, predicate: Expr) -> Expr | None:
+def _derive_equality(attempt: Attempt, predicate: Expr, pair: tuple[Col, Col]) -> Expr | None:
     """An equality of columns that the rows of the cache may break.
 
     Only the cache's own classes may stand in here: by the query's, which this very filter makes
@@ -95,13 +96,13 @@ def _derive_equality(attempt: Attempt, predicate: Expr) -> Expr | None:
     guaranteed = attempt.guaranteed
     columns = {guaranteed.canonical(e): c for e, c in attempt.view.stored(attempt.grouping_set)}
     sides = []
-    for side in predicate.children:
+    for side in pair:
         column = columns.get(guaranteed.canonical(side))
         if column is not None:
             attempt.used.add(column.name)
             sides.append(stored(column, side))
             continue
-        fetched = fetch(attempt, side, (side,)) if isinstance(side, Col) else None
+        fetched = fetch(attempt, side, (side,))
         if fetched is None:
             attempt.missing.append((side, "filter"))
             return None

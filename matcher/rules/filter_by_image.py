@@ -71,17 +71,13 @@ def as_predicate(operand: Expr, values: Domain) -> Expr | None:
     parts: list[Expr] = []
     if values.null:
         parts.append(Call("isnull", (operand,), "boolean", False))
-    for item in values.intervals:
-        part = _interval(operand, item)
-        if part is None:
-            return None
-        parts.append(part)
+    parts += [_interval(operand, item) for item in values.intervals]
     if not parts:
         return FALSE
     return parts[0] if len(parts) == 1 else Call("or", tuple(parts), "boolean")
 
 
-def _interval(operand: Expr, item: Interval) -> Expr | None:
+def _interval(operand: Expr, item: Interval) -> Expr:
     if item.low is not None and item.low == item.high:
         ends = [("eq", item.low)]
     else:
@@ -91,7 +87,6 @@ def _interval(operand: Expr, item: Interval) -> Expr | None:
     parts = []
     for op, value in ends:
         lit = literal_of(value, operand.type)
-        if lit is None:
-            return None
+        assert lit is not None  # NaN alone has none, and floats were refused
         parts.append(Call(op, (operand, lit), "boolean"))
     return parts[0] if len(parts) == 1 else Call("and", tuple(parts), "boolean")

@@ -46,10 +46,9 @@ def _reference(attempt: Attempt, member: Col, column: Col) -> Col:
 
 
 def _join_again(attempt: Attempt, rel: int) -> bool:
-    """True if the table could be joined by a unique key, by filters that are added."""
+    """True if the table, one of the cache's, could be joined by a unique key, by filters that are
+    added."""
     view = attempt.view
-    if rel not in view.relations:
-        return False
     place = view.plan.relations[view.relations.index(rel)].key
     for join in view.plan.joins:
         if join.right == place and (join.validated or attempt.options.trust_unvalidated):

@@ -135,8 +135,6 @@ def _only_join_keys(
     """The equalities by which the extra table hangs on, if they are the join's keys, all of them
     and nothing else."""
     left_of = {right: left for left, right in join.keys}
-    if len(left_of) != len(join.keys):
-        return None
     pairs: list[tuple[Col, Col]] = []
     for predicate in touching:
         pair = column_equality(predicate)

@@ -39,6 +39,8 @@ def test_decision_and_sql(case: Case) -> None:
         assert not result["hit"], result["rewritten_sql"]
         codes = {r["code"] for r in reasons}
         assert set(case.reasons) <= codes, reasons
+        for fragment in case.all("message"):
+            assert any(fragment in r["detail"] for r in reasons), reasons
         assert words(case.expected) in (words(case.query), "?")
         return
     assert result["hit"], reasons

@@ -66,6 +66,17 @@ def test_what_is_read_when_nothing_is_wrong() -> None:
             {},
             "stored",
         ),
+        (relation(o=[K, ["x", "METADATA_COLUMN", "path"]]), {}, "stored"),
+        (
+            {"n": "Project", "p": [["as", 5, "r", ["x", "UDF", "f"]]], "c": [relation()]},
+            {},
+            "f is a user-defined function",
+        ),
+        (
+            aggregate({**joined("LEFT OUTER"), "c": [relation(), joined("LEFT OUTER")]}, K, SUM),
+            {},
+            "LEFT OUTER JOIN of tables that are outer joined",
+        ),
         (aggregate(relation(), ["a", 7, "far", "int", 1], SUM), {}, "far comes from outside"),
         (
             aggregate(
@@ -87,6 +98,20 @@ def test_what_is_read_when_nothing_is_wrong() -> None:
                       keys=(KEY, GID, ["f", "Year", "year", [KEY], "int", 1, []])),
             {},
             "groups by an expression over an Expand",
+        ),
+        (
+            aggregate({"n": "Filter", "p": [["f", "IsNotNull", "isnotnull", [V], "boolean", 0, []]],
+                       "c": [expand([KEY, GID, V], [[K, ZERO, V], [NULL, ONE, V]])]},
+                      KEY, keys=(KEY, GID)),
+            {},
+            "filtered by what is no grouping key",
+        ),
+        (
+            aggregate(expand([KEY, GID], [[K, ZERO], [NULL, ONE]]), KEY,
+                      ["as", 3, "s", ["g", "Sum", "sum", [KEY], "bigint", 1, 0, None, []]],
+                      keys=(KEY, GID)),
+            {},
+            "aggregates a grouped column",
         ),
         (
             aggregate(expand([KEY], [[K], [NULL]]), KEY, keys=(KEY,)),

@@ -7,7 +7,7 @@ import pytest
 
 from matcher.domains import value_of
 from matcher.errors import SqlInputError
-from matcher.expr import Agg, Call, Col, Lit
+from matcher.expr import Agg, Call, Col, Expr, Lit
 from matcher.from_sql import parse_query
 from matcher.ir import Output, Relation, Rewrite
 from matcher.render import NotRenderable, render_expr, render_literal, render_rewrite
@@ -23,7 +23,7 @@ ROW = Relation("default.t", "t")
     ("value", "kind"),
     [
         ("1", "int"), ("x", "date"), (1, "decimal(5,2)"), (1, "double"), ("1", "float"),
-        (1, "string"), ("x", "variant"), ("x", "binary"), (None, "int"),
+        (1, "string"), ("x", "variant"), ("x", "binary"), (None, "int"), (None, "boolean"),
     ],
 )  # fmt: skip
 def test_a_literal_that_is_not_of_its_type_has_no_order(value: object, kind: str) -> None:
@@ -70,6 +70,10 @@ def test_what_has_no_spelling_is_not_written() -> None:
     with pytest.raises(NotRenderable):
         render_literal(far)
     with pytest.raises(NotRenderable):
+        render_literal(Lit("x", "variant"))
+    with pytest.raises(NotRenderable):
+        render_expr(Expr.__new__(Expr), name)
+    with pytest.raises(NotRenderable):
         render_rewrite(Rewrite("c", None, (), None, (Output("d", far),)), "c")
 
 
@@ -98,7 +102,8 @@ def test_queries_at_fault(schema: str, query: str, code: str) -> None:
     [
         "CREATE TABLE a.b.c.d (k INT)", "CREATE TABLE nowhere.t (k INT)",
         "CREATE TABLE t AS SELECT 1 AS k", "CREATE TABLE t (k INT, K INT)",
-        "CREATE TABLE t (k INT, PRIMARY KEY (z))", "CREATE VIEW v",
+        "CREATE TABLE t (k INT, PRIMARY KEY (z))", "CREATE VIEW v", "CREATE TABLE t (k)",
+        "CREATE TABLE t (k NOT NULL)",
     ],
 )  # fmt: skip
 def test_schemas_at_fault(text: str) -> None:

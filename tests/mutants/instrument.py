@@ -1,10 +1,15 @@
 """Every refusal of the matcher as a mutant: the guard that leads to it can be switched off.
 
-From the syntax tree of each module, a guard is an `if` whose branch ends in a refusal: it raises
-one of the matcher's errors, notes a reason, or gives a `Miss`; where rules and predicates decide,
-also one that returns None or False, and an `a if test else None`. All guards of all modules are
-compiled in at once as `guard(number, accepts, test)`; switching one off makes its test what leads
-past the refusal.
+A refusal raises one of the matcher's errors, notes a reason, or gives a `Miss`; where rules and
+predicates decide, also one that returns None or False. From the syntax tree of each module, a guard
+is what leads to one:
+
+- an `if` whose branch ends in a refusal, and an `a if test else None`;
+- an `if` whose branch returns a result where a refusal is what follows;
+- the place itself where a loop's body, or its `else`, ends in one.
+
+All guards of all modules are compiled in at once as `guard(number, accepts, test)`; switching one
+off makes its test what leads past the refusal.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar
@@ -24,13 +30,12 @@ import matcher as _package
 
 ROOT = Path(_package.__file__).parent
 _HOOK = "__guard__"
-_ERRORS = (
-    "Refused", "NotSupported", "DefinitionNotSupported", "SqlInputError", "NotRenderable",
-    "unsupported", "_unsupported", "_other", "_not_a_column", "MatcherError",
-)  # fmt: skip
+# What is raised for other ends than to refuse.
+_NO_REFUSALS = ("NeedsRegrouping", "AssertionError", "AttributeError", "TypeError", "ValueError")
 # Where a bare None or False says no; elsewhere it is a value like any other.
 _DECIDING = ("matcher/rules/", "matcher/predicates", "matcher/domains", "matcher/time_buckets",
-             "matcher/match.py", "matcher/shapes", "matcher/zones")  # fmt: skip
+             "matcher/match.py", "matcher/shapes", "matcher/zones",
+             "matcher/functional")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class _Guards(ast.NodeTransformer):
         self.found: list[Mutant] = []
         self._scope: list[str] = []
         self._names: dict[str, int] = {}
+        self._passed: set[ast.If] = set()
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return self._inside(node)
@@ -84,10 +90,39 @@ class _Guards(ast.NodeTransformer):
         self._scope.pop()
         return node
 
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for body in _bodies(node) if self._scope else ():
+            for statement, following in pairwise([*body, None]):
+                self._passed.update(self._passes(statement, following))
+        return super().generic_visit(node)
+
+    def _passes(self, statement: ast.stmt | None, following: ast.stmt | None) -> list[ast.If]:
+        """The `if`s of the statement that return a result, where a refusal follows."""
+        if following is None or not _refuses([following], self.deciding):
+            return []
+        last = statement.body[-1] if isinstance(statement, ast.For) else statement
+        if not isinstance(last, ast.If) or last.orelse or _refuses(last.body, self.deciding):
+            return []
+        return [last] if isinstance(last.body[-1], ast.Return) else []
+
     def visit_If(self, node: ast.If) -> ast.AST:
         self.generic_visit(node)
         if self._scope and _refuses(node.body, self.deciding):
             node.test = self._guarded(node.test, accepts=False)
+        elif node in self._passed:
+            node.test = self._guarded(node.test, accepts=True)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        for body in (node.body, node.orelse):
+            if self._scope and body and _refuses(body, self.deciding):
+                text = " ".join(ast.unparse(_without_hooks(node.target)).split())
+                of = " ".join(ast.unparse(_without_hooks(node.iter)).split())
+                text = f"{'each' if body is node.body else 'no'} {text} in {of}"
+                here = ast.copy_location(ast.Constant(True), body[-1])
+                made = ast.If(self._guarded(here, accepts=False, text=text), [body[-1]], [])
+                body[-1] = ast.copy_location(made, body[-1])
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
@@ -97,8 +132,8 @@ class _Guards(ast.NodeTransformer):
             node.test = self._guarded(node.test, accepts=no)
         return node
 
-    def _guarded(self, test: ast.expr, accepts: bool) -> ast.expr:
-        text = " ".join(ast.unparse(_without_hooks(test)).split())
+    def _guarded(self, test: ast.expr, accepts: bool, text: str = "") -> ast.expr:
+        text = text or " ".join(ast.unparse(_without_hooks(test)).split())
         name = f"{self.module}: {'.'.join(self._scope)}: {text}"
         self._names[name] = self._names.get(name, 0) + 1
         if self._names[name] > 1:
@@ -128,21 +163,27 @@ def _without_hooks(node: ast.expr) -> ast.expr:
     return done
 
 
+def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
+    found = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
+    return [body for body in found if isinstance(body, list)]
+
+
 def _refuses(body: Sequence[ast.stmt], deciding: bool) -> bool:
     last = body[-1]
     if isinstance(last, ast.Raise):
-        raised = last.exc.func if isinstance(last.exc, ast.Call) else last.exc
-        return raised is not None and ast.unparse(raised) in _ERRORS
+        return last.exc is not None and not ast.unparse(last.exc).startswith(_NO_REFUSALS)
     if isinstance(last, ast.Return) and last.value is None and len(body) > 1:
         return _notes_reason(body[-2])
     if isinstance(last, ast.Return):
-        return _is_refusal(last.value, deciding)
+        why = isinstance(last.value, ast.Tuple) and ast.unparse(last.value).startswith("(None, [")
+        return why or _is_refusal(last.value, deciding)
     return _notes_reason(last)
 
 
 def _notes_reason(statement: ast.stmt) -> bool:
     text = ast.unparse(statement) if isinstance(statement, ast.Expr) else ""
-    return "._refuse(" in text or "reasons.append(" in text or "Miss(" in text
+    noted = ("._refuse(", "reasons.append(", "Miss(", "Reason(", "not_taken(", "missing.append(")
+    return any(words in text for words in noted)
 
 
 def _is_refusal(value: ast.expr | None, deciding: bool) -> bool:
@@ -160,6 +201,12 @@ def _transform(path: Path, first: int) -> tuple[ast.Module, list[Mutant]]:
     guards = _Guards(path.relative_to(ROOT.parent).as_posix(), first)
     guards.visit(tree)
     return ast.fix_missing_locations(tree), guards.found
+
+
+def place(mutant: Mutant) -> str:
+    """Where the guard stands, as `# guard:` of a text case says it: `module.function`."""
+    module, scope, _ = mutant.name.split(": ", 2)
+    return f"{module.rsplit('/', 1)[-1].removesuffix('.py')}.{scope}"
 
 
 def mutants() -> list[Mutant]:

@@ -3,6 +3,8 @@
 The matcher's tests are run once to learn which guards refuse in which tests; a mutant can only be
 noticed by those. One that no test notices survives, and must stand in survivors.md with the reason
 why it changes nothing.
+
+`python -m tests.mutants.run WORD …` tries only the guards whose names hold one of the words.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ class _Loop:
     """A pytest plugin that runs the collected tests in its own way: once to learn which guards
     refuse in which tests, then each mutant through those."""
 
-    def __init__(self, found: list[Mutant]) -> None:
-        self.found = found
+    def __init__(self, tried: list[Mutant]) -> None:
+        self.tried = tried
         self.survivors: list[tuple[Mutant, int]] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -50,7 +52,7 @@ class _Loop:
                 raise SystemExit(f"{item.nodeid} fails without any mutant: {error!r}")
             for number in STATE.refused:
                 reached[number].append(item)
-        for mutant in self.found:
+        for mutant in self.tried:
             STATE.off = mutant.number
             tests = sorted(reached[mutant.number], key=_is_slow)
             if not any(_error(item) is not None for item in tests):
@@ -72,7 +74,7 @@ def _is_slow(item: pytest.Function) -> bool:
 
 
 def _error(item: pytest.Function) -> BaseException | None:
-    _forget()
+    forget()
     try:
         with limited():
             item.obj(**_arguments(item))
@@ -83,7 +85,7 @@ def _error(item: pytest.Function) -> BaseException | None:
     return None
 
 
-def _forget() -> None:
+def forget() -> None:
     """What was worked out with another guard off is not remembered."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("matcher.", "cachemgr.offline")):
@@ -93,10 +95,10 @@ def _forget() -> None:
                     clear()
 
 
-def run(found: list[Mutant]) -> list[Mutant]:
+def run(tried: list[Mutant]) -> list[Mutant]:
     """The mutants that no test notices."""
-    signal.signal(signal.SIGALRM, _stop)
-    loop = _Loop(found)
+    signal.signal(signal.SIGALRM, stop)
+    loop = _Loop(tried)
     code = pytest.main([*_OPTIONS, *_TESTS], plugins=[loop])
     if code != 0:
         raise SystemExit(f"pytest ended with {code}")
@@ -105,7 +107,7 @@ def run(found: list[Mutant]) -> list[Mutant]:
     return [mutant for mutant, _ in loop.survivors]
 
 
-def _stop(number: int, frame: Any) -> None:
+def stop(number: int, frame: Any) -> None:
     raise Hangs
 
 
@@ -127,23 +129,24 @@ def listed() -> dict[str, str]:
     return {name: why for name, why in rows}
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """Print the survivors; 1 if there are too many, or one that is not explained."""
     started = time.monotonic()
     found = install()
-    survivors = run(found)
+    tried = [m for m in found if not words or any(word in m.name for word in words)]
+    survivors = run(tried)
     share = len(survivors) / len(found)
     known = listed()
     new = [m for m in survivors if m.name not in known]
-    gone = set(known) - {m.name for m in survivors}
+    gone = {m.name for m in tried if m.name in known} - {m.name for m in survivors}
     for mutant in survivors:
         print("survives" if mutant in new else "explained", f"{mutant.name} (line {mutant.line})")
     for name in sorted(gone):
         print("noticed after all, take it off the list:", name)
     took = time.monotonic() - started
-    print(f"{len(found)} mutants, {len(survivors)} survive ({share:.1%}), {took:.0f} s")
+    print(f"{len(tried)} mutants, {len(survivors)} survive ({share:.1%}), {took:.0f} s")
     return 1 if new or gone or share > MOST else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -77,7 +77,8 @@ def refuse_wrap(attempt: Attempt, arg: Call) -> None:
     """
     kind, parts = arg.type, decimal_parts(arg.type)
     narrow = kind in INTEGRAL and kind != "bigint"
-    exact_decimal = parts is not None and parts[0] < MAX_DECIMAL and _keeps_scale(arg)
+    # no digit was cut off
+    exact_decimal = parts is not None and parts[0] < MAX_DECIMAL and parts[1] == _scale(arg)
     floats = kind in FLOATS and (arg.op == "neg" or attempt.options.approximate_floats)
     if kind == "bigint" or exact_decimal or floats or (narrow and attempt.options.ansi):
         return
@@ -91,13 +92,10 @@ def refuse_wrap(attempt: Attempt, arg: Call) -> None:
     )
 
 
-def _keeps_scale(arg: Call) -> bool:
-    """No digit was cut off: the result's scale is what the operands' digits need."""
+def _scale(arg: Call) -> int:
+    """The digits after the point that the result needs for those of its operands."""
     scales = [p[1] for p in map(decimal_parts, (a.type for a in arg.args)) if p is not None]
-    mine = decimal_parts(arg.type)
-    if mine is None or len(scales) < len(arg.args):
-        return False
-    return mine[1] == (sum(scales) if arg.op == "mul" else max(scales))
+    return sum(scales) if arg.op == "mul" else max(scales, default=0)
 
 
 def sum_of_sums_type(left: str, right: str) -> str:

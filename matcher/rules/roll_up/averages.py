@@ -14,7 +14,7 @@ from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, cast_to, per_group_sum, spell
 from matcher.rules.roll_up.common import ZERO, not_derivable
 from matcher.rules.roll_up.counts import count_part
-from matcher.rules.roll_up.sums import SAFE_SUM_PRECISION, Summing, refuse_inexact_sum
+from matcher.rules.roll_up.sums import Summing, refuse_inexact_sum
 from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, avg_type, decimal_parts, decimal_type
 from matcher.types import sum_type as type_of_sum
 
@@ -83,14 +83,13 @@ def _decimal_average_is_exact(attempt: Attempt, kind: str) -> bool:
 
     S / n with n rows is at least 1 / (n · 2 · 10^(s+4)) away from a rounding boundary of scale s +
     4 unless it is on it, so the first rounding at scale d cannot cross it if n < 10^(d-s-4): ten
-    digits of margin allow 10^10 rows.
+    digits of margin allow 10^10 rows. That leaves DECIMALs of at most 14 digits, whose sums and
+    averages do not overflow either.
     """
     parts = decimal_parts(kind)
     if parts is None or not attempt.options.decimal_precision_loss:
         return False
     precision, scale = parts
-    if precision > SAFE_SUM_PRECISION or precision + 4 > MAX_DECIMAL:
-        return False
     quotient_scale = max(6, scale + _LONG_DECIMAL[0] + 1)
     digits = precision + 10 - scale
     kept = quotient_scale

@@ -9,6 +9,7 @@ shortcut over sums of squares would lose all digits where the mean is large.
 from __future__ import annotations
 
 from matcher.expr import Agg, Call, Expr, Lit
+from matcher.ir import Measure
 from matcher.render_moments import MERGE_MOMENTS
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.roll_up.common import (
@@ -24,36 +25,31 @@ from matcher.types import VARIANCES
 
 def roll_up_variance(attempt: Attempt, agg: Agg) -> Expr | None:
     """VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP, from any one of them."""
-    arg = agg.args[0]
-    count = count_part(attempt, (arg,), agg)
-    mean = _mean(attempt, agg)
-    squares = None if count is None else _squares(attempt, agg, count)
-    if count is None or mean is None or squares is None:
+    count = count_part(attempt, agg.args, agg)
+    mean = lookup(attempt, "avg", agg.args, agg)
+    variance = _stored(attempt, agg)
+    if count is None or mean is None or variance is None:
         return None
     if not attempt.options.approximate_floats:
         raise float_not_exact(agg, "adds up in DOUBLE, and may differ in the last digits")
     if not attempt.regroup:
         raise NeedsRegrouping
-    args = (cast_to(count, "double"), mean, squares)
+    args = (cast_to(count, "double"), stored(mean), _squares(variance, count))
     return Agg(MERGE_MOMENTS, args, "double", params=(agg.func,))
 
 
-def _mean(attempt: Attempt, agg: Agg) -> Expr | None:
-    measure = lookup(attempt, "avg", agg.args, agg)
-    return None if measure is None else stored(measure)
+def _stored(attempt: Attempt, agg: Agg) -> Measure | None:
+    found = (lookup(attempt, func, agg.args, agg) for func in VARIANCES)
+    return next((measure for measure in found if measure is not None), None)
 
 
-def _squares(attempt: Attempt, agg: Agg, count: Expr) -> Expr | None:
+def _squares(measure: Measure, count: Expr) -> Expr:
     """The sum of squared distances from the group's mean; 0 or NULL for a group of one."""
-    for func in VARIANCES:
-        measure = lookup(attempt, func, agg.args, agg)
-        if measure is not None:
-            value = stored(measure)
-            if func.startswith("stddev"):
-                value = Call("mul", (value, value), "double")
-            rows = count if func.endswith("pop") else _less_one(count)
-            return Call("mul", (value, cast_to(rows, "double")), "double")
-    return None
+    value = stored(measure)
+    if measure.agg.func.startswith("stddev"):
+        value = Call("mul", (value, value), "double")
+    rows = count if measure.agg.func.endswith("pop") else _less_one(count)
+    return Call("mul", (value, cast_to(rows, "double")), "double")
 
 
 def _less_one(count: Expr) -> Expr:

@@ -14,7 +14,6 @@ digit is kept; FLOAT and DOUBLE only under `spark.cachemgr.approximateFloats=tru
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Final
 
 from matcher.expr import Agg, Call, Expr, Lit
@@ -291,8 +290,6 @@ def refuse_inexact_sum(attempt: Attempt, agg: Agg, kind: str) -> None:
 def _is_zero(expr: Expr) -> bool:
     """True for a constant 0, but not for -0.0, which SUM turns into 0.0."""
     value = expr.value if isinstance(expr, Lit) else None
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        return False
     return value == 0 and not str(value).startswith("-")
 
 

@@ -1,0 +1,74 @@
+"""Each `Noop -` case that names its guard: without it the case becomes a rewrite, and that rewrite
+returns wrong rows (or other types, or another order, or fails) in Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.matcher.fixture_cases import Case, load_all
+from tests.matcher.spark_cases import Tables, compare
+from tests.mutants.instrument import ROOT, mutants, place
+
+CASES = [case for case in load_all() if case.all("guard")]
+
+
+@pytest.fixture(scope="module")
+def accepted() -> dict[str, list[dict]]:
+    """What each case becomes without its guard, by case."""
+    command = [sys.executable, "-m", "tests.mutants.accept"]
+    done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True, check=True)
+    found: dict[str, list[dict]] = {case.id: [] for case in CASES}
+    for row in json.loads(done.stdout):
+        found[row["case"]].append(row)
+    return found
+
+
+def test_guards_are_places_in_the_matcher() -> None:
+    places = {place(mutant) for mutant in mutants()}
+    assert {guard for case in CASES for guard in case.all("guard")} <= places
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_without_its_guard_the_case_is_a_hit(case: Case, accepted: dict[str, list[dict]]) -> None:
+    assert {row["guard"] for row in accepted[case.id]} == set(case.all("guard"))
+
+
+@pytest.fixture(scope="module")
+def tables(spark) -> Iterator[Tables]:
+    made = Tables(spark)
+    try:
+        yield made
+    finally:
+        made.drop()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_without_its_guard_rows_are_wrong(
+    case: Case, accepted: dict[str, list[dict]], tables: Tables
+) -> None:
+    session = tables.session(case)
+    session.sql(case.query).collect()
+    ordered = "ORDER BY" in re.split(r"\)", case.query)[-1].upper()
+    for guard in case.all("guard"):
+        wrong = [
+            not _equal(session, tables, case.query, row, ordered)
+            for row in accepted[case.id]
+            if row["guard"] == guard
+        ]
+        assert any(wrong), guard
+
+
+def _equal(session, tables: Tables, query: str, row: dict, ordered: bool) -> bool:
+    tables.add_caches(session, row["stored"])
+    try:
+        compare(session, query, row["sql"], ordered)
+    except Exception:  # other rows, or a rewrite that fails where the query does not
+        return False
+    return True
