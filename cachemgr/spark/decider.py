@@ -211,6 +211,24 @@ def _live_tables(document: Mapping[str, Any], hits: Iterable[Hit]) -> frozenset[
     return frozenset(found)
 
 
+def sorted_above(document: Mapping[str, Any], path: tuple[int, ...]) -> bool:
+    """True if what is at `path` is the input of an ORDER BY without LIMIT, with nothing but
+    projections between.
+
+    Args:
+        document: The query's plan.
+        path: Child numbers from the root.
+    """
+    node = document["plan"]
+    above = []
+    for index in path:
+        above.append(node)
+        node = node["c"][index]
+    rest = [n for n in reversed(above) if n["n"] != "Project"]
+    limited = len(rest) > 1 and rest[1]["n"] in ("LocalLimit", "GlobalLimit")
+    return bool(rest) and rest[0]["n"] == "Sort" and bool(rest[0].get("s")) and not limited
+
+
 def _leaves(
     node: Mapping[str, Any], path: tuple[int, ...], replaced: set[tuple[int, ...]]
 ) -> Iterable[int]:

@@ -55,3 +55,25 @@ def test_files_are_listed_once_a_version(large, monkeypatch):
     for _ in range(3):
         large.hit(TOTALS)
     assert len(made) == 1
+
+
+SORTED = f"{BY_DAY} ORDER BY total DESC, day"
+
+
+def _gathers(large, query: str) -> bool:
+    plan = large.spark.sql(query)._jdf.queryExecution().optimizedPlan().toString()
+    return "Repartition 1, true" in plan
+
+
+def test_few_rows_are_gathered_below_order_by(large, monkeypatch):
+    large.hit(SORTED)
+    assert _gathers(large, SORTED)
+    assert _gathers(large, f"SELECT total, day FROM ({BY_DAY}) ORDER BY day")
+    assert not _gathers(large, BY_DAY), "nothing sorts"
+    assert not _gathers(large, f"{SORTED} LIMIT 2"), "the first rows are found without ranges"
+    regrouped = "SELECT day, SUM(amt) AS total FROM sales WHERE region <> 'x' GROUP BY day"
+    large.hit(f"{regrouped} ORDER BY day")
+    assert not _gathers(large, f"{regrouped} ORDER BY day"), "grouped again"
+    monkeypatch.setattr(session_module, "_FEW_ROWS", 0)
+    large.hit(SORTED)
+    assert not _gathers(large, SORTED), "too many rows"

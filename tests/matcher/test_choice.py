@@ -8,7 +8,7 @@ import pytest
 
 from cachemgr import offline
 from matcher.choose import unheeded
-from matcher.cost import base_cost, base_is_cheaper, rewrite_cost
+from matcher.cost import base_cost, base_is_cheaper, rewrite_cost, rows_left
 from matcher.expr import Agg, Call, Col, Lit
 from matcher.ir import Block, CachePlan, GroupingSet, MatchOptions, Output, Relation, StoredColumn
 from matcher.reasons import ReasonCode
@@ -56,6 +56,24 @@ def test_partitions_that_are_passed_over_cost_nothing(op: str, share: float) -> 
     assert rewrite_cost(parts, None, kept, passes=0) == pytest.approx(share * whole)
     computed = (Call(op, (Call("neg", (column,), "int"), *args[1:]), "boolean"),)
     assert rewrite_cost(parts, None, computed, passes=0) == whole
+
+
+def _points(column: Col, *values: int) -> Call:
+    equal = tuple(Call("eq", (column, Lit(v, "int")), "boolean") for v in values)
+    return equal[0] if len(equal) == 1 else Call("or", equal, "boolean")
+
+
+def test_rows_left_are_guessed_by_each_filtered_column() -> None:
+    above = Call("gt", (K, Lit(3, "int")), "boolean")
+    assert rows_left(ROWS, None, ()) == 1_000_000
+    assert rows_left(ROWS, None, (_points(D, 1),)) == pytest.approx(100_000)
+    assert rows_left(ROWS, None, (_points(D, 1, 2), above)) == pytest.approx(30_000)
+    either = Call("or", (_points(D, 1), above), "boolean")
+    assert rows_left(ROWS, None, (either,)) == 1_000_000, "an OR of two columns"
+    ranges = Call("or", (_points(K, 1), above), "boolean")
+    assert rows_left(ROWS, None, (ranges,)) == pytest.approx(300_000)
+    small = GroupingSet(1, (0,), rows=10, bytes=1000)
+    assert rows_left(ROWS, small, (_points(D, 1),)) == pytest.approx(1)
 
 
 def test_what_is_not_counted_is_not_cheaper() -> None:
