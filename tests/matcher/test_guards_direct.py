@@ -196,3 +196,8 @@ def test_a_constant_that_stands_in_two_places_is_not_filled_in() -> None:
 def test_true_and_false_are_what_they_say() -> None:
     assert PredicateContext((FALSE,)).implies(Call("gt", (V, Lit(1, "int")), "boolean"))
     assert PredicateContext(()).implies(TRUE)
+
+
+def test_an_argument_that_is_spelled_like_a_function() -> None:
+    parsed = parse_query("SELECT SOUNDEX('bigint') AS r FROM sales", SCHEMA)
+    assert [r.detail for r in parsed.roots[0].reasons] == ["function soundex is not known"]

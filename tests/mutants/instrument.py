@@ -93,17 +93,9 @@ class _Guards(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for body in _bodies(node) if self._scope else ():
             for statement, following in pairwise([*body, None]):
-                self._passed.update(self._passes(statement, following))
+                if following is not None and _refuses([following], self.deciding):
+                    self._passed.update(_passes(statement, self.deciding))
         return super().generic_visit(node)
-
-    def _passes(self, statement: ast.stmt | None, following: ast.stmt | None) -> list[ast.If]:
-        """The `if`s of the statement that return a result, where a refusal follows."""
-        if following is None or not _refuses([following], self.deciding):
-            return []
-        last = statement.body[-1] if isinstance(statement, ast.For) else statement
-        if not isinstance(last, ast.If) or last.orelse or _refuses(last.body, self.deciding):
-            return []
-        return [last] if isinstance(last.body[-1], ast.Return) else []
 
     def visit_If(self, node: ast.If) -> ast.AST:
         self.generic_visit(node)
@@ -161,6 +153,19 @@ def _without_hooks(node: ast.expr) -> ast.expr:
     done = _Strip().visit(copy)
     assert isinstance(done, ast.expr)
     return done
+
+
+def _passes(statement: ast.stmt | None, deciding: bool) -> list[ast.If]:
+    """The `if`s by which the statement returns a result."""
+    while isinstance(statement, ast.For):
+        statement = statement.body[-1]
+    if not isinstance(statement, ast.If) or statement.orelse:
+        return []
+    if _refuses(statement.body, deciding):
+        return []
+    within = _passes(statement.body[-1], deciding)
+    returns = isinstance(statement.body[-1], ast.Return)
+    return [statement, *within] if within or returns else []
 
 
 def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
