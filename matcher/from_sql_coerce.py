@@ -12,8 +12,10 @@ import calendar
 import re
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from math import inf
 from typing import Final
 
+from matcher.domains import single
 from matcher.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import (
@@ -35,7 +37,8 @@ _TIMESTAMP: Final = re.compile(
     r"\s*(\d{4})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z"
 )
-_NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?\Z")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]{1,3})?\Z")
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,38}(\.[0-9]{1,38})?\Z")
 _INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*\Z")
 
 
@@ -118,6 +121,7 @@ def _to_decimal(value: Decimal, parts: tuple[int, int], type: str) -> Lit | None
         rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
     except InvalidOperation:
         return None
+    rounded = _EXACT.plus(rounded)  # a decimal has no -0
     return Lit(rounded, type) if abs(rounded) < Decimal(10) ** (precision - scale) else None
 
 
@@ -132,18 +136,34 @@ def _from_string(text: str, type: str, settings: TextSettings) -> Lit | None:
             return None
     if type == "timestamp_ntz" or (type == "timestamp" and settings.utc):
         return _timestamp(text, type)
-    if type == "double":
-        return _double(text)
+    if type in FLOATS:
+        return _floating(text, type)
+    parts = decimal_parts(type)
+    if parts and _DECIMAL.match(text):
+        return _to_decimal(_EXACT.create_decimal(text), parts, type)
     if type in INTEGRAL and _INTEGER.match(text):
         return Lit(int(text), type) if _fits(int(text), type) else None
     return None
 
 
-def _double(text: str) -> Lit | None:
+def _floating(text: str, type: str) -> Lit | None:
     word = text.strip(" ").lower()
-    if _NUMBER.match(word) or word.lstrip("+-") in ("inf", "infinity") or word == "nan":
-        return Lit(float(word), "double")
-    return None
+    if not (_NUMBER.match(word) or word.lstrip("+-") in ("inf", "infinity") or word == "nan"):
+        return None
+    value = float(word)
+    if type == "double" or value != value or abs(value) in (0.0, inf):
+        return Lit(value, type)
+    return Lit(value, type) if _is_float(value, word) else None
+
+
+def _is_float(value: float, word: str) -> bool:
+    """True if the number is how Spark shows the FLOAT that it makes of the text: six digits are
+    kept, and the way through DOUBLE rounds the same unless that is in the middle of two."""
+    digits = word.lstrip("+-").split("e")[0].replace(".", "").strip("0")
+    near = single(value)
+    other = 2 * value - near  # the neighbour, if the number is in the middle
+    decided = near == value or single(other) != other
+    return len(digits) <= 6 and 1e-37 < abs(near) < inf and decided
 
 
 def _timestamp(text: str, type: str) -> Lit | None:
@@ -172,6 +192,8 @@ def compare(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
         NotSupported: the two types cannot be compared, or we do not know how.
     """
     left, right = align([left, right], settings, f"comparison {op}")
+    if op == "nseq" and left == right:
+        return TRUE
     nullable = op != "nseq" and (left.nullable or right.nullable)
     if isinstance(left, Lit) and isinstance(right, Lit):
         folded = _compare_literals(op, left, right)

@@ -32,6 +32,7 @@ from matcher.from_sql_group import read_groups
 from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.ir import Block, Output, SortKey
+from matcher.null_folding import fold_nulls
 from matcher.outer_joins import settled
 from matcher.reasons import Reason, ReasonCode, not_taken
 
@@ -106,7 +107,7 @@ class SelectReader:
         )
         if not self.reasons and not clause.reasons:
             block = self._try(lambda: self._check_grouping(block)) or block
-            block = settled(block)
+            block = fold_nulls(settled(block))
         return block
 
     def _refuse(self, code: ReasonCode, detail: str) -> None:

@@ -2,8 +2,8 @@
 or what differs neither loses, repeats nor changes a row.
 
 - The same join (kind, tables, condition) on both sides: nothing to do. Filters stand above it.
-- A LEFT join by exactly the keys of a record-preserving join finds one row for each: it is the
-  inner join, on either side.
+- A LEFT or SEMI join by exactly the keys of a record-preserving join finds one row for each: it is
+  the inner join, on either side.
 - The cache has a LEFT join more: it may be ignored if a unique key of its one table stands in the
   condition, so that it finds at most one row, and the cache has no predicate on that table.
 - The query has an inner join where the cache has LEFT: the rows for which nothing was found are
@@ -28,7 +28,8 @@ from matcher.rules.attempt import Attempt, Refused, spell, stored
 
 
 def with_inner_joins(attempt: Attempt) -> None:
-    """Put inner joins for the LEFT joins of query and cache that find exactly one row for each."""
+    """Put inner joins for the LEFT and SEMI joins of query and cache that find exactly one row for
+    each."""
     query, view = attempt.query, attempt.view
     if not query.hung and not view.hung:
         return
@@ -83,8 +84,9 @@ def _keeps_each_row(
     nullable: set[int],
     joins: Iterable[RecordPreservingJoin],
 ) -> str | None:
-    """The record-preserving join that a LEFT join is, from a table whose rows are all real."""
-    if hung.kind != "left" or len(hung.right) != 1:
+    """The record-preserving join that a LEFT or SEMI join is, from a table whose rows are all
+    real."""
+    if hung.kind not in ("left", "semi") or len(hung.right) != 1:
         return None
     pairs = [column_equality(p) for p in hung.on]
     sides = [_sides(pair, hung.right[0]) for pair in pairs if pair is not None]

@@ -35,7 +35,7 @@ def cache(rng: Random, world: World, name: str) -> Cache:
     where = tuple(_filters(rng, columns))
     base = Spec(joins=joins, where=where, style=rng.choice(["on", "on", "comma"]))
     kind = rng.random()
-    if kind < 0.22:
+    if kind < 0.24:
         return _plain(rng, name, base, columns)
     return _aggregated(rng, name, base, columns, cube=kind > 0.72)
 
@@ -52,16 +52,15 @@ def _joins(rng: Random, world: World) -> tuple[tuple[Join, ...], list[Column]]:
     if kind < 0.08:
         on = Piece("f.f_i < d1.d1_id", tags("join.non_equi"))
         return (Join("INNER", "d1", "d1", (on,)),), world.columns(["f", "d1"])
-    if kind < 0.10:
-        on = Piece("1 = 1", tags("join.cross"))
+    if kind < 0.11:
         return (Join("CROSS", "d1", "d1", ()),), world.columns(["f", "d1"])
-    if kind < 0.26 and chosen:
+    if kind < 0.30 and chosen:
         return _outer(rng, chosen), columns
     return tuple(link_join(k) for k in chosen), columns
 
 
 def _outer(rng: Random, links: list[Link]) -> tuple[Join, ...]:
-    kinds = ["LEFT", "LEFT", "LEFT", "FULL", "RIGHT", "LEFT SEMI", "LEFT ANTI"]
+    kinds = ["LEFT", "LEFT", "LEFT", "FULL", "FULL", "RIGHT", "LEFT SEMI", "LEFT ANTI", "LEFT ANTI"]
     first = rng.choice(kinds)
     if first in ("FULL", "RIGHT", "LEFT SEMI", "LEFT ANTI"):
         return (link_join(links[0], first),)
@@ -100,11 +99,11 @@ def _plain(rng: Random, name: str, base: Spec, columns: list[Column]) -> Cache:
         if extra.text not in {i.piece.text for i in items}:
             items.append(Item(extra, "x0"))
     spec = replace(base, items=tuple(items), tags=tags("whole.plain_cache"))
-    if rng.random() < 0.12:
+    if rng.random() < 0.2:
         order = tuple(
             (i, rng.choice(["ASC", "DESC NULLS LAST", "DESC"])) for i in range(len(items))
         )
-        spec = replace(spec, order=order, limit=rng.choice([3, 5, 10]))
+        spec = replace(spec, order=order, limit=rng.choice([3, 5, 10, 20]))
     return Cache(name, spec, tuple(usable), tuple(stored))
 
 
@@ -122,15 +121,48 @@ def _aggregated(rng: Random, name: str, base: Spec, columns: list[Column], cube:
     )
     if rng.random() < 0.5 and COUNT_STAR not in measures:
         measures.append(COUNT_STAR)
+    sets = _sets(rng, len(keys)) if cube and keys else None
+    return _stored(name, base, keys, measures, sets, usable, chosen)
+
+
+def _stored(
+    name: str, base: Spec, keys: list[Piece], measures: list[Measure],
+    sets: tuple[tuple[int, ...], ...] | None, usable: list[Column], chosen: list[Column],
+) -> Cache:  # fmt: skip
     items = [
         Item(k, _stored_name(next(c for c in chosen if c.ref == k.column)) if "(" not in k.text
              and " " not in k.text and not k.text.startswith("-") else f"k{i}", i)
         for i, k in enumerate(keys)
     ]  # fmt: skip
     items += [Item(m.piece, f"m{i}") for i, m in enumerate(measures)]
-    sets = _sets(rng, len(keys)) if cube and keys else None
     spec = replace(base, keys=tuple(keys), items=tuple(items), sets=sets)
     return Cache(name, spec, tuple(usable), tuple(chosen), tuple(measures))
+
+
+def sibling(rng: Random, near: Cache, name: str) -> Cache:
+    """A cache over the same joins that mostly has what `near` has and more: fewer filters, more
+    keys, more measures."""
+    where = [p for p in near.spec.where if rng.random() < 0.7]
+    if rng.random() < 0.1:
+        where.append(predicate(rng, list(near.columns)))
+    base = replace(near.spec, where=tuple(where))
+    usable = list(near.columns)
+    unused = [c for c in usable if c not in near.keys]
+    more = rng.sample(unused, min(len(unused), rng.randint(0, 3)))
+    if near.spec.keys is None:
+        items = [*near.spec.items, *(Item(key(c), _stored_name(c)) for c in more)]
+        limit = near.spec.limit and near.spec.limit + rng.choice([0, 5])
+        spec = replace(base, items=tuple(items), limit=limit)
+        if limit is not None:  # the order stays one of all columns: no ties
+            order = [*spec.order, *((i, "ASC") for i in range(len(spec.order), len(items)))]
+            spec = replace(spec, order=tuple(order))
+        return Cache(name, spec, near.columns, (*near.keys, *more), ())
+    keys = [*near.spec.keys, *(bucket(rng, c) if rng.random() < 0.2 else key(c) for c in more)]
+    keys = list({k.text: k for k in keys}.values())
+    drawn = [measure(rng, usable, 0.3) for _ in range(rng.randint(0, 3))]
+    measures = list({m.piece.text: m for m in [*near.measures, *drawn]}.values())
+    sets = _sets(rng, len(keys)) if near.spec.sets is not None and keys else None
+    return _stored(name, base, keys, measures, sets, usable, [*near.keys, *more])
 
 
 def _sets(rng: Random, count: int) -> tuple[tuple[int, ...], ...]:
@@ -146,8 +178,7 @@ def _sets(rng: Random, count: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _visible(base: Spec, columns: list[Column]) -> list[Column]:
-    hidden = {j.alias for j in base.joins if j.kind in ("LEFT SEMI", "LEFT ANTI")}
-    return [c for c in columns if c.table not in hidden]
+    return [c for c in columns if c.table in base.visible]
 
 
 def _stored_name(column: Column) -> str:

@@ -9,7 +9,7 @@ from random import Random
 from cachemgr.errors import CacheManagerError
 from cachemgr.offline import Answer, Workspace, answer, prepare
 from matcher.errors import MatcherError
-from tests.fuzz.caches import Cache, cache
+from tests.fuzz.caches import Cache, cache, sibling
 from tests.fuzz.capabilities import tags
 from tests.fuzz.spec import Spec
 from tests.fuzz.world import World
@@ -21,11 +21,12 @@ _LIST = re.compile(r"\(\?(?:, \?)+\)")
 
 @dataclass(frozen=True)
 class Prepared:
-    """A cache that the matcher takes, ready to be asked."""
+    """A cache that the matcher takes, ready to be asked; `base` is the one that it is over."""
 
     cache: Cache
     workspace: Workspace
     stored: str
+    base: str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Accepted:
     steps: tuple[str, ...]
     tags: frozenset[str]
     more: tuple[Prepared, ...] = ()
+    nested: str = ""
 
     @property
     def caches(self) -> tuple[Prepared, ...]:
@@ -52,7 +54,8 @@ class Accepted:
     @property
     def shape(self) -> str:
         """The pair with its literals lifted: what makes it count once."""
-        return lifted(self.query) + " <- " + lifted(self.cache.cache.spec.sql())
+        whole = lifted(self.query) + " <- " + lifted(self.cache.cache.spec.sql())
+        return f"{whole} <- {self.nested}" if self.nested else whole
 
 
 @dataclass
@@ -73,10 +76,12 @@ class Invalid:
     message: str
 
 
-def prepare_cache(rng: Random, world: World, name: str, tries: int = 6) -> Prepared | None:
-    """A random cache whose definition the matcher takes."""
+def prepare_cache(
+    rng: Random, world: World, name: str, near: Cache | None = None, tries: int = 6
+) -> Prepared | None:
+    """A random cache whose definition the matcher takes; one like `near` if that is given."""
     for _ in range(tries):
-        made = cache(rng, world, name)
+        made = cache(rng, world, name) if near is None else sibling(rng, near, name)
         try:
             workspace = prepare(world.ddl, world.joins + made.statement, world.conf)
         except (CacheManagerError, MatcherError):

@@ -19,7 +19,7 @@ from sqlglot.errors import SqlglotError
 
 from tests.fuzz.decide import Accepted
 from tests.fuzz.spark_judge import Verdict, select_rows
-from tests.fuzz.world import World
+from tests.fuzz.world import VIEW_TEXT, World
 
 # Functions and types that the two read differently.
 _DIALECT = re.compile(
@@ -37,7 +37,7 @@ class DuckTables:
         self.db = duckdb.connect()
         for table in world.tables.values():
             self.db.execute(f"CREATE TABLE {table.name} AS {translate(select_rows(table))}")
-        self.db.execute("CREATE VIEW vf AS SELECT * FROM f WHERE f.f_j > 0")
+        self.db.execute(f"CREATE VIEW vf AS {VIEW_TEXT}")
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         """The rows of a query in Spark's dialect.

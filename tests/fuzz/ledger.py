@@ -6,7 +6,9 @@ counts once over all runs.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import sys
 import zlib
 from base64 import b64decode, b64encode
@@ -24,7 +26,8 @@ SHAPES: Final = Path(__file__).parent / "shapes.txt"
 FIELDS: Final = {
     "commit": str, "date": str, "seeds": list, "judge": str, "generated": int, "accepted": int,
     "executed": int, "skipped": int, "distinct": int, "two_or_more": int, "wrong": int,
-    "templates": int, "seconds": int, "capabilities": dict, "oracle": dict, "found": list,
+    "templates": int, "doors": int, "seconds": int, "capabilities": dict, "oracle": dict,
+    "found": list,
 }  # fmt: skip
 _WIDTH: Final = 5  # bytes of a shape's hash: one clash is expected in some hundred thousand pairs
 
@@ -40,9 +43,9 @@ def read() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Pair:
-    """An executed and equal pair: its shape, and what it exercises."""
+    """An executed and equal pair: the digest of its shape, and what it exercises."""
 
-    shape: str
+    shape: bytes
     tags: frozenset[str]
     compensations: int
 
@@ -60,8 +63,17 @@ def append(entry: dict[str, Any], pairs: Iterable[Pair]) -> dict[str, Any]:
     Raises:
         ValueError: the entry is not well formed.
     """
+    folder = os.open(LEDGER.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # two runs may end at the same time
+        return _append(entry, pairs)
+    finally:
+        os.close(folder)
+
+
+def _append(entry: dict[str, Any], pairs: Iterable[Pair]) -> dict[str, Any]:
     known = seen()
-    new = {key: p for p in pairs if (key := digest(p.shape)) not in known}
+    new = {p.shape: p for p in pairs if p.shape not in known}
     capabilities = Counter(tag for p in new.values() for tag in p.tags)
     counted = {
         "distinct": len(new),

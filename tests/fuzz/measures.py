@@ -21,7 +21,7 @@ _BUCKETS = {
         ("date_trunc('WEEK', {})", "date_trunc"), ("year({}) * 100 + month({})", "date_part"),
     ),
     "timestamp": (
-        ("to_date({})", "to_date"), ("CAST({} AS DATE)", "to_date"),
+        ("to_date({})", "to_date"), ("CAST({} AS DATE)", "to_date"), ("to_date({})", "to_date"),
         ("date_trunc('HOUR', {})", "date_trunc"), ("date_trunc('DAY', {})", "date_trunc"),
         ("date_trunc('MONTH', {})", "date_trunc"), ("date_trunc('YEAR', {})", "date_trunc"),
         ("year({})", "date_part"), ("hour({})", "date_part"), ("month({})", "date_part"),
@@ -39,12 +39,12 @@ _BUCKETS = {
         ("coalesce({}, 0)", "expression_of_key"),
         ("CASE WHEN {} > 1 THEN 'big' WHEN {} IS NULL THEN 'none' ELSE 'small' END",
          "expression_of_key"),
-        ("{} > 1", "expression_of_key"), ("-{}", "expression_of_key"),
+        ("({} > 1)", "expression_of_key"), ("-{}", "expression_of_key"),
     ),
     "decimal(12,2)": (("CAST({} AS DOUBLE)", "expression_of_key"), ("round({})",
                                                                       "expression_of_key")),
-    "boolean": (("NOT {}", "expression_of_key"), ("coalesce({}, false)", "expression_of_key")),
-    "double": (("{} > 0", "expression_of_key"), ("{} + 1", "expression_of_key")),
+    "boolean": (("(NOT {})", "expression_of_key"), ("coalesce({}, false)", "expression_of_key")),
+    "double": (("({} > 0)", "expression_of_key"), ("{} + 1", "expression_of_key")),
 }  # fmt: skip
 
 
@@ -137,7 +137,8 @@ def _exotic(
     column = rng.choice(columns)
     kind = rng.choice(
         ["stddev", "variance", "covariance", "correlation", "bool", "bit", "distinct", "filter",
-         "filter", "case", "case", "set", "hll", "any", "percentile", "approx", "distinct"]
+         "filter", "case", "case", "set", "hll", "hll", "any", "percentile", "approx", "approx",
+         "distinct"]
     )  # fmt: skip
     if kind in ("stddev", "variance") and numbers:
         number = rng.choice(numbers)
@@ -167,7 +168,9 @@ def _exotic(
         return case_inside(rng, column, rng.choice(numbers))
     if kind == "set":
         return Measure("COLLECT_SET", (column.ref,), tags("rollup.collect_set"), (column,))
-    if kind == "hll" and column.type in ("int", "bigint", "string"):
+    sketched = [c for c in columns if c.type in ("int", "bigint", "string")]
+    if kind == "hll" and sketched:
+        column = rng.choice(sketched)
         return Measure("HLL_SKETCH_AGG", (column.ref,), tags("rollup.hll"), (column,))
     if kind == "approx":
         found = tags("rollup.approx_count_distinct")

@@ -23,7 +23,7 @@ def query(rng: Random, world: World, cache: Cache) -> Spec:
     spec = replace(cache.spec, order=(), limit=None, tags=_carried(cache), style=cache.spec.style)
     usable = list(cache.keys)
     spec = replace(spec, where=_where(rng, world, cache, usable))
-    if cache.spec.limit is not None and rng.random() < 0.7:
+    if cache.spec.limit is not None and rng.random() < 0.85:
         return _top_k(rng, cache, spec)
     if cache.spec.keys is None:
         spec = _over_rows(rng, cache, spec)
@@ -57,7 +57,7 @@ def _where(rng: Random, world: World, cache: Cache, usable: list[Column]) -> tup
             found.append(predicate(rng, usable))
         elif cache.columns:
             found.append(simple(rng, rng.choice(cache.columns)))
-    joined = [k for k in world.links if any(j.alias == k.right for j in cache.spec.joins)]
+    joined = [k for k in world.links if {k.left, k.right} <= cache.spec.visible]
     if joined and rng.random() < 0.07:  # said of one side of a join, stored as the other
         link = rng.choice(joined)
         ends = [world.tables[link.left].column(link.column), world.tables[link.right].columns[0]]
@@ -128,15 +128,19 @@ def _keys(rng: Random, world: World, cache: Cache) -> list[Piece]:
         elif kind < 0.60 and column is not None:
             coarse = bucket(rng, column)
             found.append(Piece(coarse.text, coarse.tags | tags("key.coarser"), coarse.column))
-        elif kind < 0.64 and column is not None:
-            found += _determined(rng, world, column)
+        elif kind < 0.67 and column is not None:
+            found += _determined(rng, world, cache, column)
     return list({k.text: k for k in found}.values())
 
 
-def _determined(rng: Random, world: World, column: Column) -> list[Piece]:
+def _determined(rng: Random, world: World, cache: Cache, column: Column) -> list[Piece]:
     """An attribute of the dimension whose key `column` is."""
+    hidden = cache.spec.aliases - cache.spec.visible
     for link in world.links:
-        if column.ref in (f"{link.left}.{link.column}", f"{link.right}.{link.right}_id"):
+        if link.right not in hidden and column.ref in (
+            f"{link.left}.{link.column}",
+            f"{link.right}.{link.right}_id",
+        ):
             attributes = world.tables[link.right].columns[1:]
             if attributes:
                 chosen = rng.choice(attributes)
@@ -159,6 +163,8 @@ def _grouped(rng: Random, spec: Spec, keys: list[Piece], pieces: list[Piece], ca
             tuple(sorted(rng.sample(range(count), rng.randint(0, count))))
             for _ in range(rng.randint(1, 3))
         )
+        if len({i for s in sets for i in s}) < count:  # Spark forgets a key that is in no set
+            sets = (*sets, tuple(range(count)))
         where = "cube" if cache.spec.sets is not None else "plain"
         found |= tags(f"key.grouping_sets_from_{where}")
         if rng.random() < 0.4:
@@ -173,6 +179,8 @@ def _grouped(rng: Random, spec: Spec, keys: list[Piece], pieces: list[Piece], ca
         else:
             base = rng.choice(keys).text
             text = rng.choice([f"{base} IS NOT NULL", f"{base} IS NULL OR COUNT(*) > 1"])
+            if sets is not None:  # Spark does not find a key of GROUPING SETS there
+                text = "COUNT(*) > 1"
             names = ["whole.having"]
             if "COUNT" not in text and sets is None:
                 names.append("predicate.having_as_filter")
@@ -187,14 +195,21 @@ def _join_shape(rng: Random, world: World, cache: Cache, spec: Spec) -> Spec:
     """Drop the joins that are not needed, add those that are, and some of each at random."""
     pieces = [*spec.where, *(spec.keys or ()), *(i.piece for i in spec.items), *spec.having]
     needed = frozenset().union(*(p.reads for p in pieces))
-    for join in reversed(spec.joins):
-        if join.alias in needed:
+    dropped = set()
+    for join in reversed(spec.joins):  # what a kept join hangs on is kept
+        if join.alias in needed or rng.random() < 0.55:
             needed |= frozenset().union(*(p.reads for p in join.on))
-    joins = [j for j in spec.joins if j.alias in needed or rng.random() < 0.55]
+        else:
+            dropped.add(join.alias)
+    joins = [j for j in spec.joins if j.alias not in dropped]
+    for link in reversed(world.links):  # and so is what a table that is read hangs on
+        if link.right in needed:
+            needed |= {link.left}
     found = spec.tags
     have = {"f", *(j.alias for j in joins)}
+    hidden = cache.spec.aliases - cache.spec.visible
     for link in world.links:
-        missing = link.right not in have and link.left in have
+        missing = link.right not in have and link.left in have - hidden
         wanted = link.right in needed
         if missing and (wanted or rng.random() < 0.05):
             again = any(j.alias == link.right for j in cache.spec.joins)
@@ -213,10 +228,10 @@ def _join_shape(rng: Random, world: World, cache: Cache, spec: Spec) -> Spec:
     first = spec.first
     where = spec.where
     if rng.random() < 0.04:
-        extra = _semi(rng, world, have)
+        extra = _semi(rng, world, have, hidden)
         if extra is not None:
             where = (*where, extra)
-    if rng.random() < 0.03 and first == "f":
+    if rng.random() < 0.05 and first == "f":
         first, found = "vf AS f", found | tags("whole.view")
     if len(joins) < len(cache.spec.joins):
         found |= tags("join.extra_table")
@@ -241,8 +256,8 @@ def _kinds(rng: Random, cache: Cache, joins: list[Join]) -> tuple[list[Join], fr
     return found, more
 
 
-def _semi(rng: Random, world: World, have: set[str]) -> Piece | None:
-    links = [k for k in world.links if k.left in have and k.right not in have]
+def _semi(rng: Random, world: World, have: set[str], hidden: frozenset[str]) -> Piece | None:
+    links = [k for k in world.links if k.left in have - hidden and k.right not in have]
     if not links:
         return None
     link = rng.choice(links)
@@ -281,10 +296,16 @@ def _tail(rng: Random, spec: Spec) -> Spec:
 def _top_k(rng: Random, cache: Cache, spec: Spec) -> Spec:
     assert cache.spec.limit is not None
     items = tuple(replace(i, name=f"o{n}") for n, i in enumerate(cache.spec.items))
-    where = cache.spec.where if rng.random() < 0.8 else spec.where
-    limit = rng.choice([1, 2, 3, cache.spec.limit, cache.spec.limit, 20])
+    where = cache.spec.where if rng.random() < 0.9 else spec.where
+    stored = cache.spec.limit
+    limit = rng.choice([1, 2, 3, stored - 1, stored, stored, 20])
+    offset = rng.choice([1, stored - limit]) if rng.random() < 0.2 and limit < stored else None
     found = spec.tags | tags("whole.top_k", "whole.limit", "whole.order_by")
-    return replace(spec, items=items, where=where, order=cache.spec.order, limit=limit, tags=found)
+    found |= tags("whole.offset") if offset else tags()
+    return replace(
+        spec, items=items, where=where, order=cache.spec.order, limit=limit, offset=offset,
+        tags=found,
+    )  # fmt: skip
 
 
 def relit(rng: Random, world: World, spec: Spec) -> Spec:

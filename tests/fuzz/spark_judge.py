@@ -7,12 +7,13 @@ a shuffle; the caches' stored tables are computed once by their stored SELECT.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.fuzz.decide import Accepted, Prepared
-from tests.fuzz.world import Table, World
+from tests.fuzz.world import VIEW_TEXT, Table, World
 
 _SOURCE = Path(__file__).parent / "java" / "FuzzJudge.java"
 _CLASS = "relationalcache.fuzz.FuzzJudge"
@@ -21,6 +22,7 @@ QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.execution.usePartitionEvaluator": "true",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -30,6 +32,7 @@ QUICK = {
     "spark.sql.crossJoin.enabled": "true",
     "spark.sql.lightweightPlanChangeValidation": "false",
 }
+_FIELD, _LINE = "\u0001", "\u0002"
 _DIGITS = 9  # of FLOAT and DOUBLE, where sums in another order are allowed
 # Aggregates whose value hangs on the order of rows: picks, and floating point (by its columns).
 _BY_ORDER = re.compile(
@@ -54,37 +57,30 @@ class SparkJudge:
         self._known: set[str] = set()
         for key, value in QUICK.items():
             self._session.conf.set(key, value)
-        jvm = spark._jvm
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        compiler.cook(_SOURCE.read_text())
-        self._java = compiler.getClassLoader().loadClass(_CLASS).newInstance()
+        loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        self._java = compiled(spark, _SOURCE, _CLASS, loader)
 
     def load(self, world: World) -> None:
         """Make the world's tables the ones that queries read."""
         self._java.clear()
         self._known.clear()
-        for table in world.tables.values():
-            self._view(table.name, select_rows(table))
-        self._session.sql("CREATE OR REPLACE TEMPORARY VIEW vf AS SELECT * FROM f WHERE f.f_j > 0")
+        problems = self._keep({t.name: select_rows(t) for t in world.tables.values()})
+        assert not any(problems.values()), problems
+        self._session.sql(f"CREATE OR REPLACE TEMPORARY VIEW vf AS {VIEW_TEXT}")
 
-    def _view(self, name: str, text: str) -> str:
-        """A temporary view over the rows that `text` has now; an error's first line, or ''."""
-        try:
-            frame = self._session.sql(text)._jdf
-            held = self._session._jsparkSession.createDataFrame(
-                frame.collectAsList(), frame.schema()
-            )
-        except Exception as error:
-            return str(error).splitlines()[0]
-        held.coalesce(1).createOrReplaceTempView(name)
-        return ""
+    def _keep(self, views: dict[str, str]) -> dict[str, str]:
+        """Temporary views over the rows that the texts have now; an error's first line each, or
+        an empty text."""
+        if not views:
+            return {}
+        lines = _LINE.join(_FIELD.join(view) for view in views.items())
+        session = self._session._jsparkSession
+        answers = str(self._java.keep(session, lines, self._threads)).split(_LINE)
+        return dict(zip(views, answers, strict=True))
 
     def judge(self, world: World, accepted: list[Accepted]) -> list[Verdict]:
         """Compare every pair over the loaded tables."""
-        broken: dict[str, str] = {}
-        for pair in {p.cache.name: p for a in accepted for p in a.caches}.values():
-            broken.update(self._add(pair))
+        broken = self._add(p for a in accepted for p in a.caches)
         verdicts: list[Verdict | None] = [None] * len(accepted)
         lines, numbers = [], []
         for i, pair in enumerate(accepted):
@@ -93,12 +89,12 @@ class SparkJudge:
                 verdicts[i] = Verdict("skipped", problem)
                 continue
             ordered = "o" if pair.spec.order and pair.spec.wrap == "{}" else ""
-            lines.append("\u0001".join([pair.query, pair.rewritten, ordered]))
+            lines.append(_FIELD.join([pair.query, pair.rewritten, ordered]))
             numbers.append(i)
         if lines:
             digits = _DIGITS if world.approximate else 0
-            text = self._compare("\u0002".join(lines), digits)
-            for i, answer in zip(numbers, text.split("\u0002"), strict=True):
+            text = self._compare(_LINE.join(lines), digits)
+            for i, answer in zip(numbers, text.split(_LINE), strict=True):
                 found = _verdict(answer)
                 verdicts[i] = self._again(accepted[i], found) if found.outcome == "wrong" else found
         return [v or Verdict("skipped") for v in verdicts]
@@ -114,7 +110,7 @@ class SparkJudge:
             return first
         ordered = "o" if pair.spec.order and pair.spec.wrap == "{}" else ""
         rounded = _verdict(
-            self._compare("\u0001".join([pair.query, pair.rewritten, ordered]), _DIGITS)
+            self._compare(_FIELD.join([pair.query, pair.rewritten, ordered]), _DIGITS)
         )
         if rounded.outcome == "equal" or pair.spec.wrap != "{}":
             return rounded if rounded.outcome == "equal" else Verdict("skipped", "order of rows")
@@ -124,20 +120,28 @@ class SparkJudge:
             return Verdict("skipped", "order of rows")
         names = ", ".join(rest)
         texts = [f"SELECT {names} FROM ({t}) AS q" for t in (pair.query, pair.rewritten)]
-        return _verdict(self._compare("\u0001".join([*texts, ""]), 0))
+        return _verdict(self._compare(_FIELD.join([*texts, ""]), 0))
 
-    def _add(self, pair: Prepared) -> dict[str, str]:
-        name = pair.cache.name
-        if name in self._known:
-            return {}
-        problem = self._view(name, pair.stored)
-        if not problem:
-            self._known.add(name)
-        return {name: problem}
+    def _add(self, pairs: Iterable[Prepared]) -> dict[str, str]:
+        """Compute the caches that are not there yet; why those that fail do."""
+        new = {p.cache.name: p for p in pairs if p.cache.name not in self._known}
+        over_caches = {n: p.stored for n, p in new.items() if p.base is not None}
+        problems = self._keep({n: p.stored for n, p in new.items() if p.base is None})
+        problems |= self._keep(over_caches)
+        self._known |= {name for name, problem in problems.items() if not problem}
+        return problems
 
     def rows(self, text: str) -> str:
         """Names, types and rows of any query, for a report."""
         return str(self._java.rows(self._session._jsparkSession, text))
+
+
+def compiled(spark: Any, source: Path, name: str, loader: Any) -> Any:
+    """An instance of the Java class `name`, compiled now against what `loader` knows."""
+    compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    compiler.cook(source.read_text())
+    return compiler.getClassLoader().loadClass(name).newInstance()
 
 
 def _verdict(answer: str) -> Verdict:
@@ -157,11 +161,12 @@ def select_rows(table: Table) -> str:
     return f"SELECT {casts} FROM VALUES {rows} AS v({names})"
 
 
-def start_spark() -> Any:
-    """A session of its own for long runs: quick compiling, since every plan differs."""
+def start_spark(delta: bool = False) -> Any:
+    """A session of its own for long runs, in which compiling pays; `delta` puts Delta's classes
+    beside Spark's, which the hook's need."""
     from pyspark.sql import SparkSession
 
-    spark = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("cachemgr-fuzz")
         .config("spark.ui.enabled", "false")
@@ -169,8 +174,12 @@ def start_spark() -> Any:
         .config("spark.driver.memory", "2g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m")
-        .getOrCreate()
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Xss4m")
     )
+    if delta:
+        from delta import configure_spark_with_delta_pip
+
+        builder = configure_spark_with_delta_pip(builder)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark

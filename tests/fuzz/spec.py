@@ -73,6 +73,12 @@ class Spec:
     def aliases(self) -> frozenset[str]:
         return frozenset({self.first.split()[-1], *(j.alias for j in self.joins)})
 
+    @property
+    def visible(self) -> frozenset[str]:
+        """The aliases whose columns can be named above the joins."""
+        hidden = (j.alias for j in self.joins if j.kind in ("LEFT SEMI", "LEFT ANTI"))
+        return self.aliases - frozenset(hidden)
+
     def sql(self) -> str:
         """The whole text, with what is wrapped around the SELECT."""
         return self.wrap.replace("{}", self.select())
@@ -125,7 +131,8 @@ class Spec:
         """Every tag of its parts."""
         pieces = [*self.where, *(self.keys or ()), *(i.piece for i in self.items), *self.having]
         pieces += [p for j in self.joins for p in j.on]
-        return self.tags.union(*(p.tags for p in pieces)) if pieces else self.tags
+        found = self.tags.union(*(p.tags for p in pieces)) if pieces else self.tags
+        return found | {"join.cross"} if any(j.kind == "CROSS" for j in self.joins) else found
 
 
 def smaller(spec: Spec) -> Iterator[Spec]:

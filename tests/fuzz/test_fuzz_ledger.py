@@ -30,11 +30,11 @@ def test_a_pair_counts_once(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(ledger, "SHAPES", tmp_path / "shapes.txt")
     entry = {
         "commit": "0", "date": "2026-01-01", "seeds": [0, 1], "judge": "spark", "generated": 9,
-        "accepted": 3, "executed": 3, "skipped": 0, "wrong": 0, "templates": 0, "seconds": 1,
-        "oracle": {}, "found": [],
+        "accepted": 3, "executed": 3, "skipped": 0, "wrong": 0, "templates": 0, "doors": 0,
+        "seconds": 1, "oracle": {}, "found": [],
     }  # fmt: skip
-    one = ledger.Pair("a", frozenset({"rollup.sum"}), 2)
-    two = ledger.Pair("b", frozenset({"rollup.sum", "whole.cte"}), 1)
+    one = ledger.Pair(ledger.digest("a"), frozenset({"rollup.sum"}), 2)
+    two = ledger.Pair(ledger.digest("b"), frozenset({"rollup.sum", "whole.cte"}), 1)
     assert ledger.append(entry, [one, one])["distinct"] == 1
     second = ledger.append(entry, [one, two])
     assert (second["distinct"], second["two_or_more"]) == (1, 0)

@@ -16,10 +16,10 @@ from tests.fuzz.decide import Accepted, decide, lifted, prepare_cache
 from tests.fuzz.duck_judge import DuckJudge
 from tests.fuzz.oracle import could_hit
 from tests.fuzz.queries import query
-from tests.fuzz.run import Totals, generate, run_world
 from tests.fuzz.spark_judge import SparkJudge, Verdict
 from tests.fuzz.spec import smaller
 from tests.fuzz.world import world
+from tests.fuzz.worlds import Totals, generate, run_world
 
 SEEDS = range(1_000_000, 1_000_006)  # none of a ledger's run
 LEAST_SHARE = 0.15  # fewer hits would mean that the test proves little

@@ -44,6 +44,7 @@ _EXTREME: Final[dict[str, tuple[str, ...]]] = {
     "string": ("", "é", "日本", "X", "x ", "100%", "a_b"),
     "boolean": (),
 }
+_IDS: Final = ("-5", "0", "1", "2", "3", "4", "9", "10", "77")
 NUMBERS: Final = frozenset({"int", "smallint", "bigint", "decimal(12,2)", "decimal(38,4)"})
 FLOATS: Final = frozenset({"double", "float"})
 
@@ -143,7 +144,8 @@ class World:
         return [c for t in tables for c in self.tables[t].columns]
 
 
-VIEWS: Final = "CREATE VIEW vf AS SELECT * FROM f WHERE f.f_j > 0;\n"
+VIEW_TEXT: Final = "SELECT * FROM f WHERE f.f_j > 0"
+VIEWS: Final = f"CREATE VIEW vf AS {VIEW_TEXT};\n"
 
 
 def world(seed: int, rows: int = 0) -> World:
@@ -220,6 +222,8 @@ class _Maker:
         if any(k.preserving and not ids[k.right] for k in links):
             size = 0
         mine = [str(i) for i in range(1, size + 1)]
+        if self.least:  # nothing is declared of the numbers themselves
+            mine = self.data.sample(_IDS, size)
         ids[name] = mine
         rows = []
         for number in mine:
@@ -234,7 +238,7 @@ class _Maker:
             "x": "double", "t": "date", "u": "timestamp", "v": "string", "p": "boolean",
             "s": "smallint", "y": "float", "w": "decimal(38,4)", "q": "int",
         }  # fmt: skip
-        always = ["i", "j", "b", "c", "t", "v"]
+        always = ["i", "j", "b", "c", "t", "v", *(["u"] if self.rng.random() < 0.4 else [])]
         others = [k for k in kinds if k not in always]
         chosen = always + self.rng.sample(others, self.rng.randint(2, len(others)))
         columns = [self._reference(k) for k in links]

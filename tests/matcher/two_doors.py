@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from tests.matcher.fixture_cases import Case
 # What the text door refuses by design, because only Spark knows.
 BY_DESIGN = frozenset({ReasonCode.OUTPUT_NAME_UNKNOWN, ReasonCode.HINT})
 Choice = set[tuple[str, int | None]]
+Named = Callable[[Block], Block]
 
 
 class DeltaTables:
@@ -102,13 +104,24 @@ def compare_case(case: Case, tables: DeltaTables) -> list[str]:
     found = [
         f"cache {name}: {difference}"
         for name, select in _selects(case)
-        for difference in _definition(session, tables, workspace.plans[name], select)
+        for difference in compare_definition(
+            workspace.plans[name],
+            tables.named(definition_block(capture_query(session, select).document)),
+        )
     ]
-    sides = _sides(case, workspace, session, tables)
-    if not sides.refused & BY_DESIGN:
-        found += compare_blocks(sides)
-        if not _same_choice(sides):
-            found.append(f"the text chose {sides.text_choice}, Catalyst {sides.spark_choice}")
+    answer = offline.answer(workspace, case.query)
+    return found + compare_sides(
+        read_sides(answer, workspace, _documents(session, case.query), tables.named)
+    )
+
+
+def compare_sides(sides: Sides) -> list[str]:
+    """All that differs between the doors for one query."""
+    if sides.refused & BY_DESIGN:
+        return []
+    found = compare_blocks(sides)
+    if not _same_choice(sides):
+        found.append(f"the text chose {sides.text_choice}, Catalyst {sides.spark_choice}")
     return found
 
 
@@ -124,15 +137,24 @@ def _selects(case: Case) -> list[tuple[str, str]]:
     return [(s.name.parts[-1], s.select.text) for s in found]
 
 
-def _sides(case: Case, workspace: Any, session: Any, tables: DeltaTables) -> Sides:
-    answer = offline.answer(workspace, case.query)
+def read_sides(
+    answer: offline.Answer, workspace: Any, documents: list[dict[str, Any]], named: Named
+) -> Sides:
+    """What the text door answered, beside what a session makes of the query's plans.
+
+    Args:
+        answer: the text door's answer.
+        workspace: the caches.
+        documents: the query's plan and those of its uncorrelated subquery expressions.
+        named: gives a block the text door's keys for its relations.
+    """
     texts = list(answer.parsed.walk())
     codes = {r.code for b in texts for r in b.reasons} | {r.code for r in answer.parsed.reasons}
     plans: list[list[LocatedBlock]] = []
     theirs: Choice = set()
-    for document in _documents(session, case.query):
-        plans.append(_blocks(document, tables))
-        theirs |= _decided(document, tables, workspace)
+    for document in documents:
+        plans.append(_blocks(document, named))
+        theirs |= _decided(document, named, workspace)
     mine: Choice = {_choice(r) for r in answer.rewrites.values()}
     return Sides(texts, list(answer.parsed.roots), frozenset(codes), plans, mine, theirs)
 
@@ -150,26 +172,26 @@ def _documents(session: Any, query: str) -> list[dict[str, Any]]:
     return found
 
 
-def _blocks(document: dict[str, Any], tables: DeltaTables) -> list[LocatedBlock]:
+def _blocks(document: dict[str, Any], named: Named) -> list[LocatedBlock]:
     found: list[LocatedBlock] = []
 
     def gather(located: LocatedBlock) -> bool:
         if located.block is not None:
-            found.append(replace(located, block=tables.named(located.block)))
+            found.append(replace(located, block=named(located.block)))
         return False
 
     walk_blocks(document, gather)
     return found
 
 
-def _decided(document: dict[str, Any], tables: DeltaTables, workspace: Any) -> Choice:
+def _decided(document: dict[str, Any], named: Named, workspace: Any) -> Choice:
     """What a session would choose."""
     choice: Choice = set()
 
     def decide(located: LocatedBlock) -> bool:
         if located.block is None:
             return False
-        block = tables.named(located.block)
+        block = named(located.block)
         options = workspace.conf.options
         decision = workspace.registry.decide(
             block, options, _not_renderable, explain=True, first_rows=located.is_tail
@@ -232,8 +254,8 @@ def _distance(found: list[str]) -> tuple[bool, int]:
     return "only one aggregates" in found or found[0].startswith("tables "), len(found)
 
 
-def _definition(session: Any, tables: DeltaTables, text: CachePlan, select: str) -> list[str]:
-    block = tables.named(definition_block(capture_query(session, select).document))
+def compare_definition(text: CachePlan, block: Block) -> list[str]:
+    """What tells the text door's plan of a cache from that of Catalyst's block."""
     spark = replace(plan_definition(text.name, block, text.joins), exact_sums=text.exact_sums)
     intern = Interner()
     mine, theirs = PreparedPlan(text, intern), PreparedPlan(spark, intern)

@@ -18,6 +18,7 @@ from matcher.expr import FALSE, Agg, Call, Expr
 from matcher.ir import Measure
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.attempt import stored as column_of
 from matcher.rules.roll_up.common import (
     NeedsRegrouping,
     float_not_exact,
@@ -68,7 +69,7 @@ def not_distinct(attempt: Attempt, agg: Agg) -> Refused:
 def _of_keys(attempt: Attempt, agg: Agg) -> Expr | None:
     if has_no_keys(attempt):
         return None
-    args = keyed_all(attempt, agg.args)
+    args = _told_apart(attempt, agg)
     flt = None if agg.filter is None else keyed(attempt, agg.filter)
     if args is None or (agg.filter is not None and flt is None):
         return None
@@ -77,6 +78,19 @@ def _of_keys(attempt: Attempt, agg: Agg) -> Expr | None:
     if not attempt.regroup:
         raise NeedsRegrouping
     return Agg(agg.func, args, agg.type, agg.nullable, agg.distinct, flt, agg.params)
+
+
+def _told_apart(attempt: Attempt, agg: Agg) -> tuple[Expr, ...] | None:
+    """The arguments from keys. A bare FLOAT or DOUBLE key will do to be counted: Spark takes -0.0
+    and 0.0 for one value in COUNT(DISTINCT) as it does in GROUP BY, and all NaNs too."""
+    found = keyed_all(attempt, agg.args)
+    if found is not None or agg.func != "count":
+        return found
+    keys = [attempt.available.get(attempt.context.canonical(a)) for a in agg.args]
+    if attempt.view.keys is None or None in keys or any(a.type not in FLOATS for a in agg.args):
+        return None
+    attempt.used |= {k.name for k in keys if k is not None}
+    return tuple(column_of(k, a) for k, a in zip(keys, agg.args, strict=True) if k is not None)
 
 
 def _refuse_inexact(attempt: Attempt, agg: Agg) -> None:

@@ -2,9 +2,11 @@ package relationalcache.fuzz;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -15,6 +17,7 @@ import org.apache.spark.Dependency;
 import org.apache.spark.Partition;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkEnv;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.TaskContext$;
 import org.apache.spark.TaskContextImpl;
 import org.apache.spark.executor.TaskMetrics;
@@ -23,6 +26,8 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.execution.CoalesceExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -57,30 +62,83 @@ public final class FuzzJudge {
      */
     public String judge(final SparkSession session, String pairs, int threads, final int digits) throws Exception {
         final String[] lines = pairs.split(LINE);
+        List calls = new ArrayList();
+        for (int i = 0; i < lines.length; i++) {
+            final String line = lines[i];
+            calls.add(new Callable() {
+                public Object call() {
+                    return one(session, line.split(FIELD, -1), digits);
+                }
+            });
+        }
+        return all(calls, threads);
+    }
+
+    /**
+     * Temporary views over the rows that each text has now. One line a view: name and text; answers one line a view:
+     * empty, or why its text fails.
+     */
+    public String keep(final SparkSession session, String views, int threads) throws Exception {
+        final String[] lines = views.split(LINE);
+        List calls = new ArrayList();
+        for (int i = 0; i < lines.length; i++) {
+            final String[] view = lines[i].split(FIELD, -1);
+            calls.add(new Callable() {
+                public Object call() {
+                    return view(session, view[0], view[1]);
+                }
+            });
+        }
+        return all(calls, threads);
+    }
+
+    private static String all(List calls, int threads) throws Exception {
         ExecutorService pool = Executors.newFixedThreadPool(threads);
-        List futures = new ArrayList();
         try {
-            for (int i = 0; i < lines.length; i++) {
-                final String line = lines[i];
-                futures.add(pool.submit(new java.util.concurrent.Callable() {
-                    public Object call() {
-                        return one(session, line.split(FIELD, -1), digits);
-                    }
-                }));
-            }
+            List futures = pool.invokeAll(calls);
             StringBuilder out = new StringBuilder();
             for (int i = 0; i < futures.size(); i++) {
                 out.append(i > 0 ? LINE : "").append(((Future) futures.get(i)).get());
             }
             return out.toString();
         } finally {
-            pool.shutdownNow();
+            pool.shutdown();
         }
+    }
+
+    private static String view(SparkSession session, String name, String text) {
+        try {
+            org.apache.spark.sql.classic.Dataset data = (org.apache.spark.sql.classic.Dataset) session.sql(text);
+            List rows = new ArrayList();
+            Throwable problem = here(session, data, rows);
+            if (problem instanceof SparkThrowable) {
+                throw problem;
+            }
+            if (problem != null) {
+                data = (org.apache.spark.sql.classic.Dataset) session.sql(text);
+                rows.addAll(Arrays.asList(data.queryExecution().executedPlan().executeCollect()));
+            }
+            LogicalPlan held = new LocalRelation(
+                data.queryExecution().analyzed().output(),
+                ((scala.collection.Iterable) scala.jdk.javaapi.CollectionConverters.asScala(rows)).toSeq(),
+                false, scala.Option.empty());
+            org.apache.spark.sql.classic.Dataset.ofRows((org.apache.spark.sql.classic.SparkSession) session, held)
+                .createOrReplaceTempView(name);
+            return "";
+        } catch (Throwable error) {
+            return first(error);
+        }
+    }
+
+    private static String first(Throwable error) {
+        String message = String.valueOf(error.getMessage());
+        int end = message.indexOf('\n');
+        return end > 0 ? message.substring(0, Math.min(end, 300)) : message;
     }
 
     /** The rows of a query as text, one a line, after a first line with names and types. */
     public String rows(SparkSession session, String text) {
-        String[] found = run(session, text, 0);
+        String[] found = run(session, text, 0, false);
         StringBuilder out = new StringBuilder();
         for (int i = 0; i < found.length; i++) {
             out.append(found[i]).append('\n');
@@ -92,13 +150,13 @@ public final class FuzzJudge {
         String key = digits + pair[0];
         String[] mine = (String[]) results.get(key);
         if (mine == null) {
-            mine = run(session, pair[0], digits);
+            mine = run(session, pair[0], digits, true);
             results.put(key, mine);
         }
         if (mine[0].startsWith("error")) {
             return "s" + mine[0];
         }
-        String[] theirs = run(session, pair[1], digits);
+        String[] theirs = run(session, pair[1], digits, false);
         if (!mine[0].equals(theirs[0])) {
             return "!schema or error: " + mine[0] + " <> " + theirs[0];
         }
@@ -116,8 +174,11 @@ public final class FuzzJudge {
         return Arrays.asList(a) + " <> " + Arrays.asList(b);
     }
 
-    /** First the names and types, then the rows; or one line that begins with "error". */
-    private static String[] run(SparkSession session, String text, int digits) {
+    /**
+     * First the names and types, then the rows; or one line that begins with "error". `quick`: an error of Spark's own
+     * in this thread is taken as the query's; else the query is also run as a job before it counts as failed.
+     */
+    private static String[] run(SparkSession session, String text, int digits, boolean quick) {
         try {
             Dataset data = session.sql(text);
             StringBuilder schema = new StringBuilder();
@@ -127,48 +188,65 @@ public final class FuzzJudge {
             }
             List lines = new ArrayList();
             lines.add(schema.toString());
-            if (!here((org.apache.spark.sql.classic.Dataset) data, fields, digits, lines)) {
-                InternalRow[] rows =
-                    ((org.apache.spark.sql.classic.Dataset) data).queryExecution().executedPlan().executeCollect();
-                for (int i = 0; i < rows.length; i++) {
-                    lines.add(text(rows[i], fields, digits));
-                }
+            List rows = new ArrayList();
+            Throwable problem = here(session, (org.apache.spark.sql.classic.Dataset) data, rows);
+            if (problem instanceof SparkThrowable && quick) {
+                throw problem;
+            }
+            if (problem != null) { // planned anew: what has run here once may not be sent to a task
+                data = session.sql(text);
+                rows.addAll(Arrays.asList(
+                    ((org.apache.spark.sql.classic.Dataset) data).queryExecution().executedPlan().executeCollect()));
+            }
+            for (int i = 0; i < rows.size(); i++) {
+                lines.add(text((InternalRow) rows.get(i), fields, digits));
             }
             return (String[]) lines.toArray(new String[0]);
         } catch (Throwable error) {
-            String message = String.valueOf(error.getMessage());
-            int end = message.indexOf('\n');
-            return new String[] {"error " + (end > 0 ? message.substring(0, Math.min(end, 300)) : message)};
+            return new String[] {"error " + first(error)};
         }
     }
 
     /**
      * Runs the physical plan in this thread: over a few rows in one partition a job costs ten times what its
-     * operators do. False, with no row added, where the plan needs a shuffle or fails: it is then run as a job.
+     * operators do. Null if that went well, else, with no row added, what was in the way.
      */
-    private static boolean here(
-        org.apache.spark.sql.classic.Dataset data, StructField[] fields, int digits, List lines
-    ) {
+    private static Throwable here(SparkSession session, org.apache.spark.sql.classic.Dataset data, List rows) {
+        SparkSession.setActiveSession(session);
         long id = TASKS.incrementAndGet();
         TaskContextImpl context = new TaskContextImpl(
-            0, 0, 0, id, 0, 1, new TaskMemoryManager(SparkEnv.get().memoryManager(), id), new Properties(),
+            0, 0, 0, id, 0, 1, new TaskMemoryManager(SparkEnv.get().memoryManager(), id), settings(session),
             SparkEnv.get().metricsSystem(), TaskMetrics.empty(), 1, TaskContext$.MODULE$.empty().resources());
         List found = new ArrayList();
-        boolean done = false;
+        Throwable problem = null;
         try {
             RDD rdd = together(data.queryExecution().executedPlan()).execute();
-            if (!shuffles(rdd)) {
-                compute(rdd, context, fields, digits, found);
-                done = true;
+            if (shuffles(rdd)) {
+                problem = new IllegalStateException("a shuffle is left");
+            } else {
+                compute(rdd, context, found);
             }
         } catch (Throwable error) {
-            done = false;
+            problem = error;
         }
         free(context);
-        if (done) {
-            lines.addAll(found);
+        if (problem == null) {
+            rows.addAll(found);
         }
-        return done;
+        return problem;
+    }
+
+    /** The session's settings as a task has them: without them its expressions would be compiled after all. */
+    private static Properties settings(SparkSession session) {
+        Properties found = new Properties();
+        Iterator all = scala.jdk.javaapi.CollectionConverters.asJava(session.conf().getAll()).entrySet().iterator();
+        while (all.hasNext()) {
+            Map.Entry one = (Map.Entry) all.next();
+            if (((String) one.getKey()).startsWith("spark.sql.")) {
+                found.setProperty((String) one.getKey(), (String) one.getValue());
+            }
+        }
+        return found;
     }
 
     /** The plan with each shuffle into one partition done by putting the partitions behind one another. */
@@ -202,13 +280,13 @@ public final class FuzzJudge {
         return false;
     }
 
-    private static void compute(RDD rdd, TaskContextImpl context, StructField[] fields, int digits, List found) {
+    private static void compute(RDD rdd, TaskContextImpl context, List found) {
         Partition[] parts = rdd.partitions();
         TaskContext$.MODULE$.setTaskContext(context);
         for (int i = 0; i < parts.length; i++) {
             scala.collection.Iterator rows = rdd.iterator(parts[i], context);
             while (rows.hasNext()) {
-                found.add(text((InternalRow) rows.next(), fields, digits));
+                found.add(((InternalRow) rows.next()).copy());
             }
         }
     }

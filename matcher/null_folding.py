@@ -1,0 +1,154 @@
+"""What a block's own tables and predicates say of NULL, put into its expressions.
+
+Catalyst does so before the hook sees a plan: where `x` is never NULL, `coalesce(x, 0)` is `x`,
+`x IS NULL` is false, a branch of CASE under a false condition is gone, and COUNT(x) counts rows
+(Spark's `SimplifyConditionals`, `NullPropagation`, `UpdateAttributeNullability`). The text door
+does the same, so that both doors compare the same expressions with those of caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, rebuild, walk
+from matcher.ir import Block, Output, SortKey
+from matcher.predicates import PredicateContext
+
+NeverNull = Callable[[Expr], bool]
+_OPS: Final = frozenset({"coalesce", "isnull", "isnotnull", "case"})
+
+
+def fold_nulls(block: Block) -> Block:
+    """`block` with what is known of NULL in its expressions.
+
+    Predicates are folded by the tables' NOT NULL alone: they are what the rest is known from.
+    """
+    if not any(map(_may_change, _expressions(block))):
+        return block
+    context = PredicateContext(block.predicates)
+
+    def known(expr: Expr) -> bool:
+        return context.never_null(context.canonical(expr))
+
+    predicates = tuple(folded(p, lambda e: not e.nullable) for p in block.predicates)
+    keys = block.group_keys
+    new = None if keys is None else tuple(folded(k, known) for k in keys)
+    places = dict(zip(keys or (), new or (), strict=True))
+
+    def above(expr: Expr) -> Expr:
+        return _above(expr, places, known, block.grouping_sets is not None)
+
+    return replace(
+        block,
+        predicates=tuple(p for p in predicates if p != TRUE),
+        group_keys=new,
+        outputs=tuple(Output(o.name, above(o.expr)) for o in block.outputs),
+        having=tuple(above(h) for h in block.having),
+        order_by=tuple(SortKey(above(k.expr), k.ascending, k.nulls_first) for k in block.order_by),
+    )
+
+
+def _expressions(block: Block) -> list[Expr]:
+    found = [*block.predicates, *(block.group_keys or ()), *(o.expr for o in block.outputs)]
+    return [*found, *block.having, *(k.expr for k in block.order_by)]
+
+
+def _may_change(expr: Expr) -> bool:
+    return any(
+        (isinstance(part, Call) and part.op in _OPS)
+        or (isinstance(part, Agg) and (part.filter is not None or part.func == "count"))
+        for part in walk(expr)
+    )
+
+
+def _above(expr: Expr, keys: dict[Expr, Expr], known: NeverNull, sets: bool) -> Expr:
+    """An expression above the grouping: keys as they are now; a key that a set leaves out is NULL
+    there, whatever is known of its rows."""
+    if expr in keys:
+        return keys[expr]
+    if isinstance(expr, Agg) or not expr.children:
+        return folded(expr, known)
+    done = rebuild(expr, tuple(_above(c, keys, known, sets) for c in expr.children))
+    return done if sets else _fold(done, known)
+
+
+def folded(expr: Expr, known: NeverNull) -> Expr:
+    """`expr` where `known` says what is never NULL, from the leaves up."""
+    if not expr.children:
+        return expr
+    return _fold(rebuild(expr, tuple(folded(child, known) for child in expr.children)), known)
+
+
+def _fold(expr: Expr, known: NeverNull) -> Expr:
+    if isinstance(expr, Agg):
+        if expr.func == "count" and not expr.distinct and expr.args and all(map(known, expr.args)):
+            expr = Agg("count", (), expr.type, False, filter=expr.filter)
+        if expr.filter != TRUE:
+            return expr
+        return Agg(expr.func, expr.args, expr.type, expr.nullable, expr.distinct, None, expr.params)
+    if not isinstance(expr, Call):
+        return expr
+    if expr.op in ("isnull", "isnotnull"):
+        return _truth(expr.op == "isnotnull") if known(expr.args[0]) else expr
+    if expr.op == "coalesce":
+        return _coalesce(expr, known)
+    if expr.op == "case":
+        return _case(expr)
+    if expr.op in ("and", "or"):
+        return _junction(expr)
+    if expr.op == "not" and expr.args[0] in (TRUE, FALSE):
+        return _truth(expr.args[0] == FALSE)
+    return expr
+
+
+def _truth(value: bool) -> Lit:
+    return TRUE if value else FALSE
+
+
+def _coalesce(call: Call, known: NeverNull) -> Expr:
+    kept: list[Expr] = []
+    for arg in call.args:
+        if isinstance(arg, Lit) and arg.value is None:
+            continue
+        kept.append(arg)
+        if known(arg):
+            break
+    if not kept:
+        return Lit(None, call.type)
+    if len(kept) == 1:
+        return kept[0]
+    return _with(call, tuple(kept))
+
+
+def _with(call: Call, args: tuple[Expr, ...]) -> Call:
+    if len(args) == len(call.args):
+        return call
+    return Call(call.op, args, call.type, call.nullable, call.params)
+
+
+def _case(call: Call) -> Expr:
+    kept: list[Expr] = []
+    for i in range(len(call.args) // 2):
+        condition, value = call.args[2 * i], call.args[2 * i + 1]
+        if condition == TRUE:
+            return value if not kept else _with(call, (*kept, value))
+        if condition != FALSE:
+            kept += [condition, value]
+    rest = call.args[-1:] if len(call.args) % 2 else ()
+    if not kept:
+        return rest[0] if rest else Lit(None, call.type)
+    return _with(call, (*kept, *rest))
+
+
+def _junction(call: Call) -> Expr:
+    neutral, absorbing = (TRUE, FALSE) if call.op == "and" else (FALSE, TRUE)
+    if absorbing in call.args:
+        return absorbing
+    kept = tuple(a for a in call.args if a != neutral)
+    if not kept:
+        return neutral
+    if len(kept) == 1:
+        return kept[0]
+    return _with(call, kept)
