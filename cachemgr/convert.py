@@ -7,21 +7,16 @@ from typing import Any
 
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
-    Cron,
-    Every,
     Freshness,
     FreshnessKind,
-    OnCommit,
-    OnDemand,
     QualifiedName,
     RefreshMode,
     RefreshPolicy,
     SelectText,
-    TargetLag,
-    Trigger,
 )
 from cachemgr.metastore import records
 from cachemgr.metastore.records import CacheRecord
+from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
 
 LOCATION_GIVEN = "location"
 

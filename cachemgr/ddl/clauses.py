@@ -9,25 +9,27 @@ import difflib
 import re
 import zoneinfo
 from collections.abc import Callable
-
-from apscheduler.triggers.cron import CronTrigger
+from datetime import UTC, datetime
 
 from cachemgr.ddl.cursor import Cursor, unit_seconds
 from cachemgr.ddl.statements import (
-    Cron,
-    Every,
     Freshness,
     FreshnessKind,
-    OnCommit,
-    OnDemand,
     Properties,
     RefreshMode,
     RefreshPolicy,
-    TargetLag,
-    Trigger,
 )
 from cachemgr.ddl.text import Kind, Tok
-from cachemgr.errors import StatementError
+from scheduler.triggers import (
+    Cron,
+    Every,
+    OnCommit,
+    OnDemand,
+    TargetLag,
+    Trigger,
+    is_cron_field,
+    next_fire,
+)
 
 _CRON_FIELDS = (
     ("minute", "0-59, as in */15"),
@@ -37,6 +39,7 @@ _CRON_FIELDS = (
     ("day of week", "0-7 (0 and 7 are Sunday) or sun-sat, as in mon-fri"),
 )
 _CRON_EXAMPLE = "'0 6 * * mon-fri' (minute, hour, day of month, month, day of week)"
+_ANY_MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
 _INTERVAL = "INTERVAL 15 MINUTES"
 _QUOTED_INTERVAL = re.compile(r"\s*(\S+)(?:\s+([A-Za-z]+))?\s*")
 
@@ -254,26 +257,20 @@ def _check_cron(cur: Cursor, tok: Tok, expression: str) -> None:
         )
     for index, (label, accepted) in enumerate(_CRON_FIELDS):
         value = fields[index]
-        if error := _cron_field_error(index, value):
-            raise _cron_error(cur, tok, label, value, accepted, error)
+        if not is_cron_field(index, value):
+            raise cur.fail(
+                f"the {label} field '{value}' of the cron expression is wrong",
+                (f"{label} {accepted}", _CRON_EXAMPLE),
+                tok,
+            )
+    if not _ever_fires(expression):
+        raise cur.fail(
+            f"the cron expression {expression!r} names no day that exists", (_CRON_EXAMPLE,), tok
+        )
 
 
-def _cron_field_error(index: int, value: str) -> str | None:
-    probe = ["*"] * len(_CRON_FIELDS)
-    probe[index] = value
-    if index == len(_CRON_FIELDS) - 1:
-        # Cron's Sunday is 0 and 7; the checking library knows 0 to 6. Only the range matters here.
-        probe[index] = re.sub(r"(?<![\w/])7(?!\w)", "6", value)
-        probe[index] = re.sub(r"(?i)(?<!\w)sun-", "mon-", probe[index])
+def _ever_fires(expression: str) -> bool:
     try:
-        CronTrigger.from_crontab(" ".join(probe), timezone="UTC")
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _cron_error(
-    cur: Cursor, tok: Tok, label: str, value: str, accepted: str, error: str
-) -> StatementError:
-    message = f"the {label} field '{value}' of the cron expression is wrong: {error}"
-    return cur.fail(message, (f"{label} {accepted}", _CRON_EXAMPLE), tok)
+        return next_fire(Cron(expression), _ANY_MOMENT) is not None
+    except ValueError:
+        return False

@@ -15,19 +15,15 @@ from cachemgr.ddl.statements import (
     ColumnRef,
     CreateRecordPreservingJoin,
     CreateRelationalCache,
-    Cron,
     DescribeRelationalCache,
     DropRecordPreservingJoin,
     DropRelationalCache,
-    Every,
     ExplainCreate,
     ExplainRefresh,
     ExplainRewrite,
     Freshness,
     FreshnessKind,
     GrantUse,
-    OnCommit,
-    OnDemand,
     Properties,
     QualifiedName,
     RefreshMode,
@@ -45,10 +41,9 @@ from cachemgr.ddl.statements import (
     ShowRelationalCaches,
     Statement,
     TableRef,
-    TargetLag,
-    Trigger,
     ValidateRecordPreservingJoin,
 )
+from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
 
 # Each class's heading in docs/ddl.md; a test holds the two equal.
 STATEMENTS: dict[type, str] = {

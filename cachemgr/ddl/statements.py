@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from scheduler.triggers import OnDemand, Trigger, check_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class QualifiedName:
@@ -55,52 +57,6 @@ class RefreshMode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class OnDemand:
-    """Refreshed by REFRESH RELATIONAL CACHE alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class OnCommit:
-    """Refreshed after commits to base tables, at most once in so many seconds if given."""
-
-    at_most_every_seconds: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_seconds(self.at_most_every_seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class TargetLag:
-    """Refreshed so that the cache lags its base tables by no more than so many seconds."""
-
-    seconds: int
-
-    def __post_init__(self) -> None:
-        _check_seconds(self.seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """Refreshed in a fixed rhythm."""
-
-    seconds: int
-
-    def __post_init__(self) -> None:
-        _check_seconds(self.seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Cron:
-    """Refreshed by a five-field cron expression; weekdays as in cron, 0 and 7 are Sunday."""
-
-    expression: str
-    time_zone: str | None = None
-
-
-Trigger: TypeAlias = OnDemand | OnCommit | TargetLag | Every | Cron
-
-
-@dataclass(frozen=True, slots=True)
 class RefreshPolicy:
     """The REFRESH clause: when, and how."""
 
@@ -124,7 +80,7 @@ class Freshness:
     max_staleness_seconds: int | None = None
 
     def __post_init__(self) -> None:
-        _check_seconds(self.max_staleness_seconds)
+        check_seconds(self.max_staleness_seconds)
         if (self.kind is FreshnessKind.MAX_STALENESS) != (self.max_staleness_seconds is not None):
             raise ValueError(f"{self.kind.value} with {self.max_staleness_seconds} seconds")
 
@@ -380,8 +336,3 @@ Statement: TypeAlias = (
     | GrantUse
     | RevokeUse
 )
-
-
-def _check_seconds(seconds: int | None) -> None:
-    if seconds is not None and seconds <= 0:
-        raise ValueError(f"a duration is positive, not {seconds} seconds")

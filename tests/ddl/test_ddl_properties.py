@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cachemgr.ddl import STATEMENTS, looks_like_ours, parse, parse_script, render
 from cachemgr.ddl import statements as ddl
 from cachemgr.errors import StatementError
+from scheduler import triggers
 
 _CHARS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
 _TEXT = st.text(_CHARS, max_size=12) | st.sampled_from(
@@ -29,15 +30,15 @@ _SELECTS = (
     "SELECT a, SUM(b) AS s FROM t GROUP BY a GROUPING SETS ((a), ())",
 )
 _CRON = st.builds(
-    ddl.Cron,
+    triggers.Cron,
     st.sampled_from(["0 6 * * mon-fri", "*/5 * * * *", "0 0 1 jan 7"]),
     st.none() | st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
 )
 _TRIGGER = (
-    st.just(ddl.OnDemand())
-    | st.builds(ddl.OnCommit, st.none() | _SECONDS)
-    | st.builds(ddl.TargetLag, _SECONDS)
-    | st.builds(ddl.Every, _SECONDS)
+    st.just(triggers.OnDemand())
+    | st.builds(triggers.OnCommit, st.none() | _SECONDS)
+    | st.builds(triggers.TargetLag, _SECONDS)
+    | st.builds(triggers.Every, _SECONDS)
     | _CRON
 )
 _POLICY = st.builds(ddl.RefreshPolicy, _TRIGGER, st.sampled_from(ddl.RefreshMode))

@@ -1,0 +1,55 @@
+"""What follows from a scheduled refresh that failed: another try later, or a pause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from scheduler.triggers import seconds
+
+MAX_FAILURES: Final = 5
+_FIRST_SECONDS: Final = 5.0
+_LONGEST_SECONDS: Final = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do about a cache whose refresh failed.
+
+    Args:
+        failures: How many are in a row now.
+        retry_at: When to try again; None if it is paused.
+        paused_because: Why it is paused; None if it is not.
+    """
+
+    failures: int
+    retry_at: datetime | None
+    paused_because: str | None
+
+
+def after_failure(
+    failures_before: int, *, permanent: bool, error: str, now: datetime, chance: Callable[[], float]
+) -> Verdict:
+    """Back-off doubles from five seconds to half an hour, each time shortened by up to a half at
+    random, so that caches that failed together do not come back together ("full jitter" would let
+    some come back at once).
+
+    Args:
+        failures_before: Failures in a row before this one.
+        permanent: True if trying again cannot help until somebody mends the cause.
+        error: What went wrong.
+        now: This moment.
+        chance: A number from 0 to 1.
+
+    Returns:
+        The verdict: a pause at once for permanent causes, and after five failures in a row.
+    """
+    failures = failures_before + 1
+    if permanent:
+        return Verdict(failures, None, f"it cannot succeed until this is mended: {error}")
+    if failures >= MAX_FAILURES:
+        return Verdict(failures, None, f"{failures} scheduled refreshes failed in a row: {error}")
+    wait = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** (failures - 1))
+    return Verdict(failures, now + seconds(wait * (1 - chance() / 2)), None)
