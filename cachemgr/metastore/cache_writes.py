@@ -17,7 +17,9 @@ from cachemgr.metastore.models import (
     CommitNumberRow,
     GrantRow,
     LeaseRow,
+    RefreshRequestRow,
     RefreshRunRow,
+    ScheduleRow,
 )
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -26,7 +28,7 @@ from cachemgr.metastore.records import (
     as_utc,
     name_key,
 )
-from cachemgr.metastore.writes import Writes, bump_revision, live_cache
+from cachemgr.metastore.writes import Writes, bump_revision, live_cache, reset_schedule
 
 
 class CacheWrites(Writes):
@@ -71,6 +73,7 @@ class CacheWrites(Writes):
             session.add_all(set_rows(record.id, sets))
             session.add(LeaseRow(cache_id=record.id, holder=None, token=0, expires_at=None))
             session.add(CommitNumberRow(cache_id=record.id, last=0))
+            session.add(ScheduleRow(cache_id=record.id, epoch=0, failures=0))
             if old is not None:
                 for principal in _principals(session, old.id):
                     session.add(GrantRow(cache_id=record.id, principal=principal))
@@ -126,6 +129,8 @@ class CacheWrites(Writes):
                     f"the relational cache {row.namespace}.{row.name} was changed by someone else "
                     f"(version {expected_version} was expected, it has {row.version}): repeat",
                 )
+            if changed.get("paused") is False:
+                reset_schedule(session, cache_id)
             return cache_record(live_cache(session, cache_id))
 
     def rename_cache(
@@ -273,6 +278,7 @@ def _drop(session: Session, row: CacheRow, moment: datetime, revision: int) -> N
         .values(holder=None, expires_at=None, token=LeaseRow.token + 1)
         .execution_options(synchronize_session=False)
     )
+    session.execute(delete(RefreshRequestRow).where(RefreshRequestRow.cache_id == row.id))
     session.execute(
         update(RefreshRunRow)
         .where(RefreshRunRow.cache_id == row.id, RefreshRunRow.state == RunState.RUNNING.value)

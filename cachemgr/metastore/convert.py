@@ -13,6 +13,7 @@ from cachemgr.metastore.models import (
     GroupingSetRow,
     JoinRow,
     LeaseRow,
+    RefreshRequestRow,
     RefreshRunRow,
     SnapshotTableRow,
 )
@@ -26,8 +27,10 @@ from cachemgr.metastore.records import (
     JoinSide,
     JoinState,
     LeaseRecord,
+    Origin,
     Outcome,
     RefreshMode,
+    RefreshRequestRecord,
     RefreshRunRecord,
     RunState,
     SnapshotTableRecord,
@@ -152,8 +155,8 @@ def set_rows(cache_id: str, records: Iterable[GroupingSetRecord]) -> list[Groupi
     ]
 
 
-def run_record(row: RefreshRunRow) -> RefreshRunRecord:
-    """Read a refresh run."""
+def run_record(row: RefreshRunRow, *, with_plan: bool = True) -> RefreshRunRecord:
+    """Read a refresh run, with the plan that it computed or without."""
     return RefreshRunRecord(
         id=row.id,
         cache_id=row.cache_id,
@@ -172,7 +175,24 @@ def run_record(row: RefreshRunRow) -> RefreshRunRecord:
         error=row.error,
         stages=tuple(row.stages),
         facts=row.facts,
-        plan=row.plan,
+        plan=row.plan if with_plan else None,
+        origin=Origin(row.origin),
+        requested_by=row.requested_by,
+        requested_at=row.requested_at,
+        cancel_requested=row.cancel_requested,
+    )
+
+
+def request_record(row: RefreshRequestRow) -> RefreshRequestRecord:
+    """Read a refresh that waits."""
+    return RefreshRequestRecord(
+        id=row.id,
+        cache_id=row.cache_id,
+        origin=Origin(row.origin),
+        why=row.why,
+        requested_at=row.requested_at,
+        mode=row.mode,
+        requested_by=row.requested_by,
     )
 
 

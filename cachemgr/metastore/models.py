@@ -19,6 +19,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -168,6 +169,41 @@ class RefreshRunRow(Base):
     stages: Mapped[list[Any]]
     facts: Mapped[dict[str, Any]]
     plan: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    origin: Mapped[str] = mapped_column(String(16), server_default="STATEMENT")
+    requested_by: Mapped[str | None] = mapped_column(Text)
+    requested_at: Mapped[datetime | None]
+    cancel_requested: Mapped[bool] = mapped_column(server_default=false())
+
+
+class RefreshRequestRow(Base):
+    """A refresh that waits for a worker; the run that it becomes has its id."""
+
+    __tablename__ = "refresh_requests"
+    # One for each cache: whoever asks again while one waits is answered with that one.
+    __table_args__ = (UniqueConstraint("cache_id"), Index(None, "requested_at"))
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    cache_id: Mapped[str] = _cache_id()
+    mode: Mapped[str | None] = mapped_column(String(32))
+    origin: Mapped[str] = mapped_column(String(16))
+    why: Mapped[str] = mapped_column(Text)
+    requested_by: Mapped[str | None] = mapped_column(Text)
+    requested_at: Mapped[datetime]
+
+
+class ScheduleRow(Base):
+    """What the scheduler has to remember of a cache besides its runs."""
+
+    __tablename__ = "schedules"
+
+    cache_id: Mapped[str] = _cache_id(primary_key=True)
+    # Moves with each refresh that is asked for by schedule: of two schedulers that found the same
+    # cache due, one gets to ask.
+    epoch: Mapped[int] = mapped_column(BigInteger)
+    failures: Mapped[int]
+    retry_at: Mapped[datetime | None]
+    behind_since: Mapped[datetime | None]
+    paused_because: Mapped[str | None] = mapped_column(Text)
 
 
 class SnapshotTableRow(Base):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import URL, Engine, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
 from cachemgr.metastore.convert import (
@@ -20,7 +19,6 @@ from cachemgr.metastore.convert import (
     set_record,
     table_record,
 )
-from cachemgr.metastore.engine import reading, translated
 from cachemgr.metastore.models import (
     CacheRow,
     DecisionRow,
@@ -32,6 +30,7 @@ from cachemgr.metastore.models import (
     RegistryRevisionRow,
     SnapshotTableRow,
 )
+from cachemgr.metastore.queue_reads import QueueReads
 from cachemgr.metastore.records import (
     CacheRecord,
     DecisionRecord,
@@ -65,17 +64,8 @@ def matches_like(pattern: str, name: str) -> bool:
     return False
 
 
-class Reader:
+class Reader(QueueReads):
     """Questions to the metastore; made by `open_metastore`."""
-
-    def __init__(self, engine: Engine, url: URL) -> None:
-        self._engine = reading(engine)
-        self._url = url
-
-    @contextmanager
-    def _session(self) -> Iterator[Session]:
-        with translated(self._url), Session(self._engine) as session, session.begin():
-            yield session
 
     def revision(self) -> int:
         """The counter that moves with every change to what sessions match."""

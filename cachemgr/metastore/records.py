@@ -37,6 +37,15 @@ class RunState(StrEnum):
     FAILED = "FAILED"
     UNCHANGED = "UNCHANGED"
     SUPERSEDED = "SUPERSEDED"
+    CANCELLED = "CANCELLED"
+
+
+class Origin(StrEnum):
+    """What a refresh was started by."""
+
+    STATEMENT = "STATEMENT"
+    REQUEST = "REQUEST"
+    SCHEDULE = "SCHEDULE"
 
 
 class JoinState(StrEnum):
@@ -171,6 +180,50 @@ class RefreshRunRecord:
     stages: tuple[Any, ...] = ()
     facts: Json = field(default_factory=dict)
     plan: Json | None = None
+    origin: Origin = Origin.STATEMENT
+    requested_by: str | None = None
+    requested_at: datetime | None = None
+    cancel_requested: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshRequestRecord:
+    """A refresh that waits for a worker; the run that it becomes has its id."""
+
+    id: str
+    cache_id: str
+    origin: Origin
+    why: str
+    requested_at: datetime
+    mode: str | None = None
+    requested_by: str | None = None
+
+
+@dataclass(frozen=True)
+class ScheduleRecord:
+    """What the scheduler knows of a cache, as of one moment.
+
+    Args:
+        cache: The cache, without its plan.
+        epoch: Moves with each refresh asked for by schedule.
+        failures: Scheduled refreshes that failed in a row.
+        retry_at: When to try again after these.
+        behind_since: When the first commit was made that the snapshot lacks, as far as was seen.
+        paused_because: Why the scheduler paused it; None if it did not.
+        busy: True if a refresh waits or runs.
+        last: Its latest run.
+        usual_seconds: How long its last refreshes that wrote something took.
+    """
+
+    cache: CacheRecord
+    epoch: int = 0
+    failures: int = 0
+    retry_at: datetime | None = None
+    behind_since: datetime | None = None
+    paused_because: str | None = None
+    busy: bool = False
+    last: RefreshRunRecord | None = None
+    usual_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,9 @@ from cachemgr.metastore.records import (
     RefreshRunRecord,
     RunState,
     SnapshotTableRecord,
-    as_utc,
     new_id,
 )
-from cachemgr.metastore.writes import Writes, bump_revision, live_cache
+from cachemgr.metastore.writes import Writes, bump_revision, live_cache, settle_schedule
 
 _RUN_FIELDS = frozenset({"mode", "reason", "commit_number", "parent_version", "stages", "plan"})
 
@@ -40,7 +39,7 @@ class RefreshWrites(Writes):
         cache_id: str,
         holder: str,
         *,
-        now: datetime | int,
+        now: datetime | int | None,
         lease_seconds: float,
         mode: str,
         reason: str,
@@ -52,7 +51,8 @@ class RefreshWrites(Writes):
         Args:
             cache_id: The cache's id.
             holder: Who refreshes, for messages.
-            now: This moment.
+            now: This moment; None asks the database's clock, as replicas must, whose own clocks
+                differ.
             lease_seconds: How long the lease lasts unless renewed.
             mode: The way it is refreshed.
             reason: Why this way.
@@ -64,23 +64,10 @@ class RefreshWrites(Writes):
             NotFoundError: There is no such cache.
             ConflictError: `REFRESH_RUNNING`, another refresh holds the lease.
         """
-        moment = as_utc(now)
         with self._transaction() as session:
+            moment = self._moment(session, now)
             cache = live_cache(session, cache_id)
-            token = session.scalar(
-                update(LeaseRow)
-                .where(
-                    LeaseRow.cache_id == cache_id,
-                    or_(LeaseRow.holder.is_(None), LeaseRow.expires_at <= moment),
-                )
-                .values(
-                    holder=holder,
-                    token=LeaseRow.token + 1,
-                    expires_at=moment + timedelta(seconds=lease_seconds),
-                )
-                .returning(LeaseRow.token)
-                .execution_options(synchronize_session=False)
-            )
+            token = take_lease(session, cache_id, holder, moment, lease_seconds)
             if token is None:
                 held = session.get(LeaseRow, cache_id)
                 by = f"by {held.holder} until {held.expires_at}" if held else "by someone"
@@ -89,7 +76,6 @@ class RefreshWrites(Writes):
                     f"the relational cache {cache.namespace}.{cache.name} is being refreshed {by}: "
                     "wait for it, or until its lease ends",
                 )
-            _supersede(session, cache_id, moment, holder)
             run = RefreshRunRow(
                 id=new_id(),
                 cache_id=cache_id,
@@ -164,7 +150,7 @@ class RefreshWrites(Writes):
         refresh_id: str,
         token: int,
         *,
-        now: datetime | int,
+        now: datetime | int | None,
         cache_version: int,
         rows: int | None,
         bytes: int | None,
@@ -193,8 +179,8 @@ class RefreshWrites(Writes):
         Raises:
             LeaseLostError: Its lease was taken over or the cache dropped; all is as before.
         """
-        moment = as_utc(now)
         with self._transaction() as session:
+            moment = self._moment(session, now)
             # The counter first, as in drop_cache: locks taken in two orders would deadlock.
             revision = bump_revision(session)
             run = _held_run(session, refresh_id, token)
@@ -208,6 +194,7 @@ class RefreshWrites(Writes):
             if published is None:
                 raise _lost(run.id)
             run.state = RunState.PUBLISHED.value
+            settle_schedule(session, run.cache_id)
             run.finished_at = moment
             run.cache_version = cache_version
             run.rows = rows
@@ -223,7 +210,7 @@ class RefreshWrites(Writes):
             return run_record(run)
 
     def finish_unchanged(
-        self, refresh_id: str, token: int, *, now: datetime | int
+        self, refresh_id: str, token: int, *, now: datetime | int | None
     ) -> RefreshRunRecord:
         """End a refresh that found nothing to do, and give the lease back.
 
@@ -241,13 +228,14 @@ class RefreshWrites(Writes):
         with self._transaction() as session:
             run = _held_run(session, refresh_id, token)
             run.state = RunState.UNCHANGED.value
-            run.finished_at = as_utc(now)
+            settle_schedule(session, run.cache_id)
+            run.finished_at = self._moment(session, now)
             _release(session, run.cache_id, token)
             session.flush()
             return run_record(run)
 
     def fail_refresh(
-        self, refresh_id: str, token: int, error: str, *, now: datetime | int
+        self, refresh_id: str, token: int, error: str, *, now: datetime | int | None
     ) -> RefreshRunRecord:
         """End a refresh that failed; what was published before keeps serving.
 
@@ -273,13 +261,13 @@ class RefreshWrites(Writes):
             run = _run(session, refresh_id)
             if run.state == RunState.RUNNING.value and run.fencing_token == token:
                 run.state = (RunState.FAILED if held else RunState.SUPERSEDED).value
-                run.finished_at = as_utc(now)
+                run.finished_at = self._moment(session, now)
                 run.error = error
             session.flush()
             return run_record(run)
 
     def renew_lease(
-        self, cache_id: str, token: int, *, now: datetime | int, lease_seconds: float
+        self, cache_id: str, token: int, *, now: datetime | int | None, lease_seconds: float
     ) -> LeaseRecord:
         """Keep a lease for longer.
 
@@ -296,7 +284,7 @@ class RefreshWrites(Writes):
             LeaseLostError: It was taken over.
         """
         with self._transaction() as session:
-            expires = as_utc(now) + timedelta(seconds=lease_seconds)
+            expires = self._moment(session, now) + timedelta(seconds=lease_seconds)
             if not _touch_lease(session, cache_id, token, expires_at=expires):
                 raise _lost(f"of the cache {cache_id}")
             row = session.get(LeaseRow, cache_id, populate_existing=True)
@@ -316,6 +304,42 @@ class RefreshWrites(Writes):
         """
         with self._transaction() as session:
             return _release(session, cache_id, token)
+
+
+def take_lease(
+    session: Session, cache_id: str, holder: str, moment: datetime, lease_seconds: float
+) -> int | None:
+    """Take the lease of a cache if it is free or past its time, in one statement.
+
+    The run that held it becomes SUPERSEDED.
+
+    Args:
+        session: The transaction.
+        cache_id: The cache's id.
+        holder: Who takes it, for messages.
+        moment: This moment.
+        lease_seconds: How long it lasts unless renewed.
+
+    Returns:
+        The new fencing token; None if somebody holds it.
+    """
+    token = session.scalar(
+        update(LeaseRow)
+        .where(
+            LeaseRow.cache_id == cache_id,
+            or_(LeaseRow.holder.is_(None), LeaseRow.expires_at <= moment),
+        )
+        .values(
+            holder=holder,
+            token=LeaseRow.token + 1,
+            expires_at=moment + timedelta(seconds=lease_seconds),
+        )
+        .returning(LeaseRow.token)
+        .execution_options(synchronize_session=False)
+    )
+    if token is not None:
+        _supersede(session, cache_id, moment, holder)
+    return token
 
 
 def _touch_lease(session: Session, cache_id: str, token: int, **values: Any) -> bool:

@@ -14,12 +14,13 @@ from cachemgr.errors import AlreadyExistsError, NotFoundError
 from cachemgr.metastore.cache_writes import CacheWrites
 from cachemgr.metastore.convert import decision_row, join_record, join_row
 from cachemgr.metastore.models import DecisionRow, JoinRow
+from cachemgr.metastore.queue_writes import QueueWrites
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinState, as_utc, name_key
 from cachemgr.metastore.refresh_writes import RefreshWrites
 from cachemgr.metastore.writes import bump_revision
 
 
-class Writer(CacheWrites, RefreshWrites):
+class Writer(CacheWrites, RefreshWrites, QueueWrites):
     """Changes to the metastore; made by `open_metastore`."""
 
     def create_join(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
-from sqlalchemy import URL, Engine, update
+from sqlalchemy import URL, Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import MetastoreError, NotFoundError
 from cachemgr.metastore.engine import translated, writing
-from cachemgr.metastore.models import CacheRow, RegistryRevisionRow
+from cachemgr.metastore.models import CacheRow, RegistryRevisionRow, ScheduleRow
+from cachemgr.metastore.records import as_utc
 
 
 class Writes:
@@ -24,6 +26,15 @@ class Writes:
     def _transaction(self) -> Iterator[Session]:
         with translated(self._url), Session(self._engine) as session, session.begin():
             yield session
+
+    @staticmethod
+    def _moment(session: Session, now: datetime | int | None) -> datetime:
+        """`now`, or this moment by the database's clock: the one that all replicas share."""
+        if now is not None:
+            return as_utc(now)
+        if session.get_bind().dialect.name == "sqlite":  # one machine, one clock
+            return datetime.now(UTC)
+        return as_utc(session.scalars(select(func.clock_timestamp())).one())
 
 
 def bump_revision(session: Session, cache_id: str | None = None) -> int:
@@ -61,6 +72,36 @@ def bump_revision(session: Session, cache_id: str | None = None) -> int:
             .execution_options(synchronize_session=False)
         )
     return revision
+
+
+def settle_schedule(session: Session, cache_id: str) -> None:
+    """A refresh succeeded: failures before it do not count, and what was behind is not any more.
+
+    Args:
+        session: The transaction.
+        cache_id: The cache's id.
+    """
+    session.execute(
+        update(ScheduleRow)
+        .where(ScheduleRow.cache_id == cache_id)
+        .values(failures=0, retry_at=None, behind_since=None)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def reset_schedule(session: Session, cache_id: str) -> None:
+    """A paused cache is resumed: whatever it was paused for counts no more.
+
+    Args:
+        session: The transaction.
+        cache_id: The cache's id.
+    """
+    session.execute(
+        update(ScheduleRow)
+        .where(ScheduleRow.cache_id == cache_id)
+        .values(failures=0, retry_at=None, paused_because=None)
+        .execution_options(synchronize_session=False)
+    )
 
 
 def live_cache(session: Session, cache_id: str) -> CacheRow:

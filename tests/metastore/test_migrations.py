@@ -153,3 +153,17 @@ def test_not_created_unless_asked(metastore_url):
     migrate.upgrade(metastore_url)
     with open_metastore(metastore_url, create=False) as store:
         assert store.reader.revision() == 0
+
+
+def test_caches_from_before_the_queue_get_a_schedule(metastore_url, new_cache, now):
+    with open_metastore(metastore_url) as store:
+        cache = store.writer.create_cache(new_cache(), now=now)
+        store.writer.start_refresh(
+            cache.id, "old", now=now, lease_seconds=60, mode="FULL", reason="r"
+        )
+    migrate.downgrade(metastore_url, "0001")
+    migrate.upgrade(metastore_url)
+    with open_metastore(metastore_url) as store:
+        (found,) = store.reader.schedules()
+        assert (found.cache.id, found.failures, found.busy) == (cache.id, 0, True)
+        assert found.last.origin == "STATEMENT" and not found.last.cancel_requested

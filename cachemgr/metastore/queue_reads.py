@@ -1,0 +1,118 @@
+"""What the scheduler and the workers ask of the metastore; see `queue_writes` for the changes."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, defer
+
+from cachemgr.metastore.convert import cache_record, request_record, run_record
+from cachemgr.metastore.models import (
+    CacheRow,
+    RefreshRequestRow,
+    RefreshRunRow,
+    ScheduleRow,
+)
+from cachemgr.metastore.reads import Reads
+from cachemgr.metastore.records import (
+    RefreshRequestRecord,
+    RefreshRunRecord,
+    RunState,
+    ScheduleRecord,
+)
+
+_RECENT = 5
+
+
+class QueueReads(Reads):
+    """Refreshes that wait, and the state of each cache's schedule."""
+
+    def requests(self) -> tuple[RefreshRequestRecord, ...]:
+        """The refreshes that wait for a worker, longest waiting first."""
+        query = select(RefreshRequestRow).order_by(
+            RefreshRequestRow.requested_at, RefreshRequestRow.id
+        )
+        with self._session() as session:
+            return tuple(request_record(row) for row in session.scalars(query))
+
+    def request(self, refresh_id: str) -> RefreshRequestRecord | None:
+        """One refresh that waits; None if none does under that id (it may be a run by now)."""
+        with self._session() as session:
+            row = session.get(RefreshRequestRow, refresh_id)
+            return request_record(row) if row else None
+
+    def schedules(self) -> tuple[ScheduleRecord, ...]:
+        """The schedule of every live cache with its latest run, by cache id.
+
+        Plans are left out: a scheduler asks every second, and needs none.
+        """
+        with self._session() as session:
+            rows = session.execute(
+                select(CacheRow, ScheduleRow)
+                .join(ScheduleRow, ScheduleRow.cache_id == CacheRow.id)
+                .where(CacheRow.dropped_at.is_(None))
+                .order_by(CacheRow.id)
+                .options(defer(CacheRow.plan))
+            ).all()
+            waiting = set(session.scalars(select(RefreshRequestRow.cache_id)))
+            latest = _latest(session)
+            usual = _usual_seconds(session)
+            found = []
+            for cache, schedule in rows:
+                last = latest.get(cache.id)
+                runs = last is not None and last.state is RunState.RUNNING
+                found.append(
+                    ScheduleRecord(
+                        cache=cache_record(cache, with_plan=False),
+                        epoch=schedule.epoch,
+                        failures=schedule.failures,
+                        retry_at=schedule.retry_at,
+                        behind_since=schedule.behind_since,
+                        paused_because=schedule.paused_because,
+                        busy=runs or cache.id in waiting,
+                        last=last,
+                        usual_seconds=usual.get(cache.id, 0.0),
+                    )
+                )
+            return tuple(found)
+
+
+def _latest(session: Session) -> dict[str, RefreshRunRecord]:
+    newest = (
+        select(RefreshRunRow.cache_id, func.max(RefreshRunRow.fencing_token).label("token"))
+        .group_by(RefreshRunRow.cache_id)
+        .subquery()
+    )
+    runs = session.scalars(
+        select(RefreshRunRow)
+        .join(
+            newest,
+            (newest.c.cache_id == RefreshRunRow.cache_id)
+            & (newest.c.token == RefreshRunRow.fencing_token),
+        )
+        .options(defer(RefreshRunRow.plan))
+    )
+    return {run.cache_id: run_record(run, with_plan=False) for run in runs}
+
+
+def _usual_seconds(session: Session) -> dict[str, float]:
+    """The longest of the last published refreshes: a target lag is to be kept, not met at times."""
+    number = (
+        func.row_number()
+        .over(partition_by=RefreshRunRow.cache_id, order_by=RefreshRunRow.fencing_token.desc())
+        .label("number")
+    )
+    recent = (
+        select(RefreshRunRow.cache_id, RefreshRunRow.started_at, RefreshRunRow.finished_at, number)
+        .where(RefreshRunRow.state == RunState.PUBLISHED.value)
+        .subquery()
+    )
+    rows = session.execute(
+        select(recent.c.cache_id, recent.c.started_at, recent.c.finished_at).where(
+            recent.c.number <= _RECENT
+        )
+    )
+    usual: dict[str, float] = {}
+    for cache_id, started, finished in rows:
+        if finished is not None:
+            usual[cache_id] = max(usual.get(cache_id, 0.0), (finished - started).total_seconds())
+    return usual

@@ -1,0 +1,312 @@
+"""The queue of refreshes that wait for a worker, and what the scheduler remembers of each cache.
+
+"Refresh now" is a row here, whoever says it: a person, REST or the scheduler. Any replica may take
+it. Times come from the database's clock unless given, so replicas whose clocks differ agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from cachemgr.errors import ConflictError, NotFoundError
+from cachemgr.metastore.convert import request_record, run_record
+from cachemgr.metastore.models import (
+    CacheRow,
+    LeaseRow,
+    RefreshRequestRow,
+    RefreshRunRow,
+    ScheduleRow,
+)
+from cachemgr.metastore.records import (
+    Origin,
+    RefreshRequestRecord,
+    RefreshRunRecord,
+    RunState,
+    as_utc,
+    new_id,
+)
+from cachemgr.metastore.refresh_writes import take_lease
+from cachemgr.metastore.writes import Writes, bump_revision, live_cache
+
+
+class QueueWrites(Writes):
+    """Ask for refreshes, take them, cancel them; note down what the scheduler saw."""
+
+    def request_refresh(
+        self,
+        cache_id: str,
+        *,
+        why: str,
+        origin: Origin = Origin.REQUEST,
+        mode: str | None = None,
+        requested_by: str | None = None,
+        epoch: int | None = None,
+        now: datetime | int | None = None,
+    ) -> RefreshRequestRecord | None:
+        """Ask for a refresh. While one waits for that cache, asking again gives that one.
+
+        Args:
+            cache_id: The cache's id.
+            why: The reason, for the run's record.
+            origin: Who asks.
+            mode: The way; None takes the cache's own.
+            requested_by: The principal who asks.
+            epoch: The schedule's epoch that the asking is based on; None does not compare.
+            now: This moment; None asks the database's clock.
+
+        Returns:
+            The request that waits now; None if the epoch has moved on: another scheduler asked.
+
+        Raises:
+            NotFoundError: There is no such cache.
+        """
+        with self._transaction() as session:
+            live_cache(session, cache_id)
+            if not _move_epoch(session, cache_id, epoch):
+                return None
+            waiting = session.scalar(
+                select(RefreshRequestRow).where(RefreshRequestRow.cache_id == cache_id)
+            )
+            if waiting is None:
+                waiting = RefreshRequestRow(
+                    id=new_id(),
+                    cache_id=cache_id,
+                    mode=mode,
+                    origin=origin.value,
+                    why=why,
+                    requested_by=requested_by,
+                    requested_at=self._moment(session, now),
+                )
+                session.add(waiting)
+                session.flush()
+            return request_record(waiting)
+
+    def claim_refresh(
+        self,
+        holder: str,
+        *,
+        lease_seconds: float,
+        most_running: int | None = None,
+        now: datetime | int | None = None,
+    ) -> RefreshRunRecord | None:
+        """Take the refresh that has waited longest, with the lease of its cache.
+
+        Args:
+            holder: Who takes it, for messages.
+            lease_seconds: How long the lease lasts unless renewed.
+            most_running: Take none while so many run, of all replicas together.
+            now: This moment; None asks the database's clock.
+
+        Returns:
+            The run, RUNNING; None if nothing waits that may start.
+        """
+        with self._transaction() as session:
+            moment = self._moment(session, now)
+            if most_running is not None and _running(session, moment) >= most_running:
+                return None
+            free = or_(LeaseRow.holder.is_(None), LeaseRow.expires_at <= moment)
+            waiting = session.scalar(
+                select(RefreshRequestRow)
+                .join(LeaseRow, LeaseRow.cache_id == RefreshRequestRow.cache_id)
+                .where(free)
+                .order_by(RefreshRequestRow.requested_at, RefreshRequestRow.id)
+                .limit(1)
+                # another replica that looks at the same time takes the next one
+                .with_for_update(skip_locked=True, of=RefreshRequestRow)
+            )
+            if waiting is None:
+                return None
+            token = take_lease(session, waiting.cache_id, holder, moment, lease_seconds)
+            if token is None:
+                return None
+            run = _run_of(waiting, RunState.RUNNING, holder, token, moment)
+            session.add(run)
+            session.execute(delete(RefreshRequestRow).where(RefreshRequestRow.id == waiting.id))
+            session.flush()
+            return run_record(run)
+
+    def requeue_abandoned(self, *, now: datetime | int | None = None) -> int:
+        """Ask again for the refreshes whose worker is gone: their lease is past its time.
+
+        Args:
+            now: This moment; None asks the database's clock.
+
+        Returns:
+            How many.
+        """
+        with self._transaction() as session:
+            moment = self._moment(session, now)
+            abandoned = session.scalars(
+                select(RefreshRunRow)
+                .join(LeaseRow, LeaseRow.cache_id == RefreshRunRow.cache_id)
+                .join(CacheRow, CacheRow.id == RefreshRunRow.cache_id)
+                .where(
+                    RefreshRunRow.state == RunState.RUNNING.value,
+                    RefreshRunRow.fencing_token == LeaseRow.token,
+                    RefreshRunRow.cancel_requested.is_(False),
+                    LeaseRow.holder.is_not(None),
+                    LeaseRow.expires_at <= moment,
+                    CacheRow.dropped_at.is_(None),
+                    RefreshRunRow.cache_id.not_in(select(RefreshRequestRow.cache_id)),
+                )
+                .with_for_update(skip_locked=True, of=RefreshRunRow)
+            ).all()
+            for run in abandoned:
+                session.add(
+                    RefreshRequestRow(
+                        id=new_id(),
+                        cache_id=run.cache_id,
+                        mode=None,
+                        origin=run.origin,
+                        why=f"taken over from {run.holder}, whose lease ended",
+                        requested_by=run.requested_by,
+                        requested_at=moment,
+                    )
+                )
+            session.flush()
+            return len(abandoned)
+
+    def cancel_refresh(
+        self, refresh_id: str, *, by: str, now: datetime | int | None = None
+    ) -> RefreshRunRecord:
+        """Cancel a refresh: one that waits is over at once, one that runs is told to stop.
+
+        Args:
+            refresh_id: The request's or run's id.
+            by: Who cancels, for the record.
+            now: This moment; None asks the database's clock.
+
+        Returns:
+            The run: CANCELLED, or RUNNING with `cancel_requested`.
+
+        Raises:
+            NotFoundError: There is no such refresh.
+            ConflictError: It is over already.
+        """
+        with self._transaction() as session:
+            waiting = session.get(RefreshRequestRow, refresh_id, with_for_update=True)
+            if waiting is not None:
+                moment = self._moment(session, now)
+                run = _run_of(waiting, RunState.CANCELLED, "", 0, moment)
+                run.finished_at = moment
+                run.error = f"cancelled by {by} before it began"
+                session.delete(waiting)
+                session.add(run)
+                session.flush()
+                return run_record(run)
+            found = session.get(RefreshRunRow, refresh_id, with_for_update=True)
+            if found is None:
+                raise NotFoundError(
+                    "REFRESH_NOT_FOUND",
+                    f"there is no refresh {refresh_id}: list the cache's refreshes",
+                )
+            if found.state != RunState.RUNNING.value:
+                raise ConflictError(
+                    "REFRESH_OVER",
+                    f"the refresh {refresh_id} is {found.state} already: there is nothing to "
+                    "cancel",
+                )
+            found.cancel_requested = True
+            session.flush()
+            return run_record(found)
+
+    def note_behind(self, seen: Mapping[str, datetime | None]) -> None:
+        """Note down since when caches are behind their base tables.
+
+        Args:
+            seen: Cache id to the moment of the first commit that its snapshot lacks, None for one
+                that lacks none.
+        """
+        with self._transaction() as session:
+            for cache_id, moment in sorted(seen.items()):
+                session.execute(
+                    update(ScheduleRow)
+                    .where(ScheduleRow.cache_id == cache_id)
+                    .values(behind_since=moment)
+                    .execution_options(synchronize_session=False)
+                )
+
+    def note_failure(
+        self,
+        cache_id: str,
+        *,
+        failures: int,
+        retry_at: datetime | None,
+        paused_because: str | None,
+        now: datetime | int | None = None,
+    ) -> None:
+        """Note down what follows from a scheduled refresh that failed.
+
+        Args:
+            cache_id: The cache's id.
+            failures: How many failed in a row.
+            retry_at: When to try again.
+            paused_because: Why the cache is paused now; None leaves it running.
+            now: This moment; None asks the database's clock.
+        """
+        with self._transaction() as session:
+            if paused_because is not None:
+                revision = bump_revision(session)
+                session.execute(
+                    update(CacheRow)
+                    .where(CacheRow.id == cache_id, CacheRow.dropped_at.is_(None))
+                    .values(
+                        paused=True,
+                        version=CacheRow.version + 1,
+                        updated_at=self._moment(session, now),
+                        revision=revision,
+                    )
+                    .execution_options(synchronize_session=False)
+                )
+            session.execute(
+                update(ScheduleRow)
+                .where(ScheduleRow.cache_id == cache_id)
+                .values(
+                    failures=failures,
+                    retry_at=None if retry_at is None else as_utc(retry_at),
+                    paused_because=paused_because,
+                )
+                .execution_options(synchronize_session=False)
+            )
+
+
+def _move_epoch(session: Session, cache_id: str, expected: int | None) -> bool:
+    statement = (
+        update(ScheduleRow)
+        .where(ScheduleRow.cache_id == cache_id)
+        .values(epoch=ScheduleRow.epoch + 1)
+        .returning(ScheduleRow.epoch)
+        .execution_options(synchronize_session=False)
+    )
+    if expected is not None:
+        statement = statement.where(ScheduleRow.epoch == expected)
+    return session.scalar(statement) is not None
+
+
+def _running(session: Session, moment: datetime) -> int:
+    held = select(func.count()).where(LeaseRow.holder.is_not(None), LeaseRow.expires_at > moment)
+    return session.scalar(held) or 0
+
+
+def _run_of(
+    request: RefreshRequestRow, state: RunState, holder: str, token: int, moment: datetime
+) -> RefreshRunRow:
+    return RefreshRunRow(
+        id=request.id,
+        cache_id=request.cache_id,
+        state=state.value,
+        mode=request.mode or "AUTO",
+        reason=request.why,
+        holder=holder,
+        fencing_token=token,
+        started_at=moment,
+        stages=[],
+        facts={},
+        origin=request.origin,
+        requested_by=request.requested_by,
+        requested_at=request.requested_at,
+    )

@@ -1,0 +1,207 @@
+"""The queue of refreshes: asked for once, taken once, cancelled, taken over; on both databases."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
+from cachemgr.metastore import open_metastore
+from cachemgr.metastore.records import Origin, RunState
+
+
+def ask(store, cache, now, **more):
+    return store.writer.request_refresh(cache.id, why="asked", now=now, **more)
+
+
+def claim(store, now, holder="w1", **more):
+    return store.writer.claim_refresh(holder, lease_seconds=20, now=now, **more)
+
+
+def schedule(store, cache):
+    return next(s for s in store.reader.schedules() if s.cache.id == cache.id)
+
+
+def publish(store, run, now):
+    return store.writer.publish_refresh(
+        run.id, run.fencing_token, now=now, cache_version=1, rows=1, bytes=1, tables=()
+    )
+
+
+def test_the_run_has_the_id_of_its_request(store, cache, now):
+    asked = ask(store, cache, now, mode="FULL", requested_by="ann")
+    assert store.reader.request(asked.id) == asked
+    assert schedule(store, cache).busy
+    run = claim(store, now + timedelta(seconds=3))
+    assert (run.id, run.mode, run.state, run.holder) == (asked.id, "FULL", RunState.RUNNING, "w1")
+    assert (run.requested_by, run.requested_at, run.origin) == ("ann", now, Origin.REQUEST)
+    assert run.fencing_token == 1 and run.started_at == now + timedelta(seconds=3)
+    assert store.reader.requests() == () and store.reader.request(asked.id) is None
+    assert schedule(store, cache).busy and schedule(store, cache).last == run
+    assert store.reader.refresh(asked.id) == run
+
+
+def test_asking_while_one_waits_gives_that_one(store, cache, now):
+    first = ask(store, cache, now)
+    assert ask(store, cache, now + timedelta(seconds=1)) == first
+    run = claim(store, now)
+    second = ask(store, cache, now)
+    assert second.id != run.id, "one that runs may have read its tables already"
+    assert claim(store, now) is None, "the cache is being refreshed"
+    publish(store, run, now)
+    assert claim(store, now).id == second.id
+
+
+def test_first_come_first_served(store, now, new_cache):
+    caches = [store.writer.create_cache(new_cache(n), now=now) for n in ("b", "a", "c")]
+    asked = [ask(store, c, now + timedelta(seconds=i)) for i, c in enumerate(caches)]
+    assert [claim(store, now).id for _ in asked] == [a.id for a in asked]
+    assert claim(store, now) is None
+
+
+def test_no_more_at_once_than_allowed(store, now, new_cache):
+    caches = [store.writer.create_cache(new_cache(n), now=now) for n in ("a", "b")]
+    for cache in caches:
+        ask(store, cache, now)
+    run = claim(store, now, most_running=1)
+    assert claim(store, now, most_running=1) is None
+    publish(store, run, now)
+    assert claim(store, now, most_running=1) is not None
+
+
+def test_of_two_schedulers_one_gets_to_ask(store, cache, now):
+    seen = schedule(store, cache).epoch
+    first = ask(store, cache, now, epoch=seen, origin=Origin.SCHEDULE)
+    publish(store, claim(store, now), now)
+    assert first is not None and ask(store, cache, now, epoch=seen) is None
+    assert store.reader.requests() == ()
+    assert ask(store, cache, now, epoch=schedule(store, cache).epoch) is not None
+
+
+def test_a_request_for_nothing(store, cache, now):
+    with pytest.raises(NotFoundError):
+        store.writer.request_refresh("nothing", why="x", now=now)
+    store.writer.drop_cache(cache.id, now=now)
+    with pytest.raises(NotFoundError):
+        ask(store, cache, now)
+
+
+def test_a_dropped_cache_is_not_refreshed(store, cache, now):
+    asked = ask(store, cache, now)
+    store.writer.drop_cache(cache.id, now=now)
+    assert store.reader.request(asked.id) is None
+    assert claim(store, now) is None
+
+
+def test_cancel_before_it_begins(store, cache, now):
+    asked = ask(store, cache, now)
+    run = store.writer.cancel_refresh(asked.id, by="ann", now=now)
+    assert (run.id, run.state, run.finished_at) == (asked.id, RunState.CANCELLED, now)
+    assert "ann" in run.error
+    assert store.reader.refresh(asked.id) == run and not schedule(store, cache).busy
+    assert claim(store, now) is None
+    with pytest.raises(ConflictError, match="CANCELLED") as caught:
+        store.writer.cancel_refresh(asked.id, by="bob", now=now)
+    assert caught.value.code == "REFRESH_OVER"
+
+
+def test_cancel_while_it_runs(store, cache, now):
+    ask(store, cache, now)
+    run = claim(store, now)
+    told = store.writer.cancel_refresh(run.id, by="ann", now=now)
+    assert told.state is RunState.RUNNING and told.cancel_requested
+    assert store.reader.refresh(run.id).cancel_requested
+
+
+def test_cancel_of_nothing(store, now):
+    with pytest.raises(NotFoundError):
+        store.writer.cancel_refresh("nothing", by="ann", now=now)
+
+
+def test_what_a_dead_worker_held_is_asked_for_again(store, cache, now):
+    ask(store, cache, now, requested_by="ann")
+    run = claim(store, now)
+    assert store.writer.requeue_abandoned(now=now + timedelta(seconds=19)) == 0
+    late = now + timedelta(seconds=21)
+    assert store.writer.requeue_abandoned(now=late) == 1
+    assert store.writer.requeue_abandoned(now=late) == 0, "it waits already"
+    again = claim(store, late, holder="w2")
+    assert (again.holder, again.fencing_token, again.requested_by) == ("w2", 2, "ann")
+    assert "w1" in again.reason
+    assert store.reader.refresh(run.id).state is RunState.SUPERSEDED
+    with pytest.raises(LeaseLostError):
+        publish(store, run, late)
+
+
+def test_a_cancelled_refresh_of_a_dead_worker_is_left(store, cache, now):
+    ask(store, cache, now)
+    store.writer.cancel_refresh(claim(store, now).id, by="ann", now=now)
+    assert store.writer.requeue_abandoned(now=now + timedelta(seconds=30)) == 0
+
+
+def test_failures_are_noted_until_one_succeeds(store, cache, now):
+    later = now + timedelta(seconds=9)
+    store.writer.note_failure(cache.id, failures=2, retry_at=later, paused_because=None)
+    found = schedule(store, cache)
+    assert (found.failures, found.retry_at, found.cache.paused) == (2, later, False)
+    store.writer.note_behind({cache.id: now})
+    assert schedule(store, cache).behind_since == now
+    ask(store, cache, now)
+    publish(store, claim(store, now), now)
+    found = schedule(store, cache)
+    assert (found.failures, found.retry_at, found.behind_since) == (0, None, None)
+
+
+def test_a_pause_says_why_and_resume_forgets_it(store, cache, now):
+    before = store.reader.revision()
+    store.writer.note_failure(
+        cache.id, failures=5, retry_at=None, paused_because="no table", now=now
+    )
+    found = schedule(store, cache)
+    assert found.cache.paused and found.paused_because == "no table"
+    assert found.cache.version == cache.version + 1 and store.reader.revision() > before
+    store.writer.update_cache(cache.id, found.cache.version, now=now, paused=False)
+    found = schedule(store, cache)
+    assert (found.failures, found.paused_because, found.cache.paused) == (0, None, False)
+
+
+def test_how_long_refreshes_take(store, cache, now):
+    assert schedule(store, cache).usual_seconds == 0
+    for seconds in (50, 4, 9, 3, 2, 1):
+        ask(store, cache, now)
+        publish(store, claim(store, now), now + timedelta(seconds=seconds))
+    assert schedule(store, cache).usual_seconds == 9, "the longest of the last five"
+
+
+def test_times_by_the_databases_clock(store, cache):
+    store.writer.request_refresh(cache.id, why="asked")
+    run = store.writer.claim_refresh("w1", lease_seconds=20)
+    lease = store.reader.lease(cache.id)
+    assert lease.expires_at - run.started_at == timedelta(seconds=20)
+    assert store.writer.requeue_abandoned() == 0
+    renewed = store.writer.renew_lease(cache.id, 1, now=None, lease_seconds=60)
+    assert renewed.expires_at > lease.expires_at
+    done = store.writer.finish_unchanged(run.id, 1, now=None)
+    assert done.finished_at >= run.started_at
+
+
+def test_many_workers_take_each_refresh_once(metastore_url, now, new_cache):
+    with open_metastore(metastore_url) as store:
+        caches = [store.writer.create_cache(new_cache(f"c{i}"), now=now) for i in range(12)]
+        for cache in caches:
+            ask(store, cache, now)
+    taken: list[str] = []
+
+    def work(name: str) -> None:
+        with open_metastore(metastore_url) as mine:
+            while (run := claim(mine, now, holder=name)) is not None:
+                taken.append(run.cache_id)
+
+    threads = [threading.Thread(target=work, args=(f"w{i}",)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == sorted(cache.id for cache in caches)
