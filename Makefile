@@ -45,8 +45,8 @@ bench: $(STAMP)
 	$(VENV)/bin/python -m bench $(ARGS)
 
 tpc: $(STAMP)
-	$(VENV)/bin/python -m pytest -m long tests/tpc
 	$(VENV)/bin/python -m tests.tpc --session $(ARGS)
+	$(VENV)/bin/python -m pytest -q tests/tpc
 
 mutants: $(STAMP)
 	$(VENV)/bin/python -m tests.mutants.run

@@ -18,6 +18,7 @@ from itertools import permutations, product
 from threading import Lock
 from typing import Final
 
+from matcher.conditional import value_columns
 from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, columns, rebuild, walk
 from matcher.ir import (
     Block,
@@ -207,10 +208,12 @@ class NormalQuery:
         return named if self.group_keys is not None else named | {SINGLE_ROWS}
 
     def measured(self) -> frozenset[tuple[int, str]]:
-        """The (table, column) pairs of what is added up: no table joined to a cache has them."""
-        own = (a for a in self.aggregates if not a.distinct and a.func not in _OF_KEYS)
-        found = {c for agg in own for arg in agg.args for c in columns(arg)}
+        """The (table, column) pairs of what is added up, conditions left out: a cache that has the
+        table must mention the column, and one without any of the tables cannot serve."""
+        own = [a for a in self.aggregates if not a.distinct and a.func not in _OF_KEYS]
         joined = {m for members in self.context().classes().values() for m in members}
+        values = {c for agg in own for arg in agg.args for c in value_columns(arg)}
+        found = values or {c for agg in own for arg in agg.args for c in columns(arg)}
         return frozenset((c.rel % OCCURRENCE, c.name) for c in found - joined)
 
 

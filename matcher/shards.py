@@ -69,7 +69,8 @@ def propose_joinable(
 ) -> list[PreparedPlan]:
     """The caches that could serve if tables of the query are joined to them, the nearest first.
 
-    Such a cache has the tables whose columns are added up, and mentions these columns. Looking at
+    Such a cache has a table whose columns are added up, and mentions those of them that are of its
+    tables: a column of a table joined to it is added up once for each row of a group. Looking at
     them all would cost the more the more caches there are, so the first few alone are proposed:
     those that share the most tables with the query, and lack the fewest of its columns.
     """
@@ -77,19 +78,14 @@ def propose_joinable(
     known = mask_of(tuple(t for t in tables if t < STRANGERS))
     needed, measured = query.required(), query.measured()
     facts = {table for table, _ in measured}
-    if any(table >= STRANGERS for table in facts):
-        return []
-    wanted = mask_of(tuple(facts))
-    if query.group_keys is None:
-        measured |= {SINGLE_ROWS}
-    starts = sorted(facts or bits_of(known), key=lambda t: len(by_table.get(t, ())))
+    starts = {t for t in facts if t < STRANGERS} if facts else set(bits_of(known))
     seen: dict[int, Shard] = {}
-    for table in starts[:1] if facts else starts:
+    for table in sorted(starts, key=lambda t: len(by_table.get(t, ()))):
         for mask in by_table.get(table, ())[:_MAX_SHARDS]:
             shard = shards.get(mask)  # gone if it was dropped meanwhile
-            if shard is not None and mask & wanted == wanted:
+            if shard is not None:
                 seen[mask] = shard
-    nearest = _nearest(seen, known, needed, measured)
+    nearest = _nearest(seen, known, needed, measured, query.group_keys is None)
     return list(islice((p for p in nearest if p.name not in without), _MAX_PLANS))
 
 
@@ -98,10 +94,12 @@ def _nearest(
     known: int,
     needed: frozenset[tuple[int, str]],
     measured: frozenset[tuple[int, str]],
+    single_rows: bool,
 ) -> Iterator[PreparedPlan]:
     ranked: list[tuple[int, int, int, tuple[PreparedPlan, ...]]] = []
     for mask, shard in shards.items():
-        own = shard.mask(measured)
+        mine = frozenset(m for m in measured if m[0] < STRANGERS and mask >> m[0] & 1)
+        own = shard.mask(mine | {SINGLE_ROWS} if single_rows else mine)
         if own is None:
             continue
         bits = [b for b in map(shard.bits.get, needed) if b is not None]

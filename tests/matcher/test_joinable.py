@@ -39,6 +39,18 @@ def test_quick_and_thorough_decisions_agree() -> None:
                 assert found.decide(asked).rewrite == thorough, (caches, where)
 
 
+def test_a_condition_on_a_joined_table_is_nothing_added_up() -> None:
+    asked = (
+        "SELECT store_id, SUM(CASE WHEN city = 'Oslo' THEN units END) AS u, "
+        "SUM(CASE WHEN city = 'Oslo' THEN units ELSE 0 END) AS z "
+        "FROM sales JOIN stores USING (store_id) GROUP BY 1"
+    )
+    found = registry(FLAT)
+    thorough = found.decide(block(asked), explain=True).rewrite
+    assert thorough is not None and [e.relation.name for e in thorough.extra] == ["stores"]
+    assert found.decide(block(asked)).rewrite == thorough
+
+
 def test_the_next_constant_is_filled_in() -> None:
     found = registry(FLAT)
     for region in ("west", "east", "west"):

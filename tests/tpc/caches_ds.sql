@@ -56,7 +56,8 @@ GROUP BY cs_sold_date_sk, cs_item_sk, cs_call_center_sk, cs_bill_customer_sk, cs
 
 CREATE RELATIONAL CACHE ds_catalog_shipping AS
 SELECT cs_ship_date_sk, cs_sold_date_sk, cs_sold_time_sk, cs_warehouse_sk, cs_ship_mode_sk,
-  cs_call_center_sk, SUM(cs_sales_price * cs_quantity) AS sold, COUNT(*) AS sales
+  cs_call_center_sk, SUM(cs_sales_price * cs_quantity) AS sold,
+  SUM(cs_net_paid_inc_tax * cs_quantity) AS net_paid, COUNT(*) AS sales
 FROM catalog_sales
 GROUP BY cs_ship_date_sk, cs_sold_date_sk, cs_sold_time_sk, cs_warehouse_sk, cs_ship_mode_sk,
   cs_call_center_sk;
@@ -72,7 +73,8 @@ GROUP BY ws_sold_date_sk, ws_item_sk, ws_bill_customer_sk, ws_bill_addr_sk;
 CREATE RELATIONAL CACHE ds_web_shipping AS
 SELECT ws_ship_date_sk, ws_sold_date_sk, ws_sold_time_sk, ws_warehouse_sk, ws_ship_mode_sk,
   ws_web_site_sk, ws_web_page_sk, ws_ship_hdemo_sk,
-  SUM(ws_ext_sales_price * ws_quantity) AS sold, COUNT(*) AS sales
+  SUM(ws_ext_sales_price * ws_quantity) AS sold, SUM(ws_net_paid * ws_quantity) AS net_paid,
+  COUNT(*) AS sales
 FROM web_sales
 GROUP BY ws_ship_date_sk, ws_sold_date_sk, ws_sold_time_sk, ws_warehouse_sk, ws_ship_mode_sk,
   ws_web_site_sk, ws_web_page_sk, ws_ship_hdemo_sk;

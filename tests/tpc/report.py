@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tpc import suite
+from tests.tpc.outcome import Outcome
 
 PAGE = Path(__file__).parents[2] / "docs" / "tpc.md"
-_ROW = re.compile(r"\| (h\d\d|ds\d\d) \| (.*?) \| (.*?) \| (.*?) \|")
+_ROW = re.compile(r"\| (h\d\d|ds\d\d)" + r" \| (.*?)" * 5 + r" \|")
 # Reasons that name what stands elsewhere, not what is in the way.
 _FAR = ("TABLE_NOT_IN_CACHE", "NO_CACHE_FOR_TABLES", "CACHE_IS_AGGREGATED")
 _MOST = 160
+_PROVEN = "equal"
 _HEAD = """# TPC-H and TPC-DS
 
 The 22 query shapes of TPC-H and the 99 of TPC-DS, with their default parameters, are plain SQL in
@@ -22,17 +24,21 @@ declare at most 15 caches each. The table says which of these serve at least one
 as text (offline) and in a session, where Catalyst has made joins of subqueries and the caches are
 found below windows and unions too; for a query that is not served, the nearest reasons.
 
-`make tpc` runs every query on small generated data without and with the caches, compares the rows,
-and writes this page.
+`make tpc` runs every query on small generated data without and with the caches, and writes this
+page: how many rows the answer has, and that names, types, rows and order are equal without caches,
+with them, and as text. A query whose answer differs, or that is served and has no rows, fails the
+run. Only queries whose answers were compared count as served.
 """
 
 
 @dataclass(frozen=True)
 class Row:
-    """One query: caches by either door, and the reasons of a query that no cache serves."""
+    """One query: caches by either door, what a session found, why no cache serves it."""
 
     text: str
     session: str
+    count: str
+    proof: str
     reasons: str
 
 
@@ -41,47 +47,57 @@ def known_rows() -> dict[str, Row]:
     if not PAGE.exists():
         return {}
     found = (m.groups() for m in map(_ROW.fullmatch, PAGE.read_text().splitlines()) if m)
-    return {name: Row(text, session, why) for name, text, session, why in found}
+    return {name: Row(*cells) for name, *cells in found}
 
 
-def page(
-    session: Mapping[str, tuple[str, ...]] | None = None,
-    reasons: Mapping[str, tuple[str, ...]] | None = None,
-) -> str:
+def proven(suite_name: str) -> int:
+    """How many queries of a suite are served, by the page, with answers that were compared."""
+    rows = known_rows().items()
+    return sum(r.proof == _PROVEN for name, r in rows if name.rstrip("0123456789") == suite_name)
+
+
+def page(session: Sequence[Outcome] = ()) -> str:
     """The page.
 
     Args:
-        session: caches by query as a session found them; the page's own where not given.
-        reasons: what the session said of queries that it did not serve.
+        session: what a session found; the page's own for other queries.
     """
-    known = known_rows()
+    known, fresh = known_rows(), {o.name: o for o in session}
     lines = [_HEAD]
     for name in suite.SUITES:
         rows: dict[str, Row] = {}
         for served in suite.served(name):
-            old = known.get(served.name, Row("", "", ""))
-            text = _cell(served.caches)
-            found = (
-                _cell(session[served.name]) if session and served.name in session else old.session
-            )
-            why = ""
-            if not text and not found:
-                why = _nearest(served.reasons) or old.reasons
-            rows[served.name] = Row(text, found, why)
+            old = known.get(served.name, Row("", "", "", "", ""))
+            rows[served.name] = _row(served, old, fresh.get(served.name))
         lines.append(_table(name, rows))
     return "\n".join(lines)
 
 
+def _row(served: suite.Served, old: Row, found: Outcome | None) -> Row:
+    text, caches, count, proof = _cell(served.caches), old.session, old.count, old.proof
+    if found is not None:
+        caches, count = _cell(found.caches), str(found.rows or "")
+        proof = _PROVEN if (text or caches) and found.rows and found.right else ""
+    why = ""
+    if not text and not caches:
+        near = _nearest(found.reasons) if found else ""
+        why = near or old.reasons or _nearest(served.reasons)
+    return Row(text, caches, count, proof, why)
+
+
 def _table(name: str, rows: Mapping[str, Row]) -> str:
-    hits = sum(bool(r.text or r.session) for r in rows.values())
+    hits = sum(r.proof == _PROVEN for r in rows.values())
     count = len(suite.workspace(name).plans)
     lines = [
         f"## {suite.TITLES[name]}: {hits} of {len(rows)} served, {count} caches",
         "",
-        "| query | as text | in a session | why not |",
-        "|---|---|---|---|",
+        "| query | as text | in a session | rows | answers | why not |",
+        "|---|---|---|---|---|---|",
     ]
-    lines += [f"| {q} | {r.text} | {r.session} | {r.reasons} |" for q, r in rows.items()]
+    lines += [
+        f"| {q} | {r.text} | {r.session} | {r.count} | {r.proof} | {r.reasons} |"
+        for q, r in rows.items()
+    ]
     return "\n".join(lines) + "\n"
 
 

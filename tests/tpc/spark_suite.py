@@ -1,14 +1,17 @@
 """A suite's tables, caches and queries in Spark: what the hook sees, decides and answers.
 
-Caches are the rows of their stored SELECTs, held as temporary Parquet tables, and the decider is
-the matcher's registry alone: freshness, rights and refresh have tests of their own.
+Caches are the rows of their stored SELECTs, held as Parquet files, and the decider is the matcher's
+registry alone: freshness, rights and refresh have tests of their own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -22,7 +25,16 @@ from matcher.ir import Relation, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, render_rewrite
 from matcher.schema import Table
-from tests.tpc import data_ds, data_h, suite
+from tests.matcher.spark_cases import _QUICK as _SETTINGS
+from tests.tpc import data_ds, data_h, order, suite
+from tests.tpc.outcome import Outcome
+
+# Tables of one small file each: nothing to skip, nothing to split.
+_QUICK = _SETTINGS | {
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.stats.skipping": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
 
 
 @dataclass
@@ -91,38 +103,32 @@ def _not_renderable(rewrite: Rewrite) -> Reason | None:
     return None
 
 
-@dataclass
-class Outcome:
-    """One query, run without and with its caches."""
-
-    name: str
-    rows: int
-    caches: tuple[str, ...]
-    differences: tuple[str, ...]
-    reasons: tuple[str, ...]
-
-
 class SparkSuite:
-    """A suite in a session of its own, over a schema of its own.
+    """A suite in a session of its own, over a schema and a folder of its own.
 
     Args:
         spark: Any session of the application.
         name: The suite.
+        folder: Where the caches' rows are held; they are made when a query first needs them.
         filled: False for empty tables: enough to plan the queries.
     """
 
-    def __init__(self, spark: SparkSession, name: str, *, filled: bool = True) -> None:
+    def __init__(
+        self, spark: SparkSession, name: str, folder: Path, *, filled: bool = True
+    ) -> None:
         self.name = name
         self.schema = f"tpc_{name}"
+        self.folder = folder
         self.session = spark.newSession()
-        self.session.conf.set("spark.sql.shuffle.partitions", "1")
+        for key, value in _QUICK.items():
+            self.session.conf.set(key, value)
         self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
         self.session.sql(f"USE {self.schema}")
         workspace = suite.workspace(name)
         rows = (data_h.make() if name == "h" else data_ds.make()) if filled else {}
         tables = workspace.schema.tables.values()
         keys = {self._make(t, rows.get(t.name, [])): t.key for t in tables}
-        stored = {cache: self._stored(text) for cache, text in workspace.stored.items()}
+        stored = {cache: self._stored(cache, text) for cache, text in workspace.stored.items()}
         self.decider = SuiteDecider(workspace, keys, stored)
 
     def _make(self, table: Table, rows: list[tuple[Any, ...]]) -> str:
@@ -138,9 +144,12 @@ class SparkSuite:
         found = capture_query(self.session, f"SELECT * FROM {self.schema}.{table.name}")
         return found.tables[0].location
 
-    def _stored(self, select: str) -> Any:
-        rows = self.session.sql(select)
-        return self.session.createDataFrame(rows.collect(), rows.schema).coalesce(1)
+    def _stored(self, cache: str, select: str) -> Any:
+        place = str(self.folder / cache)
+        self.session.sql(select).coalesce(1).write.parquet(place)
+        rows = self.session.read.parquet(place)
+        rows.createOrReplaceTempView(cache)
+        return rows
 
     def plan(self, query: str) -> Outcome:
         """Plan one query with the caches, run nothing."""
@@ -151,18 +160,22 @@ class SparkSuite:
 
     def run(self, query: str) -> Outcome:
         """Run one query without and with the caches."""
+        began = time.monotonic()
         text = suite.queries(self.name)[query]
         plain = self.session.sql(text)
-        wanted, schema = plain.collect(), plain.schema
+        wanted, columns = plain.collect(), plain.dtypes
         with self._hooked() as decider:
             frame = self.session.sql(text)
             got = frame.collect()
         found = [r.detail for r in decider.dropped]
-        if frame.schema != schema:
-            found.append(f"schema {frame.schema} instead of {schema}")
-        if sorted(map(repr, got)) != sorted(map(repr, wanted)):
-            found.append(f"rows {got[:3]} instead of {wanted[:3]}")
-        return self._outcome(query, len(wanted), found)
+        found += order.differences(text, columns, wanted, frame.dtypes, got)
+        shown = offline.explain_query(decider.workspace, text)
+        if shown["hit"]:  # over the caches as views of their names
+            frame = self.session.sql(shown["rewritten_sql"])
+            wrong = order.differences(text, columns, wanted, frame.dtypes, frame.collect())
+            found += [f"as text: {w}" for w in wrong]
+        made = self._outcome(query, len(wanted), found)
+        return replace(made, as_text=tuple(shown["caches"]), seconds=time.monotonic() - began)
 
     @contextlib.contextmanager
     def _hooked(self) -> Iterator[SuiteDecider]:
@@ -177,9 +190,10 @@ class SparkSuite:
             hook.uninstall(self.session)
 
     def _outcome(self, query: str, rows: int, differences: list[str]) -> Outcome:
-        caches = tuple(dict.fromkeys(self.decider.used))
+        used = self.decider.used
         reasons = tuple(dict.fromkeys(f"{r.code.value}: {r.detail}" for r in self.decider.reasons))
-        return Outcome(query, rows, caches, tuple(differences), reasons)
+        caches = tuple(dict.fromkeys(used))
+        return Outcome(query, rows, len(used), caches, tuple(differences), reasons)
 
     def drop(self) -> None:
         """Remove the tables again."""
@@ -187,15 +201,18 @@ class SparkSuite:
         self.session.sql(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
 
 
-def run_all(names: Sequence[str], *, filled: bool) -> Iterator[Outcome]:
-    """Every query of the suites in a Spark session of its own, run or only planned."""
+def run_all(wanted: Sequence[str], *, filled: bool) -> Iterator[Outcome]:
+    """Suites, or single queries, in a Spark session of its own, run or only planned."""
     from tests.conftest import spark_session
 
-    with spark_session() as spark:
-        for name in names:
-            made = SparkSuite(spark, name, filled=filled)
+    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="cachemgr-tpc-") as folder:
+        for name in suite.SUITES:
+            asked = [q for q in suite.queries(name) if name in wanted or q in wanted]
+            if not asked:
+                continue
+            made = SparkSuite(spark, name, Path(folder), filled=filled)
             try:
-                for query in suite.queries(name):
+                for query in asked:
                     yield made.run(query) if filled else made.plan(query)
             finally:
                 made.drop()

@@ -2,6 +2,8 @@ SELECT i_item_id, ca_country, ca_state, ca_county,
   AVG(CAST(cs_quantity AS DECIMAL(12,2))) AS agg1,
   AVG(CAST(cs_list_price AS DECIMAL(12,2))) AS agg2,
   AVG(CAST(cs_coupon_amt AS DECIMAL(12,2))) AS agg3,
+  AVG(CAST(cs_sales_price AS DECIMAL(12,2))) AS agg4,
+  AVG(CAST(cs_net_profit AS DECIMAL(12,2))) AS agg5,
   AVG(CAST(c_birth_year AS DECIMAL(12,2))) AS agg6,
   AVG(CAST(cd1.cd_dep_count AS DECIMAL(12,2))) AS agg7
 FROM catalog_sales, customer_demographics cd1, customer_demographics cd2, customer,

@@ -8,11 +8,13 @@ WITH inv AS (
     WHERE inv_item_sk = i_item_sk AND inv_warehouse_sk = w_warehouse_sk
       AND inv_date_sk = d_date_sk AND d_year = 2001
     GROUP BY w_warehouse_name, w_warehouse_sk, i_item_sk, d_moy) foo
-  WHERE CASE mean WHEN 0 THEN 0 ELSE stdev / mean END > 0.1)
+  WHERE CASE mean WHEN 0 THEN 0 ELSE stdev / mean END > 1)
 SELECT inv1.w_warehouse_sk AS w1, inv1.i_item_sk AS i1, inv1.d_moy AS m1, inv1.mean AS mean1,
-  inv2.d_moy AS m2, inv2.mean AS mean2
+  inv1.cov AS cov1, inv2.w_warehouse_sk AS w2, inv2.i_item_sk AS i2, inv2.d_moy AS m2,
+  inv2.mean AS mean2, inv2.cov AS cov2
 FROM inv inv1, inv inv2
 WHERE inv1.i_item_sk = inv2.i_item_sk
   AND inv1.w_warehouse_sk = inv2.w_warehouse_sk
   AND inv1.d_moy = 1 AND inv2.d_moy = 1 + 1
-ORDER BY inv1.w_warehouse_sk, inv1.i_item_sk, inv1.d_moy, inv1.mean, inv2.d_moy, inv2.mean
+ORDER BY inv1.w_warehouse_sk, inv1.i_item_sk, inv1.d_moy, inv1.mean, inv1.cov,
+  inv2.d_moy, inv2.mean, inv2.cov
