@@ -158,8 +158,6 @@ def widen(lit: Lit, type: str) -> Lit | None:
     value, parts = lit.value, decimal_parts(type)
     if lit.type == type or value is None:
         return Lit(value, type)
-    if isinstance(value, bool):
-        return None
     if lit.type in INTEGRAL and isinstance(value, int):
         if type in INTEGRAL:
             return Lit(value, type) if fits(value, type) else None

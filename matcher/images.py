@@ -141,10 +141,7 @@ def _truncation(argument: Expr, unit: str) -> Monotone | None:
         return truncated(days, unit)
 
     def at_least(days: Value) -> Interval | None:
-        first = truncated(days, unit)
-        if first is None:
-            return None
-        return Interval(days, True) if first == days else above(days)
+        return Interval(days, True) if truncated(days, unit) == days else above(days)
 
     def above(days: Value) -> Interval | None:
         first = truncated(days, unit)

@@ -109,8 +109,6 @@ def _remove_one(
     predicates: tuple[Expr, ...],
     usable: list[RecordPreservingJoin],
 ) -> tuple[tuple[Expr, ...], list[tuple[Col, Col]], str] | None:
-    if any(join.mentions(extra) for join in view.hung):
-        return None
     touching = [p for p in predicates if any(c.rel == extra for c in columns(p))]
     rest = tuple(p for p in predicates if not any(c.rel == extra for c in columns(p)))
     context = PredicateContext(rest)

@@ -1,8 +1,9 @@
 """`python -m tests.mutants.accept`: what each `Noop -` case would become without a guard, as JSON.
 
 A process of its own, because guards are compiled in before the matcher is imported. A case that
-names its guard (`# guard: module.function`) is tried without the guards of that function, one at a
-time; with `--all` each case is tried without each guard that refuses in it.
+names its guard (`# guard: module.function`, or two of them with a plus where each refuses) is tried
+without the checks of that function, one at a time. With `--all` each case is tried without each
+guard that refuses in it, and where that changes nothing without each two of them.
 """
 
 from __future__ import annotations
@@ -20,48 +21,65 @@ from cachemgr import offline  # noqa: E402
 from tests.matcher.fixture_cases import Case, load_all  # noqa: E402
 from tests.mutants.run import forget, limited, stop  # noqa: E402
 
+Off = frozenset[int]
 
-def _explain(case: Case) -> dict[str, Any] | None:
+
+def _explain(case: Case, off: Off) -> dict[str, Any] | None:
     forget()
+    STATE.off = off
+    STATE.refused.clear()
     try:
         with limited():
             return offline.explain(case.schema, case.caches, case.query, case.conf)
     except Exception:  # a guard that keeps the matcher from failing
         return None
+    finally:
+        STATE.off = frozenset()
 
 
-def accepted(case: Case, everything: bool) -> list[dict[str, Any]]:
-    """The rewrites that a guard keeps the case from."""
-    STATE.refused.clear()
-    _explain(case)
+def _one_more(case: Case, off: Off, wanted: str = "") -> list[Off]:
+    """`off` and one more of the guards that refuse without it, of the place that is wanted."""
+    _explain(case, off)
+    more = sorted(STATE.refused - off)
+    return [off | {n} for n in more if not wanted or place(FOUND[n]) == wanted]
+
+
+def _rewrites(case: Case, guard: str, tried: list[Off]) -> list[dict[str, Any]]:
     found = []
-    for mutant in [FOUND[number] for number in sorted(STATE.refused)]:
-        if not everything and place(mutant) not in case.all("guard"):
-            continue
-        STATE.off = mutant.number
-        result = _explain(case)
-        STATE.off = -1
+    for off in dict.fromkeys(tried):
+        result = _explain(case, off)
         if result is not None and result["hit"]:
-            found.append(
-                {
-                    "case": case.id,
-                    "guard": place(mutant),
-                    "name": mutant.name,
-                    "sql": result["rewritten_sql"],
-                    "stored": result["stored"],
-                }
-            )
+            row = {"case": case.id, "guard": guard or " + ".join(place(FOUND[n]) for n in off)}
+            row["off"] = [FOUND[n].name for n in sorted(off)]
+            found.append({**row, "sql": result["rewritten_sql"], "stored": result["stored"]})
     return found
+
+
+def named(case: Case) -> list[dict[str, Any]]:
+    """The rewrites that the guards which the case names keep it from."""
+    found = []
+    for guard in case.all("guard"):
+        tried: list[Off] = [frozenset()]
+        for part in guard.split(" + "):
+            tried = [more for off in tried for more in _one_more(case, off, part)]
+        found += _rewrites(case, guard, tried)
+    return found
+
+
+def any_guard(case: Case) -> list[dict[str, Any]]:
+    """The rewrites that one guard keeps the case from, or else two."""
+    single = _one_more(case, frozenset())
+    found = _rewrites(case, "", single)
+    return found or _rewrites(case, "", [two for one in single for two in _one_more(case, one)])
 
 
 def main() -> None:
     """Print the list."""
     signal.signal(signal.SIGALRM, stop)
-    everything = "--all" in sys.argv
     files = [a for a in sys.argv[1:] if not a.startswith("-")]
     cases = [c for c in load_all() if c.reasons and (not files or c.file.stem in files)]
-    wanted = [c for c in cases if everything or c.all("guard")]
-    print(json.dumps([row for case in wanted for row in accepted(case, everything)]))
+    look = any_guard if "--all" in sys.argv else named
+    print(json.dumps([row for case in cases for row in look(case)]))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ _NO_REFUSALS = ("NeedsRegrouping", "AssertionError", "AttributeError", "TypeErro
 # Where a bare None or False says no; elsewhere it is a value like any other.
 _DECIDING = ("matcher/rules/", "matcher/predicates", "matcher/domains", "matcher/time_buckets",
              "matcher/match.py", "matcher/shapes", "matcher/zones",
-             "matcher/functional")  # fmt: skip
+             "matcher/functional", "matcher/truth", "matcher/images", "matcher/conditional",
+             "matcher/patterns", "matcher/constants")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ class Mutant:
 
 @dataclass
 class State:
-    """Which guard is off, and the guards that refused since `refused` was cleared."""
+    """Which guards are off, and the guards that refused since `refused` was cleared."""
 
-    off: int = -1
+    off: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         self.refused: set[int] = set()
@@ -62,7 +63,7 @@ class State:
         if bool(value) == accepts:
             return value
         self.refused.add(number)
-        return accepts if number == self.off else value
+        return accepts if number in self.off else value
 
 
 STATE = State()

@@ -53,11 +53,11 @@ class _Loop:
             for number in STATE.refused:
                 reached[number].append(item)
         for mutant in self.tried:
-            STATE.off = mutant.number
+            STATE.off = frozenset({mutant.number})
             tests = sorted(reached[mutant.number], key=_is_slow)
             if not any(_error(item) is not None for item in tests):
                 self.survivors.append((mutant, len(tests)))
-            STATE.off = -1
+            STATE.off = frozenset()
         return True
 
 
@@ -114,7 +114,7 @@ def stop(number: int, frame: Any) -> None:
 @contextmanager
 def limited() -> Iterator[None]:
     """Ends what takes too long."""
-    if STATE.off >= 0:
+    if STATE.off:
         signal.alarm(_SECONDS)
     try:
         yield
