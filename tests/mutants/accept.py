@@ -21,12 +21,12 @@ from cachemgr import offline  # noqa: E402
 from tests.matcher.fixture_cases import Case, load_all  # noqa: E402
 from tests.mutants.run import forget, limited, stop  # noqa: E402
 
-Off = frozenset[int]
+Off = tuple[int, ...]  # in the order in which they were found to refuse
 
 
 def _explain(case: Case, off: Off) -> dict[str, Any] | None:
     forget()
-    STATE.off = off
+    STATE.off = frozenset(off)
     STATE.refused.clear()
     try:
         with limited():
@@ -40,17 +40,17 @@ def _explain(case: Case, off: Off) -> dict[str, Any] | None:
 def _one_more(case: Case, off: Off, wanted: str = "") -> list[Off]:
     """`off` and one more of the guards that refuse without it, of the place that is wanted."""
     _explain(case, off)
-    more = sorted(STATE.refused - off)
-    return [off | {n} for n in more if not wanted or place(FOUND[n]) == wanted]
+    more = sorted(STATE.refused.difference(off))
+    return [(*off, n) for n in more if not wanted or place(FOUND[n]) == wanted]
 
 
 def _rewrites(case: Case, guard: str, tried: list[Off]) -> list[dict[str, Any]]:
     found = []
-    for off in dict.fromkeys(tried):
+    for off in {frozenset(off): off for off in tried}.values():
         result = _explain(case, off)
         if result is not None and result["hit"]:
             row = {"case": case.id, "guard": guard or " + ".join(place(FOUND[n]) for n in off)}
-            row["off"] = [FOUND[n].name for n in sorted(off)]
+            row["off"] = [FOUND[n].name for n in off]
             found.append({**row, "sql": result["rewritten_sql"], "stored": result["stored"]})
     return found
 
@@ -59,7 +59,7 @@ def named(case: Case) -> list[dict[str, Any]]:
     """The rewrites that the guards which the case names keep it from."""
     found = []
     for guard in case.all("guard"):
-        tried: list[Off] = [frozenset()]
+        tried: list[Off] = [()]
         for part in guard.split(" + "):
             tried = [more for off in tried for more in _one_more(case, off, part)]
         found += _rewrites(case, guard, tried)
@@ -68,7 +68,7 @@ def named(case: Case) -> list[dict[str, Any]]:
 
 def any_guard(case: Case) -> list[dict[str, Any]]:
     """The rewrites that one guard keeps the case from, or else two."""
-    single = _one_more(case, frozenset())
+    single = _one_more(case, ())
     found = _rewrites(case, "", single)
     return found or _rewrites(case, "", [two for one in single for two in _one_more(case, one)])
 
