@@ -184,7 +184,7 @@ def to_decimal(value: Decimal, type: str, *, exact: bool = False) -> Lit | None:
         return None
     if exact and rounded != value:
         return None
-    return Lit(rounded, type) if abs(rounded) < Decimal(10) ** (precision - scale) else None
+    return Lit(rounded, type) if rounded.copy_abs() < Decimal(10) ** (precision - scale) else None
 
 
 def _arithmetic(call: Call, values: list[Lit]) -> Lit | None:

@@ -29,6 +29,7 @@ from matcher.from_spark_expand import (
 from matcher.from_spark_expr import Env, Settings, decode
 from matcher.from_spark_tail import build_tail, is_tail
 from matcher.ir import Block, OuterJoin, Output, Relation
+from matcher.null_folding import fold_nulls
 from matcher.outer_joins import declared, null_supplied, settled
 from matcher.reasons import Reason, ReasonCode, not_taken
 
@@ -289,13 +290,14 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
     if node["n"] != "Aggregate":
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in _items(node))
-        return settled(_block(tree, outputs))
+        return fold_nulls(settled(_block(tree, outputs)))
     expand = expand_below(node)
     if expand is not None:
-        return settled(_by_sets(node, expand, tree))
+        return fold_nulls(settled(_by_sets(node, expand, tree)))
     env = tree.add(node["c"][0])
     keys = tuple(decode(key, env, settings) for key in node["g"])
-    return settled(replace(_block(tree, _outputs(node, env, settings)), group_keys=keys))
+    block = replace(_block(tree, _outputs(node, env, settings)), group_keys=keys)
+    return fold_nulls(settled(block))
 
 
 def _block(tree: _Tree, outputs: tuple[Output, ...]) -> Block:

@@ -122,7 +122,7 @@ def _to_decimal(value: Decimal, parts: tuple[int, int], type: str) -> Lit | None
     except InvalidOperation:
         return None
     rounded = _EXACT.plus(rounded)  # a decimal has no -0
-    return Lit(rounded, type) if abs(rounded) < Decimal(10) ** (precision - scale) else None
+    return Lit(rounded, type) if rounded.copy_abs() < Decimal(10) ** (precision - scale) else None
 
 
 def _from_string(text: str, type: str, settings: TextSettings) -> Lit | None:

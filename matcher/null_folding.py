@@ -1,9 +1,10 @@
 """What a block's own tables and predicates say of NULL, put into its expressions.
 
-Catalyst does so before the hook sees a plan: where `x` is never NULL, `coalesce(x, 0)` is `x`,
-`x IS NULL` is false, a branch of CASE under a false condition is gone, and COUNT(x) counts rows
-(Spark's `SimplifyConditionals`, `NullPropagation`, `UpdateAttributeNullability`). The text door
-does the same, so that both doors compare the same expressions with those of caches.
+Where `x` is never NULL, `coalesce(x, 0)` is `x`, `x IS NULL` is false, a branch of CASE under a
+false condition is gone, COUNT(x) counts rows, and an aggregate with a false FILTER is what it is of
+no row (Spark's `SimplifyConditionals`, `NullPropagation`, `EliminateAggregateFilter`). Catalyst is
+in the midst of that when the hook sees a plan, and has done some of it; so both doors do it to
+their blocks, and compare the same expressions with those of caches.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from matcher.predicates import PredicateContext
 
 NeverNull = Callable[[Expr], bool]
 _OPS: Final = frozenset({"coalesce", "isnull", "isnotnull", "case"})
+_OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
 
 
 def fold_nulls(block: Block) -> Block:
@@ -27,10 +29,14 @@ def fold_nulls(block: Block) -> Block:
     """
     if not any(map(_may_change, _expressions(block))):
         return block
-    context = PredicateContext(block.predicates)
+    context: list[PredicateContext] = []  # made when it is asked: most blocks do without
 
     def known(expr: Expr) -> bool:
-        return context.never_null(context.canonical(expr))
+        if not expr.nullable:
+            return True
+        if not context:
+            context.append(PredicateContext(block.predicates))
+        return context[0].never_null(context[0].canonical(expr))
 
     predicates = tuple(folded(p, lambda e: not e.nullable) for p in block.predicates)
     keys = block.group_keys
@@ -58,9 +64,13 @@ def _expressions(block: Block) -> list[Expr]:
 def _may_change(expr: Expr) -> bool:
     return any(
         (isinstance(part, Call) and part.op in _OPS)
-        or (isinstance(part, Agg) and (part.filter is not None or part.func == "count"))
+        or (isinstance(part, Agg) and (part.filter is not None or _counts(part)))
         for part in walk(expr)
     )
+
+
+def _counts(agg: Agg) -> bool:
+    return agg.func == "count" and bool(agg.args) and not agg.distinct
 
 
 def _above(expr: Expr, keys: dict[Expr, Expr], known: NeverNull, sets: bool) -> Expr:
@@ -71,7 +81,11 @@ def _above(expr: Expr, keys: dict[Expr, Expr], known: NeverNull, sets: bool) -> 
     if isinstance(expr, Agg) or not expr.children:
         return folded(expr, known)
     done = rebuild(expr, tuple(_above(c, keys, known, sets) for c in expr.children))
-    return done if sets else _fold(done, known)
+    return _fold(done, _never_null_aggregate if sets else known)
+
+
+def _never_null_aggregate(expr: Expr) -> bool:
+    return isinstance(expr, Agg) and not expr.nullable
 
 
 def folded(expr: Expr, known: NeverNull) -> Expr:
@@ -83,8 +97,10 @@ def folded(expr: Expr, known: NeverNull) -> Expr:
 
 def _fold(expr: Expr, known: NeverNull) -> Expr:
     if isinstance(expr, Agg):
-        if expr.func == "count" and not expr.distinct and expr.args and all(map(known, expr.args)):
+        if _counts(expr) and all(map(known, expr.args)):
             expr = Agg("count", (), expr.type, False, filter=expr.filter)
+        if expr.filter == FALSE and expr.func in _OF_NO_ROW:
+            return Lit(0 if expr.func == "count" else None, expr.type)
         if expr.filter != TRUE:
             return expr
         return Agg(expr.func, expr.args, expr.type, expr.nullable, expr.distinct, None, expr.params)
@@ -118,8 +134,12 @@ def _coalesce(call: Call, known: NeverNull) -> Expr:
     if not kept:
         return Lit(None, call.type)
     if len(kept) == 1:
-        return kept[0]
+        return _as(call, kept[0])
     return _with(call, tuple(kept))
+
+
+def _as(call: Call, part: Expr) -> Expr:
+    return part if part.type == call.type else Call("cast", (part,), call.type, part.nullable)
 
 
 def _with(call: Call, args: tuple[Expr, ...]) -> Call:
@@ -133,12 +153,12 @@ def _case(call: Call) -> Expr:
     for i in range(len(call.args) // 2):
         condition, value = call.args[2 * i], call.args[2 * i + 1]
         if condition == TRUE:
-            return value if not kept else _with(call, (*kept, value))
+            return _as(call, value) if not kept else _with(call, (*kept, value))
         if condition != FALSE:
             kept += [condition, value]
     rest = call.args[-1:] if len(call.args) % 2 else ()
     if not kept:
-        return rest[0] if rest else Lit(None, call.type)
+        return _as(call, rest[0]) if rest else Lit(None, call.type)
     return _with(call, (*kept, *rest))
 
 

@@ -52,15 +52,16 @@ def _joins(rng: Random, world: World) -> tuple[tuple[Join, ...], list[Column]]:
     if kind < 0.08:
         on = Piece("f.f_i < d1.d1_id", tags("join.non_equi"))
         return (Join("INNER", "d1", "d1", (on,)),), world.columns(["f", "d1"])
-    if kind < 0.11:
+    if kind < 0.12:
         return (Join("CROSS", "d1", "d1", ()),), world.columns(["f", "d1"])
-    if kind < 0.30 and chosen:
+    if kind < 0.32 and chosen:
         return _outer(rng, chosen), columns
     return tuple(link_join(k) for k in chosen), columns
 
 
 def _outer(rng: Random, links: list[Link]) -> tuple[Join, ...]:
-    kinds = ["LEFT", "LEFT", "LEFT", "FULL", "FULL", "RIGHT", "LEFT SEMI", "LEFT ANTI", "LEFT ANTI"]
+    kinds = ["LEFT", "LEFT", "LEFT", "FULL", "FULL", "RIGHT", "RIGHT", "LEFT SEMI", "LEFT SEMI",
+             "LEFT ANTI", "LEFT ANTI"]  # fmt: skip
     first = rng.choice(kinds)
     if first in ("FULL", "RIGHT", "LEFT SEMI", "LEFT ANTI"):
         return (link_join(links[0], first),)
@@ -99,7 +100,7 @@ def _plain(rng: Random, name: str, base: Spec, columns: list[Column]) -> Cache:
         if extra.text not in {i.piece.text for i in items}:
             items.append(Item(extra, "x0"))
     spec = replace(base, items=tuple(items), tags=tags("whole.plain_cache"))
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         order = tuple(
             (i, rng.choice(["ASC", "DESC NULLS LAST", "DESC"])) for i in range(len(items))
         )
@@ -116,7 +117,7 @@ def _aggregated(rng: Random, name: str, base: Spec, columns: list[Column], cube:
     keys = list({k.text: k for k in keys}.values())
     measures = list(
         {
-            m.piece.text: m for m in (measure(rng, usable, 0.22) for _ in range(rng.randint(1, 6)))
+            m.piece.text: m for m in (measure(rng, usable, 0.27) for _ in range(rng.randint(1, 6)))
         }.values()
     )
     if rng.random() < 0.5 and COUNT_STAR not in measures:

@@ -18,6 +18,7 @@ from matcher.errors import MatcherError
 from matcher.from_spark import definition_block
 from matcher.ir import Block, Relation
 from tests.fuzz.decide import Prepared
+from tests.fuzz.doors_listed import NO_ROW, Compared, differs_as_listed, no_row
 from tests.fuzz.spark_judge import compiled
 from tests.fuzz.world import VIEW_TEXT, World
 from tests.matcher.two_doors import compare_definition, compare_sides, read_sides
@@ -50,43 +51,51 @@ class SparkDoors:
             self._java.table(self._session, table.name, f"{_ROOT}/{table.name}", schema)
         self._spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW vf AS {VIEW_TEXT}")
 
-    def caches(self, pairs: Iterable[Prepared]) -> list[str]:
-        """What differs between the doors for these caches' definitions."""
+    def caches(self, pairs: Iterable[Prepared]) -> list[Compared]:
+        """The doors beside each other for these caches' definitions."""
         chosen = list(pairs)
-        found = []
         documents = self._documents([p.cache.spec.sql() for p in chosen])
-        for pair, document in zip(chosen, documents, strict=True):
-            try:
-                block = named(definition_block(_parsed(document)[0]))
-            except MatcherError as error:
-                differs = [f"only the text takes it, Catalyst says {error}"]
-            else:
-                differs = compare_definition(pair.workspace.plans[pair.cache.name], block)
-            found += [f"{pair.cache.statement}\n  {d}" for d in differs]
-        return found
-
-    def queries(self, asked: list[tuple[Workspace, str]]) -> list[list[str]]:
-        """What differs between the doors for each of these queries."""
-        documents = self._documents([query for _, query in asked])
         return [
-            self._one(workspace, query, document)
-            for (workspace, query), document in zip(asked, documents, strict=True)
+            _compared(p.cache.statement, _definition(p, document), document)
+            for p, document in zip(chosen, documents, strict=True)
         ]
 
-    def _one(self, workspace: Workspace, query: str, document: str) -> list[str]:
-        if document.startswith("error"):
-            return [f"Spark refuses the query: {document}"]
-        try:
-            given = answer(workspace, query)
-            return compare_sides(read_sides(given, workspace, _parsed(document), named))
-        except (MatcherError, CacheManagerError) as error:
-            return [str(error)]
+    def queries(self, asked: list[tuple[Workspace, str]]) -> list[Compared]:
+        """The doors beside each other for each of these queries."""
+        documents = self._documents([query for _, query in asked])
+        return [
+            _query(workspace, query, document)
+            for (workspace, query), document in zip(asked, documents, strict=True)
+        ]
 
     def _documents(self, texts: list[str]) -> list[str]:
         if not texts:
             return []
         found = str(self._java.capture(self._session, _LINE.join(texts), self._threads))
         return found.split(_LINE)
+
+
+def _compared(text: str, differences: list[str], document: str) -> Compared:
+    return Compared(differences, differs_as_listed(text, differences, document))
+
+
+def _definition(pair: Prepared, document: str) -> list[str]:
+    try:
+        block = named(definition_block(_parsed(document)[0]))
+        return compare_definition(pair.workspace.plans[pair.cache.name], block)
+    except MatcherError as error:
+        return [f"only the text takes it, Catalyst says {error}"]
+
+
+def _query(workspace: Workspace, query: str, document: str) -> Compared:
+    try:
+        given = answer(workspace, query)
+        found = compare_sides(read_sides(given, workspace, _parsed(document), named))
+    except (MatcherError, CacheManagerError) as error:
+        return Compared([str(error)])
+    if found and any(b.block is not None and no_row(b.block) for b in given.parsed.walk()):
+        return Compared(found, NO_ROW)
+    return _compared(query, found, document)
 
 
 def _parsed(document: str) -> list[dict[str, Any]]:

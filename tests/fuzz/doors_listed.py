@@ -1,30 +1,82 @@
 """Where the doors may differ for a generated query, each with the reason why that is right.
 
-The same reasons as in tests/matcher/test_two_doors.py, told here from the text of the query and of
-the differences.
+The same reasons as in tests/matcher/test_two_doors.py, told here from the texts of the query, of
+the differences and of Catalyst's plans.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-# What the query's text shows, what every difference says, and why.
-_LISTED: Final[tuple[tuple[str, str, str], ...]] = (
-    (
-        r"\bEXCEPT\b|\bINTERSECT ALL\b",
-        "",
-        "Catalyst makes one filter or one union of set operations",
+from matcher.expr import FALSE
+from matcher.ir import Block
+from matcher.predicates import PredicateContext
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What tells the doors apart, and the reason where that is listed as right."""
+
+    differences: list[str]
+    listed: str = ""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """`why` the doors may differ where the query, every difference and the plans look so."""
+
+    why: str
+    query: str = ""
+    told: str = ""
+    plans: str = ""
+
+
+NO_ROW: Final = "Catalyst sees that no row can pass and reads no table"
+_LISTED: Final = (
+    Listed(NO_ROW, plans='"n":"LocalRelation"'),
+    Listed(
+        "Catalyst makes a filter, a join or one union of a set operation",
+        query=r"\b(EXCEPT|INTERSECT)\b",
+    ),
+    Listed(NO_ROW, told=r"only Catalyst has (None|False):boolean"),
+    Listed(
+        "Catalyst has merged a SELECT into the one around it, which chooses the same",
+        told="^only Catalyst takes the whole query",
+    ),
+    Listed(
+        "Catalyst has merged a SELECT into the one around it and its filter into HAVING",
+        query=r"WHERE q\.\w+ IS NOT NULL",
+        told="^only Catalyst takes the whole query|only Catalyst has isnotnull",
+    ),
+    Listed(
+        "Catalyst leaves groups out of which only the greatest value is asked for",
+        query=r"SELECT MAX\(q\.\w+\)",
+        told=r"group keys .* and \(\)|^the text chose",
     ),
 )
 
 
-def differs_as_listed(query: str, differences: Sequence[str]) -> str:
-    """The reason why the doors may differ so; an empty text if none is listed."""
-    if not differences:
-        return ""
-    for shown, told, why in _LISTED:
-        if re.search(shown, query) and all(re.search(told, d) for d in differences):
-            return why
+def no_row(block: Block) -> bool:
+    """True if the block's predicates contradict one another."""
+    context = PredicateContext(block.predicates)
+    return FALSE in context.residuals or any(
+        not allowed.intervals and not allowed.null for allowed in context.domains.values()
+    )
+
+
+def differs_as_listed(query: str, differences: Sequence[str], plans: str) -> str:
+    """The reason why the doors may differ so; an empty text if none is listed.
+
+    Args:
+        query: the query's text.
+        differences: what tells the doors apart.
+        plans: Catalyst's plans of the query, as the hook writes them.
+    """
+    for listed in _LISTED if differences else ():
+        seen = re.search(listed.query, query) and re.search(listed.plans, plans)
+        if seen and all(re.search(listed.told, d) for d in differences):
+            return listed.why
     return ""

@@ -22,6 +22,7 @@ _BUCKETS = {
     ),
     "timestamp": (
         ("to_date({})", "to_date"), ("CAST({} AS DATE)", "to_date"), ("to_date({})", "to_date"),
+        ("to_date({})", "to_date"), ("CAST({} AS DATE)", "to_date"),
         ("date_trunc('HOUR', {})", "date_trunc"), ("date_trunc('DAY', {})", "date_trunc"),
         ("date_trunc('MONTH', {})", "date_trunc"), ("date_trunc('YEAR', {})", "date_trunc"),
         ("year({})", "date_part"), ("hour({})", "date_part"), ("month({})", "date_part"),
@@ -136,9 +137,10 @@ def _exotic(
 ) -> Measure | None:
     column = rng.choice(columns)
     kind = rng.choice(
-        ["stddev", "variance", "covariance", "correlation", "bool", "bit", "distinct", "filter",
-         "filter", "case", "case", "set", "hll", "hll", "any", "percentile", "approx", "approx",
-         "distinct"]
+        ["stddev", "stddev", "variance", "covariance", "covariance", "correlation", "correlation",
+         "bool", "bit", "bit",
+         "distinct", "filter", "filter", "case", "case", "set", "hll", "hll", "any", "percentile",
+         "percentile", "approx", "approx", "distinct"]
     )  # fmt: skip
     if kind in ("stddev", "variance") and numbers:
         number = rng.choice(numbers)

@@ -25,13 +25,14 @@ from tests.fuzz.world import World
 _SIMPLE = re.compile(r"(tiny|small|big)?int|decimal\(\d+,\d+\)|date|timestamp|string|boolean")
 
 
-def nested(rng: Random, world: World, pair: Accepted) -> Accepted | None:
-    """`pair` answered from a cache over its cache's table; None where that is no hit."""
+def nested(rng: Random, world: World, pair: Accepted, number: int) -> Accepted | None:
+    """`pair` answered from a cache over its cache's table, the world's of that number; None where
+    that is no hit."""
     base = pair.cache
     if pair.spec.wrap != "{}" or base.cache.spec.limit is not None or pair.more:
         return None
     plan = base.workspace.plans[base.cache.name]
-    name = f"{base.cache.name}n{rng.randint(0, 999_999)}"
+    name = f"{base.cache.name}n{number}"
     select = _definition(rng, plan)
     if select is None:
         return None

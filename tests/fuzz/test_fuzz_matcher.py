@@ -13,13 +13,14 @@ import pytest
 from tests.fuzz.caches import cache
 from tests.fuzz.capabilities import TAGS, tags
 from tests.fuzz.decide import Accepted, decide, lifted, prepare_cache
+from tests.fuzz.doors_listed import differs_as_listed
 from tests.fuzz.duck_judge import DuckJudge
 from tests.fuzz.oracle import could_hit
 from tests.fuzz.queries import query
 from tests.fuzz.spark_judge import SparkJudge, Verdict
 from tests.fuzz.spec import smaller
 from tests.fuzz.world import world
-from tests.fuzz.worlds import Totals, generate, run_world
+from tests.fuzz.worlds import Totals, generate, generated, run_world
 
 SEEDS = range(1_000_000, 1_000_006)  # none of a ledger's run
 LEAST_SHARE = 0.15  # fewer hits would mean that the test proves little
@@ -76,6 +77,24 @@ def test_declared_facts_hold_in_the_rows() -> None:
                 assert column.nullable or all(row[place] is not None for row in table.rows)
 
 
+def test_a_cache_over_a_cache_answers_a_hit_of_the_first() -> None:
+    found = [p for seed in range(3) for p in generated(seed, 5, 15).accepted if p.nested]
+    assert found
+    for pair in found:
+        base, over = pair.caches
+        assert over.base == base.cache.name
+        assert over.cache.name in pair.rewritten
+        assert "whole.nested_cache" in pair.tags
+
+
+def test_listed_differences_are_told_by_query_plan_and_text() -> None:
+    merged = ["only Catalyst takes the whole query; the text says []"]
+    assert differs_as_listed("SELECT 1", [], "LocalRelation") == ""
+    assert "merged" in differs_as_listed("SELECT * FROM (…)", merged, "")
+    assert differs_as_listed("SELECT * FROM (…)", [*merged, "the text chose c"], "") == ""
+    assert "no row" in differs_as_listed("SELECT 1", ["x"], '{"n":"LocalRelation"}')
+
+
 def test_a_wrong_rewrite_is_told_and_made_small() -> None:
     """A judge that calls every pair with a filter wrong: the report keeps little else."""
 
@@ -107,7 +126,7 @@ def test_the_oracle_finds_a_hit_that_is_refused() -> None:
     from tests.fuzz.decide import Refusal
 
     found = 0
-    for seed in range(4):
+    for seed in range(7):
         made, rng = world(seed), Random(seed)
         pair = prepare_cache(rng, made, "c0")
         for _ in range(6):

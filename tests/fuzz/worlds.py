@@ -23,7 +23,7 @@ from tests.fuzz.decide import (
     prepare_cache,
     together,
 )
-from tests.fuzz.doors_listed import differs_as_listed
+from tests.fuzz.doors_listed import Compared
 from tests.fuzz.nested import nested
 from tests.fuzz.oracle import Missed, could_hit
 from tests.fuzz.queries import query, relit
@@ -45,9 +45,9 @@ class Doors(Protocol):
 
     def load(self, world: World) -> None: ...
 
-    def caches(self, pairs: Iterable[Prepared]) -> list[str]: ...
+    def caches(self, pairs: Iterable[Prepared]) -> list[Compared]: ...
 
-    def queries(self, asked: list[tuple[Workspace, str]]) -> list[list[str]]: ...
+    def queries(self, asked: list[tuple[Workspace, str]]) -> list[Compared]: ...
 
 
 class Judge(Protocol):
@@ -137,7 +137,7 @@ def generated(seed: int, caches: int = CACHES, queries: int = QUERIES) -> Genera
     _ask_a_session(found)
     rng = Random(f"nested {seed}")
     chosen = [p for p in found.accepted if rng.random() < _NESTED]
-    found.accepted += filter(None, (nested(rng, made, p) for p in chosen))
+    found.accepted += filter(None, (nested(rng, made, p, i) for i, p in enumerate(chosen)))
     return found
 
 
@@ -200,20 +200,24 @@ def compare_doors(found: Generated, doors: Doors, totals: Totals, share: int) ->
     """The definitions of a world's caches and one query in `share` through both doors."""
     made, rng = found.world, Random(f"doors {found.world.seed}")
     doors.load(made)
-    totals.differs += [f"seed {made.seed}\n{t}" for t in doors.caches(found.caches.values())]
+    caches = list(found.caches.values())
     decided = [*found.accepted, *found.refused]
     asked = [p for p in decided if rng.random() * share < 1]
-    answers = doors.queries([(p.cache.workspace, p.query) for p in asked])
-    for pair, differences in zip(asked, answers, strict=True):
-        totals.numbers["doors"] += 1
-        known = differs_as_listed(pair.query, differences)
-        if known:
-            totals.listed[known] += 1
-        elif differences:
-            told = "\n  ".join(differences)
-            totals.differs.append(
-                f"seed {made.seed}\n{pair.cache.cache.statement}\n{pair.query}\n  {told}"
-            )
+    compared = [
+        *zip((p.cache.statement for p in caches), doors.caches(caches), strict=True),
+        *zip(
+            (f"{p.cache.cache.statement}\n{p.query}" for p in asked),
+            doors.queries([(p.cache.workspace, p.query) for p in asked]),
+            strict=True,
+        ),
+    ]
+    totals.numbers["doors"] += len(asked)
+    for text, one in compared:
+        if one.listed:
+            totals.listed[one.listed] += 1
+        elif one.differences:
+            told = "\n  ".join(one.differences)
+            totals.differs.append(f"seed {made.seed}\n{text}\n  {told}")
 
 
 def _count(found: Generated, totals: Totals) -> None:
