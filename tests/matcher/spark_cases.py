@@ -17,19 +17,20 @@ _QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
 }
-_INSERT = re.compile(r"INSERT INTO (\S+)\s+(VALUES.*)", re.DOTALL)
+_INSERT = re.compile(r"INSERT INTO (\S+)\s+VALUES\s+(.*)", re.DOTALL)
 
 
 class Tables:
     """The fixtures' tables in a Spark session of their own for each set of settings.
 
     A table is a temporary view over constants, under its bare name; `default.x` and other schemas'
-    names mean a real table with the same rows.
+    names mean a real table with the same rows. Data of a case that has no schema of its own are
+    further rows of the shared tables.
     """
 
     def __init__(self, spark) -> None:
         self._spark = spark
-        self._sessions: dict[tuple[tuple[str, str], ...], Any] = {}
+        self._sessions: dict[tuple[object, ...], Any] = {}
         self._real: list[str] = []
         self._schemas: list[str] = []
         self._rows: dict[str, str] = {}
@@ -44,38 +45,43 @@ class Tables:
     def session(self, case: Case):
         """A session with the case's settings, tables and views."""
         conf = {**_QUICK, **{k: v for k, v in case.conf.items() if k.startswith("spark.sql.")}}
-        session = self._sessions.get(tuple(conf.items()))
+        more = () if case.all("schema") else tuple(case.all("data"))
+        place = (*conf.items(), *more)
+        session = self._sessions.get(place)
         if session is None:
-            session = self._sessions[tuple(conf.items())] = self._spark.newSession()
+            session = self._sessions[place] = self._spark.newSession()
             for key, value in conf.items():
                 session.conf.set(key, value)
-            self._fill(session, Schema.parse((FOLDER / "_schema.sql").read_text()))
+            self._fill(session, Schema.parse((FOLDER / "_schema.sql").read_text()), more)
         if case.all("schema"):
             self._read(case.all("data"))
             self._fill(session, Schema.parse(";\n".join(case.all("schema"))))
         return session
 
-    def _fill(self, session, schema: Schema) -> None:
+    def _fill(self, session, schema: Schema, more: tuple[str, ...] = ()) -> None:
         for name in sorted(schema.schemas - {"default"} - set(self._schemas)):
             session.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
             self._schemas.append(name)
         for table in schema.tables.values():
-            text = self._select(table)
+            text = self._select(table, more)
             if "." not in table.name:
                 session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {text}")
             if table.key not in self._real:
                 session.sql(f"DROP TABLE IF EXISTS {table.key}")
+                text = self._select(table, ())
                 session.sql(f"CREATE TABLE {table.key} USING parquet AS {text}")
                 self._real.append(table.key)
         for view in schema.views.values():
             session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view.name} AS {view.text}")
 
-    def _select(self, table: Table) -> str:
+    def _select(self, table: Table, more: tuple[str, ...]) -> str:
         names = ", ".join(c.name for c in table.columns)
         casts = ", ".join(f"CAST({c.name} AS {c.type}) AS {c.name}" for c in table.columns)
         nothing = f"(SELECT {', '.join(f'NULL AS {c.name}' for c in table.columns)}) WHERE false"
-        rows = self._rows.get(table.name)
-        return f"SELECT {casts} FROM " + (f"{rows} AS v({names})" if rows else nothing)
+        found = [f for f in map(_INSERT.fullmatch, more) if f and f[1] == table.name]
+        own = [self._rows[table.name]] if table.name in self._rows else []
+        rows = ", ".join([*own, *(f[2] for f in found)])
+        return f"SELECT {casts} FROM " + (f"VALUES {rows} AS v({names})" if rows else nothing)
 
     def add_caches(self, session, stored: Mapping[str, str]) -> None:
         """Each cache under its own name, with the rows that its stored SELECT has."""

@@ -69,7 +69,10 @@ def test_without_its_guard_rows_are_wrong(
 
 def _equal(session, tables: Tables, query: str, row: dict, ordered: bool) -> bool:
     tables.add_caches(session, row["stored"])
-    session.sql(row["sql"])  # a rewrite that Spark does not even analyse shows nothing
+    try:
+        session.sql(row["sql"])
+    except PySparkException:  # what Spark does not even analyse shows nothing
+        return True
     try:
         compare(session, query, row["sql"], ordered)
     except (AssertionError, PySparkException):
