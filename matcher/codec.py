@@ -18,6 +18,7 @@ from matcher.ir import (
     OuterJoin,
     RecordPreservingJoin,
     Relation,
+    Side,
     SortKey,
     StoredColumn,
 )
@@ -119,10 +120,7 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
             [j.name, j.left, j.right, [list(k) for k in j.keys], int(j.validated)]
             for j in plan.joins
         ],
-        "outer": [
-            [j.kind, list(j.right), *([encode_expr(e) for e in es] for es in (j.on, j.declared))]
-            for j in plan.outer
-        ],
+        "outer": [_encode_join(j) for j in plan.outer],
         "order_by": [
             [encode_expr(k.expr), int(k.ascending), int(k.nulls_first)] for k in plan.order_by
         ],
@@ -164,12 +162,7 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
             for n, left, right, keys, v in data["joins"]
         ),
         # plans stored before there were outer joins have none
-        outer=tuple(
-            OuterJoin(
-                kind, tuple(right), tuple(map(decode_expr, on)), tuple(map(_decode_col, declared))
-            )
-            for kind, right, on, declared in data.get("outer", ())
-        ),
+        outer=tuple(_decode_join(*parts) for parts in data.get("outer", ())),
         order_by=tuple(
             SortKey(decode_expr(e, share), bool(a), bool(n)) for e, a, n in data["order_by"]
         ),
@@ -183,6 +176,30 @@ def _encode_column(column: StoredColumn) -> list[Any]:
 
 def _decode_columns(data: list[Any], share: Sharing | None) -> tuple[StoredColumn, ...]:
     return tuple(StoredColumn(name, decode_expr(e, share), bool(h)) for name, e, h in data)
+
+
+def _encode_join(join: OuterJoin) -> list[Any]:
+    parts = [join.kind, list(join.right), *(_encode_all(es) for es in (join.on, join.declared))]
+    if join.sides:
+        parts.append([[list(side.rels), _encode_all(side.where)] for side in join.sides])
+    return parts
+
+
+def _encode_all(exprs: tuple[Expr, ...]) -> list[Any]:
+    return [encode_expr(e) for e in exprs]
+
+
+def _decode_join(
+    kind: str, right: list[int], on: list[Any], declared: list[Any], sides: list[Any] | None = None
+) -> OuterJoin:
+    """`sides` is there for FULL joins alone."""
+    return OuterJoin(
+        kind,
+        tuple(right),
+        tuple(map(decode_expr, on)),
+        tuple(map(_decode_col, declared)),
+        tuple(Side(tuple(rels), tuple(map(decode_expr, where))) for rels, where in sides or ()),
+    )
 
 
 def _decode_col(data: list[Any]) -> Col:

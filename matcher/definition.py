@@ -47,7 +47,7 @@ def plan_definition(
         DefinitionNotSupported: names the construct and what to write instead.
     """
     _refuse_tail_clauses(block)
-    for predicate in (*block.predicates, *(p for join in block.outer for p in join.on)):
+    for predicate in (*block.predicates, *(p for j in block.outer for p in j.conditions())):
         _refuse_opaque(predicate, "the WHERE or ON clause")
     _refuse_unstored_order(block)
     if block.group_keys is None:

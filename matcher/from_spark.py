@@ -28,7 +28,7 @@ from matcher.from_spark_expand import (
 )
 from matcher.from_spark_expr import Env, Settings, decode
 from matcher.from_spark_tail import build_tail, is_tail
-from matcher.ir import Block, OuterJoin, Output, Relation
+from matcher.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.null_folding import fold_nulls
 from matcher.outer_joins import declared, null_supplied, settled
 from matcher.reasons import Reason, ReasonCode, not_taken
@@ -40,6 +40,7 @@ _SPJ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
 _INNER: Final = frozenset({"INNER", "CROSS"})
 _OUTER: Final = {
     "LEFT OUTER": "left", "RIGHT OUTER": "right", "LEFT SEMI": "semi", "LEFT ANTI": "anti",
+    "FULL OUTER": "full",
 }  # fmt: skip
 _SHOWN: Final[dict[str, str]] = {
     "GlobalLimit": "LIMIT",
@@ -117,7 +118,27 @@ class _Tree:
             self.predicates.extend(conjuncts(decode(condition, env, self.settings)))
         return env
 
+    def _full(self, node: Node) -> Env:
+        envs: list[Env] = []
+        sides: list[Side] = []
+        for child in node["c"]:
+            first = len(self.relations), len(self.predicates), len(self.outer)
+            envs.append(self.add(child))
+            if len(self.outer) > first[2]:
+                raise _unsupported(f"{node['j']} JOIN of tables that are outer joined")
+            rels = tuple(range(first[0], len(self.relations)))
+            sides.append(Side(rels, tuple(self.predicates[first[1] :])))
+            del self.predicates[first[1] :]
+        both = {**envs[0], **envs[1]}
+        on = [p for c in node["p"] for p in conjuncts(decode(c, both, self.settings))]
+        hung = (*sides[0].rels, *sides[1].rels)
+        own = declared(both.values(), hung)
+        self.outer.append(OuterJoin("full", hung, tuple(on), own, tuple(sides)))
+        return {key: _nullable(expr) for key, expr in both.items()}
+
     def _outer(self, node: Node, kind: str) -> Env:
+        if kind == "full":
+            return self._full(node)
         envs: list[Env] = []
         hung: tuple[int, ...] = ()
         on: list[Expr] = []

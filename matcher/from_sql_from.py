@@ -17,7 +17,6 @@ from sqlglot import exp
 
 from matcher.errors import NotSupported, SqlInputError
 from matcher.expr import Col, Expr, conjuncts, transform
-from matcher.from_sql_coerce import compare
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_scope import (
     UNKNOWN_REL,
@@ -31,7 +30,8 @@ from matcher.from_sql_scope import (
 )
 from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import TextSettings
-from matcher.ir import OuterJoin, Output, Relation
+from matcher.from_sql_using import Using
+from matcher.ir import OuterJoin, Output, Relation, Side
 from matcher.outer_joins import declared, moved_join, null_supplied
 from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.schema import Schema, View
@@ -41,7 +41,7 @@ _PATH_FORMATS: Final = frozenset(
 )
 _INNER: Final = frozenset({"", "INNER", "CROSS"})
 _OUTER: Final = {"LEFT": "left", "RIGHT": "right", "LEFT SEMI": "semi", "SEMI": "semi",
-                 "LEFT ANTI": "anti", "ANTI": "anti"}  # fmt: skip
+                 "LEFT ANTI": "anti", "ANTI": "anti", "FULL": "full"}  # fmt: skip
 _TABLE_EXTRAS: Final = {
     "sample": "TABLESAMPLE", "version": "VERSION AS OF", "when": "TIMESTAMP AS OF",
     "pivots": "PIVOT",
@@ -102,9 +102,10 @@ class FromClause:
         if clause is None:
             self._refuse(ReasonCode.UNSUPPORTED_RELATION, "a SELECT without FROM")
             return
+        start = self._here()
         self._item(clause.this)
         for join in select.args.get("joins") or ():
-            self._join(join)
+            self._join(join, start)
         for _ in select.args.get("laterals") or ():
             self._open("LATERAL VIEW", ())
 
@@ -119,6 +120,7 @@ class FromClause:
 
     def _item(self, node: exp.Expr) -> None:
         alias = _alias(node)
+        start = self._here()
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             self._table(node)
         elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
@@ -134,7 +136,7 @@ class FromClause:
             what = "VALUES" if isinstance(node, exp.Values) else "a table function"
             self._open(what, (alias,) if alias else ())
         for join in node.args.get("joins") or () if not isinstance(node, exp.Query) else ():
-            self._join(join)
+            self._join(join, start)
 
     def _table(self, node: exp.Table) -> None:
         parts = tuple(p.name for p in node.parts)
@@ -206,7 +208,8 @@ class FromClause:
 
     # -- joins ------------------------------------------------------------------------------------
 
-    def _join(self, join: exp.Join) -> None:
+    def _join(self, join: exp.Join, start: _Place) -> None:
+        """Joins an item to what was read since `start`: a join in parentheses sees no more."""
         words = [str(join.args.get(k) or "").upper() for k in ("method", "side", "kind")]
         kind = " ".join(w for w in words if w and w != "OUTER")
         if kind not in _INNER and kind not in _OUTER:
@@ -214,16 +217,18 @@ class FromClause:
         before = self._here()
         self._item(join.this)
         between = self._here()
+        merged: list[tuple[str, Expr]] = []
         using = join.args.get("using")
         if using:
-            self._using([u.name for u in using], before.sources)
-            if kind == "RIGHT":  # the column of USING is the right one's there
-                self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, "RIGHT JOIN … USING")
+            merged = self._using([u.name for u in using], kind, start.sources, before.sources)
         condition = join.args.get("on")
         if condition is not None:
             self._attempt(lambda: self._on(condition))
-        if kind in _OUTER:
-            self._hang(_OUTER[kind], before, between)
+        if kind == "FULL":
+            self._full(start, before, between)
+            self._show_either(merged)
+        elif kind in _OUTER:
+            self._hang(_OUTER[kind], start, before, between)
         bare = condition is None and not using and kind in ("", "CROSS")
         self.commas = self.commas or bare
 
@@ -232,19 +237,20 @@ class FromClause:
             len(self.scope.sources), len(self.relations), len(self.predicates), len(self.outer)
         )
 
-    def _hang(self, kind: str, before: _Place, between: _Place) -> None:
-        """What was read since `before` is hung on what stood there, or the other way round; the
-        condition came after `between`."""
+    def _hang(self, kind: str, start: _Place, before: _Place, between: _Place) -> None:
+        """What was read since `before` is hung on what stood there since `start`, or the other way
+        round; the condition came after `between`."""
         sources, predicates = self.scope.sources, self.predicates
         condition = predicates[between.predicates :]
         if kind == "right":
             if self.commas:  # JOIN binds closer than a comma, and the tree does not tell them apart
                 self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, "RIGHT JOIN after a comma")
-            nested = before.outer > 0
-            on = predicates[: before.predicates] + condition
-            kept = predicates[before.predicates : between.predicates]
-            rels, given = range(before.relations), sources[: before.sources]
-            first = 0
+            nested = before.outer > start.outer
+            on = predicates[start.predicates : before.predicates] + condition
+            kept = predicates[: start.predicates]
+            kept += predicates[before.predicates : between.predicates]
+            rels = range(start.relations, before.relations)
+            given, first = sources[start.sources : before.sources], start.sources
         else:
             nested = between.outer > before.outer
             on = predicates[before.predicates :]
@@ -266,6 +272,32 @@ class FromClause:
         for number, source in enumerate(given, start=first):
             self._attempt(partial(self._supply_nulls, number, source))
 
+    def _full(self, start: _Place, before: _Place, between: _Place) -> None:
+        """FULL JOIN of what was read since `start` with what was read since `before`."""
+        if self.commas:
+            self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, "FULL JOIN after a comma")
+        if between.outer > start.outer:
+            self._refuse(
+                ReasonCode.UNSUPPORTED_OPERATOR, "a FULL JOIN of tables that are outer joined"
+            )
+            return
+        cuts = ((start, before), (before, between))
+        sides = tuple(
+            Side(
+                tuple(range(low.relations, high.relations)),
+                tuple(self.predicates[low.predicates : high.predicates]),
+            )
+            for low, high in cuts
+        )
+        on = tuple(self.predicates[between.predicates :])
+        del self.predicates[start.predicates :]
+        hung = tuple(rel for side in sides for rel in side.rels)
+        given = self.scope.sources[start.sources :]
+        own = declared((c.expr for source in given for c in source.columns), hung)
+        self.outer.append(OuterJoin("full", hung, on, own, sides))
+        for number, source in enumerate(given, start=start.sources):
+            self._attempt(partial(self._supply_nulls, number, source))
+
     def _supply_nulls(self, number: int, source: Source) -> None:
         columns = tuple(ScopeColumn(c.name, null_supplied(c.expr)) for c in source.columns)
         self.scope.sources[number] = Source(source.qualifier, columns, source.open, source.hidden)
@@ -276,35 +308,16 @@ class FromClause:
         builder = ExprBuilder(self.scope, self.queries.settings)
         self.predicates += conjuncts(builder.predicate(condition))
 
-    def _using(self, names: list[str], left: int) -> None:
-        sources = self.scope.sources
-        lefts = Scope(self.scope.text, sources[:left], self.scope.outer)
-        rights = Scope(self.scope.text, sources[left:], self.scope.outer)
-        merged: list[tuple[str, Expr]] = []
-        for name in names:
-            column = exp.column(name)
-            try:
-                own, other = lefts.resolve(column), rights.resolve(column)
-                equal = compare("eq", own, other, self.queries.settings)
-            except NotSupported as error:
-                self._refuse(ReasonCode(error.code), str(error))
-                continue
-            except SqlInputError as error:
-                if error.code != "AMBIGUOUS_COLUMN":
-                    raise
-                # after a comma Spark looks at the nearest table alone; the tree has no commas
-                self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"USING ({name}) over several tables")
-                continue
-            merged.append((name, own))
-            self.predicates.append(equal)
-            for source in sources[left:]:
-                source.hidden.add(name.lower())
-        order = [n.lower() for n in names]
-        for source in sources:
-            source.put_first(order, merged)
-        taken = set(order)
-        rest = [(n, e) for n, e in self.scope.using if n.lower() not in taken]
-        self.scope.using = merged + rest
+    def _using(self, names: list[str], kind: str, start: int, left: int) -> list[tuple[str, Expr]]:
+        using = Using(self.scope, kind, start, left, self.queries.settings, self._refuse)
+        merged = using.merge(names)
+        self.predicates += using.equalities
+        return merged
+
+    def _show_either(self, merged: list[tuple[str, Expr]]) -> None:
+        """The columns of a FULL JOIN's USING, which no table has."""
+        columns = tuple(ScopeColumn(name, expr) for name, expr in merged)
+        self.scope.sources.append(Source((), columns))
 
     def _attempt(self, step: Callable[[], None]) -> None:
         try:

@@ -60,11 +60,22 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a FULL join: its tables (relation numbers), inner joined, and what they are
+    filtered and joined by below the join."""
+
+    rels: tuple[int, ...]
+    where: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OuterJoin:
     """Tables `right` (relation numbers) that a block hangs on its other tables by the conjuncts
     `on`.
 
-    `kind` is `left`, `semi` or `anti`. Tables of one `right` are inner joined with each other.
+    `kind` is `left`, `semi`, `anti` or `full`. Tables of one `right` are inner joined with each
+    other. A FULL join is a relation of its own among the others: `right` are the tables of both
+    its `sides`.
     `declared` are the columns of them that the block names and their tables declare NOT NULL; in
     all expressions of the block they are nullable. See `matcher.outer_joins`.
     """
@@ -73,6 +84,11 @@ class OuterJoin:
     right: tuple[int, ...]
     on: tuple[Expr, ...]
     declared: tuple[Col, ...] = ()
+    sides: tuple[Side, ...] = ()
+
+    def conditions(self) -> tuple[Expr, ...]:
+        """All conjuncts of the join: those of ON, and those below it."""
+        return (*self.on, *(part for side in self.sides for part in side.where))
 
 
 @dataclass(frozen=True, slots=True)

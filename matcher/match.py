@@ -27,6 +27,7 @@ from matcher.rules import (
 )
 from matcher.rules.attempt import Refused
 from matcher.rules.join_tables import joined
+from matcher.rules.map_full_joins import without_full_joins
 from matcher.rules.map_outer_joins import with_inner_joins
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
@@ -122,6 +123,7 @@ def _match_mapped(
     shared = Attempt(query, view, options, view.context, delta=delta)
     try:
         refuse_unlimited(shared)
+        without_full_joins(shared)
         with_inner_joins(shared)
         required = map_relations(shared)
         subsume_predicates(shared, required)
@@ -185,6 +187,7 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
             extra=shared.extra,
             hung_extra=shared.hung_extra,
             inner_of=shared.inner_of,
+            kept=shared.kept,
             filtered=shared.filtered,
         )
         try:

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from threading import Lock
@@ -27,7 +27,6 @@ from matcher.ir import (
     Measure,
     OuterJoin,
     Output,
-    RecordPreservingJoin,
     SortKey,
     StoredColumn,
 )
@@ -96,17 +95,22 @@ class HungTables:
     """An outer, semi or anti join in the form in which two of them are compared.
 
     The conjuncts are spelled in one way, but with no column for another: what is equal above the
-    join need not be so for the rows that it looks at.
+    join need not be so for the rows that it looks at. The two `sides` of a FULL join have no order.
     """
 
     kind: str
     right: frozenset[int]
     on: frozenset[Expr]
     declared: frozenset[Col] = field(compare=False)
+    sides: frozenset[tuple[frozenset[int], frozenset[Expr]]] = frozenset()
 
     def mentions(self, rel: int) -> bool:
         """True if the table is hung on here, or the condition is about it."""
         return rel in self.right or any(c.rel == rel for p in self.on for c in columns(p))
+
+    def conditions(self) -> list[Expr]:
+        """All conjuncts of the join: those of ON, and those below it."""
+        return [*self.on, *(p for _, where in self.sides for p in where)]
 
 
 def _hung(
@@ -119,6 +123,13 @@ def _hung(
             frozenset(rels[rel] for rel in join.right),
             frozenset(spell(relabel(p, rels, memo)) for p in join.on),
             frozenset(Col(rels[c.rel], c.name, c.type, c.nullable) for c in join.declared),
+            frozenset(
+                (
+                    frozenset(rels[rel] for rel in side.rels),
+                    frozenset(spell(relabel(p, rels, memo)) for p in side.where),
+                )
+                for side in join.sides
+            ),
         )
         for join in outer
     )
@@ -290,7 +301,7 @@ class PreparedPlan:
         self.context: Final = PredicateContext(self.predicates)
         self.hung: Final = _hung(plan.outer, rels, memo)
         self._intern: Final = intern
-        self._variants: dict[tuple[RecordPreservingJoin, ...], PreparedPlan] = {}
+        self._variants: dict[Hashable, PreparedPlan] = {}
         stored = plan.columns if plan.keys is None else plan.keys
         self.columns: Final = tuple((relabel(c.expr, rels, memo, share), c) for c in stored)
         self.keys: Final = None if plan.keys is None else self.columns
@@ -304,7 +315,7 @@ class PreparedPlan:
         # the conditions on rows that other constants in a query may satisfy or not
         self.literal_predicates: Final = tuple(
             p
-            for p in (*self.predicates, *(p for join in self.hung for p in join.on))
+            for p in (*self.predicates, *(p for join in self.hung for p in join.conditions()))
             if any(isinstance(node, Lit) for node in walk(p))
         )
         # the cheapest set first: the first that is valid wins inside one cube
@@ -317,8 +328,9 @@ class PreparedPlan:
             return list(self.columns)
         return [self.columns[i] for i in grouping_set.keys]
 
-    def variant(self, plan: CachePlan, key: tuple[RecordPreservingJoin, ...]) -> PreparedPlan:
-        """`plan` in normal form, remembered under `key`: this plan as it is by these joins."""
+    def variant(self, plan: CachePlan, key: Hashable) -> PreparedPlan:
+        """`plan` in normal form, remembered under `key`: this plan as it is by the joins, or for
+        the sides of FULL joins, that the key names."""
         found = self._variants.get(key)
         if found is None:
             found = self._variants[key] = PreparedPlan(plan, self._intern)
@@ -335,7 +347,7 @@ class PreparedPlan:
         More than what can be served, never less.
         """
         exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures] + list(self.predicates)
-        exprs += [p for join in self.hung for p in join.on]
+        exprs += [p for join in self.hung for p in join.conditions()]
         named = {column for expr in exprs for column in columns(expr)}
         tops = {self.context.find(column) for column in named}
         equal = (

@@ -4,9 +4,12 @@ A block is an inner core of tables, then joins in order that hang further tables
 keep each row, with NULLs where nothing is found, SEMI and ANTI ones keep a row or not. RIGHT is
 LEFT with its sides swapped. Filters on the kept side stand above all of them, in
 `Block.predicates`; filters inside the side that is hung on belong to the join's own condition.
+FULL joins keep each row of both sides; what is filtered below one is no part of its condition, and
+stays with its side.
 
 - A predicate above that no row of NULLs passes makes a LEFT join an inner one (Spark's
-  EliminateOuterJoin; the text door has not seen Spark's optimiser, and it may not be done yet).
+  EliminateOuterJoin; the text door has not seen Spark's optimiser, and it may not be done yet),
+  and a FULL one that of the side whose rows all must be there.
 - What Spark infers for the side that is hung on (`IsNotNull`, ranges of join keys) is left out of
   the condition again: it follows from the rest.
 - Columns of the side that is hung on by LEFT may be NULL above, whatever their table declares. An
@@ -22,7 +25,7 @@ from dataclasses import replace
 from matcher.errors import NotSupported
 from matcher.expr import Call, Col, Expr, columns, transform
 from matcher.functions import STRICT
-from matcher.ir import Block, OuterJoin, Output, SortKey
+from matcher.ir import Block, OuterJoin, Output, Side, SortKey
 from matcher.predicates import PredicateContext
 from matcher.reasons import ReasonCode
 
@@ -86,15 +89,48 @@ def _inner_where_rejected(block: Block) -> Block:
     while True:
         rejecting = PredicateContext(block.predicates).rejected()
         found = next(
-            (j for j in block.outer if j.kind == "left" and rejecting.intersection(j.right)), None
+            (
+                j
+                for j in block.outer
+                if j.kind in ("left", "full") and rejecting.intersection(j.right)
+            ),
+            None,
         )
         if found is None:
             return block
+        added, instead = _without_missing(found, rejecting)
         block = replace(
             block,
-            predicates=(*block.predicates, *found.on),
-            outer=tuple(j for j in block.outer if j is not found),
+            predicates=(*block.predicates, *added),
+            outer=tuple(i for j in block.outer for i in (instead if j is found else (j,))),
         )
+
+
+def _without_missing(
+    join: OuterJoin, there: frozenset[int]
+) -> tuple[tuple[Expr, ...], tuple[OuterJoin, ...]]:
+    """What is left of a join of which some tables are found in all rows: predicates above, and the
+    join that stands for it."""
+    if join.kind == "left":
+        return join.on, ()
+    kept = [side for side in join.sides if there.intersection(side.rels)]
+    if len(kept) == 1:
+        return keep_side(join, kept[0])
+    return join.conditions(), ()
+
+
+def keep_side(join: OuterJoin, kept: Side) -> tuple[tuple[Expr, ...], tuple[OuterJoin, ...]]:
+    """A FULL join without the rows that lack the side `kept`: its predicates, which hold above,
+    and the LEFT join that hangs the other side on it."""
+    (other,) = (side for side in join.sides if side is not kept)
+    own = tuple(c for c in join.declared if c.rel in other.rels)
+    left = OuterJoin("left", other.rels, (*join.on, *other.where), own)
+    return kept.where, (left,)
+
+
+def reduced(join: OuterJoin) -> OuterJoin:
+    """`join` without the conjuncts of its condition that follow from the others."""
+    return replace(join, on=_needed(join, []))
 
 
 def _without_inferred(block: Block) -> tuple[OuterJoin, ...]:
@@ -102,7 +138,26 @@ def _without_inferred(block: Block) -> tuple[OuterJoin, ...]:
     the core's own columns."""
     hung = {rel for j in block.outer for rel in j.right}
     above = [p for p in block.predicates if not any(c.rel in hung for c in columns(p))]
-    return tuple(replace(j, on=_needed(j, above)) for j in block.outer)
+    return tuple(
+        replace(j, on=_needed(j, above)) if not j.sides else _needed_in_full(j) for j in block.outer
+    )
+
+
+def _needed_in_full(join: OuterJoin) -> OuterJoin:
+    """What holds on one side, or above, says nothing of the rows that ON looks at."""
+    sides = [replace(s, where=_not_implied(s.where, s.where)) for s in join.sides]
+    own = [p for p in join.on if any({c.rel for c in columns(p)} <= set(s.rels) for s in sides)]
+    return replace(join, on=_not_implied(join.on, own), sides=tuple(sides))
+
+
+def _not_implied(parts: tuple[Expr, ...], candidates: Iterable[Expr]) -> tuple[Expr, ...]:
+    """`parts` without those of the candidates that follow from the others."""
+    left = list(parts)
+    for part in sorted(candidates, key=_binds):
+        rest = [p for p in left if p is not part]
+        if PredicateContext(rest).implies(part):
+            left = rest
+    return tuple(left)
 
 
 def _needed(join: OuterJoin, above: list[Expr]) -> tuple[Expr, ...]:
@@ -123,7 +178,7 @@ def _binds(part: Expr) -> int:
 def _expressions(block: Block) -> list[Expr]:
     found = [*block.predicates, *(o.expr for o in block.outputs), *(block.group_keys or ())]
     found += [*block.having, *(k.expr for k in block.order_by)]
-    return found + [p for j in block.outer for p in j.on]
+    return found + [p for j in block.outer for p in j.conditions()]
 
 
 def _nullable_above(block: Block) -> Block:
@@ -137,6 +192,10 @@ def _nullable_above(block: Block) -> Block:
     def over(expr: Expr) -> Expr:
         return transform(expr, visit)
 
+    def join(found: OuterJoin) -> OuterJoin:
+        sides = tuple(Side(s.rels, tuple(map(over, s.where))) for s in found.sides)
+        return replace(found, on=tuple(map(over, found.on)), sides=sides)
+
     keys = block.group_keys
     return replace(
         block,
@@ -145,7 +204,7 @@ def _nullable_above(block: Block) -> Block:
         group_keys=None if keys is None else tuple(map(over, keys)),
         having=tuple(map(over, block.having)),
         order_by=tuple(SortKey(over(k.expr), k.ascending, k.nulls_first) for k in block.order_by),
-        outer=tuple(replace(j, on=tuple(map(over, j.on))) for j in block.outer),
+        outer=tuple(map(join, block.outer)),
     )
 
 
@@ -165,4 +224,11 @@ def moved_join(join: OuterJoin, shift: int) -> OuterJoin:
         tuple(rel + shift for rel in join.right),
         tuple(transform(p, visit) for p in join.on),
         tuple(map(col, join.declared)),
+        tuple(
+            Side(
+                tuple(rel + shift for rel in side.rels),
+                tuple(transform(p, visit) for p in side.where),
+            )
+            for side in join.sides
+        ),
     )

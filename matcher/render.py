@@ -14,6 +14,7 @@ from typing import Final
 from matcher.expr import IGNORE_NULLS, Agg, Call, Col, Expr, Lit, columns, date_text, is_constant
 from matcher.functions import is_known
 from matcher.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Rewrite, SortKey
+from matcher.render_from import JOIN_WORDS, stored_from
 from matcher.render_moments import MERGE_MOMENTS, merge_moments
 from matcher.render_sets import by_sets, over_sets
 from matcher.types import INTEGRAL, decimal_parts
@@ -27,9 +28,6 @@ _BINARY: Final = {
 _TRY: Final = {"try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"}
 _SPELLED_AS_CALL: Final = frozenset({"coalesce", *_TRY})
 _INT_SUFFIX: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
-_JOIN_WORDS: Final = {
-    "inner": "INNER JOIN", "left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN",
-}  # fmt: skip
 _MIN_LONG: Final = -(1 << 63)
 
 
@@ -273,7 +271,7 @@ def _from(rewrite: Rewrite, tables: Sequence[str]) -> tuple[list[str], list[Expr
             last = {id(f): max((c.rel for c in columns(f)), default=0) for f in left}
             on = [f for f in left if last[id(f)] == number]
             left = [f for f in left if last[id(f)] != number]
-        word = _JOIN_WORDS[join.kind] if on else _JOIN_WORDS[join.kind].replace("INNER", "CROSS")
+        word = JOIN_WORDS[join.kind] if on else JOIN_WORDS[join.kind].replace("INNER", "CROSS")
         condition = " AND ".join(render_expr(p, _of_several) for p in on)
         lines.append(
             f"{word} {tables[number]} AS t{number}" + (f" ON {condition}" if condition else "")
@@ -327,20 +325,6 @@ def _sort_text(text: str, key: SortKey) -> str:
     return f"{text} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
-def _stored_from(plan: CachePlan, tables: Sequence[str], column: ColumnSql) -> list[str]:
-    if not plan.outer:
-        return ["FROM " + ", ".join(tables)]
-    hung = {rel for join in plan.outer for rel in join.right}
-    # a comma binds less than JOIN, and ON would not see what stands before it
-    lines = ["FROM " + " CROSS JOIN ".join(t for i, t in enumerate(tables) if i not in hung)]
-    for join in plan.outer:
-        right = " CROSS JOIN ".join(tables[rel] for rel in join.right)
-        right = right if len(join.right) == 1 else f"({right})"
-        on = "\n  AND ".join(render_expr(p, column) for p in join.on) or "TRUE"
-        lines.append(f"{_JOIN_WORDS[join.kind]} {right} ON {on}")
-    return lines
-
-
 def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
     """The SELECT whose rows are the cache's table, hidden columns included.
 
@@ -359,7 +343,8 @@ def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
     items += [f"{render_expr(c.expr, column)} AS {quote(c.name)}" for c in stored]
     items += [f"{render_expr(m.agg, column)} AS {quote(m.name)}" for m in plan.measures]
     lines = ["SELECT " + ",\n  ".join(items)]
-    lines += _stored_from(plan, [f"{sql} AS t{i}" for i, sql in enumerate(table_sql)], column)
+    tables = [f"{sql} AS t{i}" for i, sql in enumerate(table_sql)]
+    lines += stored_from(plan, tables, lambda expr: render_expr(expr, column))
     if plan.predicates:
         lines.append("WHERE " + "\n  AND ".join(render_expr(p, column) for p in plan.predicates))
     if plan.keys:

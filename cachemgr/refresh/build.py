@@ -241,7 +241,7 @@ def _keys_sql(plan: CachePlan, names: Sequence[str]) -> str:
 def _key_columns(plan: CachePlan, rel: int) -> list[str]:
     """The columns of relation `rel` that the joins, the predicates and the keys need."""
     exprs = [*plan.predicates, *(key.expr for key in plan.keys or ())]
-    exprs += [p for join in plan.outer for p in join.on]
+    exprs += [p for join in plan.outer for p in join.conditions()]
     found = {c.name for expr in exprs for c in columns(expr) if c.rel == rel}
     return sorted(found)
 

@@ -98,5 +98,5 @@ def check_columns(
 
 def _expressions(plan: CachePlan) -> Sequence[Expr]:
     stored = [*(plan.keys or ()), *plan.columns]
-    hung = [p for join in plan.outer for p in join.on]
+    hung = [p for join in plan.outer for p in join.conditions()]
     return [*plan.predicates, *hung, *(c.expr for c in stored), *(m.agg for m in plan.measures)]

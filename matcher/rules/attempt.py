@@ -35,7 +35,8 @@ class Attempt:
     unique key. Of outer joins: `hung_extra` are those of the query that are joined to the cache,
     by `conditions`; `inner_of` LEFT ones of the cache that are inner in the query; `ignored` tables
     of the cache's LEFT joins that do not matter; `filtered` is what holds once the rows without a
-    partner in `inner_of` are filtered out.
+    partner in `inner_of` are filtered out; `kept` are the sides of FULL ones of the cache that all
+    rows must have, each with the columns that are never NULL in its own rows.
     """
 
     query: NormalQuery
@@ -59,6 +60,7 @@ class Attempt:
     again: dict[int, str] = field(default_factory=dict)
     hung_extra: tuple[HungTables, ...] = ()
     inner_of: tuple[HungTables, ...] = ()
+    kept: tuple[tuple[frozenset[int], frozenset[Col]], ...] = ()
     ignored: frozenset[int] = frozenset()
     filtered: PredicateContext | None = None
     conditions: dict[int, tuple[Expr, ...]] = field(default_factory=dict)

@@ -31,6 +31,7 @@ def with_inner_joins(attempt: Attempt) -> None:
     """Put inner joins for the LEFT and SEMI joins of query and cache that find exactly one row for
     each."""
     query, view = attempt.query, attempt.view
+    attempt.context = view.context
     if not query.hung and not view.hung:
         return
     places = {relation.key for relation in view.plan.relations}
@@ -52,7 +53,7 @@ def with_inner_joins(attempt: Attempt) -> None:
         predicates, outer, names = found
         attempt.view = view.variant(replace(plan, predicates=predicates, outer=outer), joins)
         attempt.joins_used = (*attempt.joins_used, *names)
-    attempt.context = attempt.view.context
+        attempt.context = attempt.view.context
 
 
 def _preserved(
@@ -128,9 +129,9 @@ def map_outer_joins(attempt: Attempt) -> None:
         if join in mine or _ignorable(attempt, join):
             continue
         if join.kind != "left" or not join.right <= query.tables:
-            raise Refused(_cache_hangs(attempt, join))
+            raise Refused(cache_hangs(attempt, join))
         if any(not join.right.isdisjoint(other.right) for other in query.hung):
-            raise Refused(_cache_hangs(attempt, join))
+            raise Refused(cache_hangs(attempt, join))
         derived.append(join)
     attempt.inner_of = tuple(derived)
 
@@ -143,10 +144,11 @@ def check_conditions(attempt: Attempt) -> None:
     for join in attempt.inner_of:
         for part in sorted(join.on, key=repr):
             if not attempt.context.implies(part):
-                raise Refused(_cache_hangs(attempt, join, part))
+                raise Refused(cache_hangs(attempt, join, part))
     if attempt.inner_of:
         on = [p for join in attempt.inner_of for p in join.on]
         attempt.filtered = PredicateContext((*attempt.view.predicates, *on))
+    if attempt.inner_of or attempt.kept:
         attempt.steps.append("filter_found")
 
 
@@ -156,8 +158,8 @@ def filter_found(attempt: Attempt) -> None:
     Raises:
         Refused: OUTER_JOIN_DIFFERS where no stored column tells.
     """
-    for join in attempt.inner_of:
-        telling = _never_null_where_found(join)
+    found_there = [(join.right, _never_null_where_found(join)) for join in attempt.inner_of]
+    for rels, telling in (*attempt.kept, *found_there):
         for expr, column in attempt.view.stored(attempt.grouping_set):
             if expr in telling:
                 found = stored(column, expr)
@@ -165,14 +167,14 @@ def filter_found(attempt: Attempt) -> None:
                 attempt.filters.append(Call("isnotnull", (found,), "boolean", False))
                 break
         else:
-            raise Refused(_cannot_tell(attempt, join, telling), lacking=1)
+            raise Refused(_cannot_tell(attempt, rels, telling), lacking=1)
 
 
-def _never_null_where_found(join: HungTables) -> set[Col]:
+def _never_null_where_found(join: HungTables) -> frozenset[Col]:
     known = set(join.declared)
     context = PredicateContext(join.on)
     known.update(c for p in join.on for c in columns(p) if context.never_null(context.find(c)))
-    return {c for c in known if c.rel in join.right}
+    return frozenset(c for c in known if c.rel in join.right)
 
 
 def _ignorable(attempt: Attempt, join: HungTables) -> bool:
@@ -220,7 +222,15 @@ def _names(attempt: Attempt, rels: Iterable[int]) -> str:
 
 def _words(attempt: Attempt, join: HungTables) -> str:
     on = " AND ".join(sorted(map(spell, join.on))) or "TRUE"
+    if join.kind == "full":
+        left, right = sorted(_side(attempt, *side) for side in join.sides)
+        return f"{left} FULL JOIN {right} ON {on}"
     return f"{join.kind.upper()} JOIN {_names(attempt, join.right)} ON {on}"
+
+
+def _side(attempt: Attempt, rels: frozenset[int], where: frozenset[Expr]) -> str:
+    names = _names(attempt, rels)
+    return f"({names} WHERE {' AND '.join(sorted(map(spell, where)))})" if where else names
 
 
 def _query_hangs(attempt: Attempt, join: HungTables) -> Reason:
@@ -228,13 +238,25 @@ def _query_hangs(attempt: Attempt, join: HungTables) -> Reason:
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
         f"the query has {_words(attempt, join)}, which cache {name} does not have so",
-        f"declare a cache with this very join, or one without {_names(attempt, join.right)} that "
-        "stores the columns of its condition",
+        "declare a cache with this very join"
+        + (
+            ""
+            if join.kind == "full"
+            else f", or one without {_names(attempt, join.right)} that stores the columns of its "
+            "condition"
+        ),
     )
 
 
-def _cache_hangs(attempt: Attempt, join: HungTables, part: Expr | None = None) -> Reason:
+def cache_hangs(attempt: Attempt, join: HungTables, part: Expr | None = None) -> Reason:
     name = attempt.view.name
+    if join.kind == "full":
+        return Reason(
+            ReasonCode.OUTER_JOIN_DIFFERS,
+            f"cache {name} has {_words(attempt, join)}, which the query does not have so",
+            "declare a cache with the query's own join: of a FULL join only all rows of one side "
+            "or of both can be told apart",
+        )
     but = f", and the query does not ask for {spell(part)}" if part is not None else ""
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
@@ -244,11 +266,11 @@ def _cache_hangs(attempt: Attempt, join: HungTables, part: Expr | None = None) -
     )
 
 
-def _cannot_tell(attempt: Attempt, join: HungTables, telling: set[Col]) -> Reason:
+def _cannot_tell(attempt: Attempt, rels: frozenset[int], telling: frozenset[Col]) -> Reason:
     names = sorted(spell(c) for c in telling) or ["a column that is never NULL there"]
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
-        f"{attempt.view_name()} also has rows for which {_names(attempt, join.right)} was not "
+        f"{attempt.view_name()} also has rows for which {_names(attempt, rels)} was not "
         "found, and stores no column that tells them apart",
         f"add {names[0]} to the {'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list "
         f"of {attempt.view.name}",

@@ -81,8 +81,9 @@ REFUSED = {
         "window|Window",
     ),
     "a union": (f"{GOOD} UNION ALL {GOOD}", None, "UNION"),
-    "a full join": (
-        "SELECT city, COUNT(*) AS n FROM sales FULL JOIN cust ON cust = cid GROUP BY city",
+    "a full join of a left join": (
+        "SELECT b.city, COUNT(*) AS n FROM (sales LEFT JOIN cust a ON cust = a.cid) "
+        "FULL JOIN cust b ON cust = b.cid GROUP BY b.city",
         None,
         "FULL OUTER|FULL JOIN",
     ),

@@ -19,6 +19,7 @@ from matcher.ir import (
     Output,
     RecordPreservingJoin,
     Relation,
+    Side,
     SortKey,
 )
 
@@ -86,6 +87,13 @@ def test_outer_joins_come_back_and_older_plans_have_none() -> None:
     assert decode_plan(data) == plan
     del data["outer"]
     assert decode_plan(data) == cube()
+
+
+def test_the_sides_of_a_full_join_come_back() -> None:
+    where = query().predicates[:1]
+    full = OuterJoin("full", (0, 1), (), (), (Side((0,), where), Side((1,))))
+    plan = replace(cube(), outer=(full,))
+    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
 
 
 def test_a_plan_of_another_version_is_refused_by_name() -> None:

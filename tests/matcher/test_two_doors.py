@@ -47,8 +47,8 @@ EXCEPTIONS: dict[str, str] = {
     "text_expressions: Noop - to_date with a format": "formats are Spark's to read",
     "joins_outer: Noop - RIGHT JOIN after a comma": "Spark has bound the comma and the join; the "
     "parsed text does not tell a comma from CROSS JOIN",
-    "joins_outer: Noop - RIGHT JOIN USING shows the right side's column": "Spark has resolved the "
-    "column; the text refuses",
+    "joins_full: Noop - FULL JOIN after a comma": "Spark has bound the comma and the join; the "
+    "parsed text does not tell a comma from CROSS JOIN",
     "text_joins: both sides of a USING column can be named": "Spark marks the hidden side as a "
     "metadata column, which the plan's writer refuses",
     "text_joins: Noop - NATURAL JOIN": "Spark has resolved the common columns; the text refuses",

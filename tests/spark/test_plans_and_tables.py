@@ -164,7 +164,8 @@ def located(star: Star, text: str) -> list[LocatedBlock]:
     ("text", "code", "detail"),
     [
         (
-            "SELECT sum(amount) FROM {s}.sales FULL JOIN {s}.shops ON shop = id GROUP BY region",
+            "SELECT sum(s.amount) FROM ({s}.sales s LEFT JOIN {s}.shops t ON s.shop = t.id) "
+            "FULL JOIN {s}.shops u ON s.shop = u.id GROUP BY u.region",
             "UNSUPPORTED_OPERATOR",
             "FULL OUTER JOIN",
         ),

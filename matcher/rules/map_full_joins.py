@@ -1,0 +1,85 @@
+"""FULL joins of a cache that the query does not have: the cache as it would be without the rows
+that lack one side.
+
+`L FULL JOIN R` is `L LEFT JOIN R` and the rows of R for which nothing was found, in which all of L
+is NULL. So where the query has L in its core, these rows are filtered out by a stored column of L
+that is never NULL in L itself, and what is left is matched like a cache with that LEFT join: it may
+be the query's own, be ignored, or become an inner one by a second such filter.
+
+A column that the ON clause compares does not tell: a row of L for which nothing was found may
+have NULL there. Only what L declares NOT NULL does, or what is filtered below the join.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from matcher.expr import Col, columns
+from matcher.normal_form import HungTables, NormalQuery
+from matcher.outer_joins import keep_side, reduced
+from matcher.predicates import PredicateContext
+from matcher.rules.attempt import Attempt, Refused
+from matcher.rules.map_outer_joins import cache_hangs
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The side of the join number `place` of the plan whose rows are kept."""
+
+    place: int
+    side: int
+
+
+def without_full_joins(attempt: Attempt) -> None:
+    """Put LEFT joins for the FULL ones that the query does not have, and note in `kept` what tells
+    their rows.
+
+    Raises:
+        Refused: OUTER_JOIN_DIFFERS where the query does not have all rows of either side.
+    """
+    view, theirs = attempt.view, set(attempt.query.hung)
+    choices: list[_Choice] = []
+    for place, join in enumerate(view.hung):
+        if join.kind != "full" or join in theirs:
+            continue
+        sides = view.plan.outer[place].sides
+        rels = [frozenset(view.relations[rel] for rel in side.rels) for side in sides]
+        kept = _kept(attempt.query, *rels)
+        if kept is None:
+            raise Refused(cache_hangs(attempt, join))
+        choices.append(_Choice(place, kept))
+        attempt.kept = (*attempt.kept, _telling(join, rels[kept]))
+    if choices:
+        predicates, outer = view.plan.predicates, list(view.plan.outer)
+        for choice in reversed(choices):
+            full = outer[choice.place]
+            added, left = keep_side(full, full.sides[choice.side])
+            predicates = (*predicates, *added)
+            outer[choice.place : choice.place + 1] = [reduced(j) for j in left]
+        plan = replace(view.plan, predicates=predicates, outer=tuple(outer))
+        attempt.view = view.variant(plan, tuple(choices))
+        attempt.context = attempt.view.context
+
+
+def _kept(query: NormalQuery, left: frozenset[int], right: frozenset[int]) -> int | None:
+    """The side that the query has in its core, and hangs the other one on it, or reads no more of
+    it, or joins it inside."""
+    hung = frozenset(rel for join in query.hung for rel in join.right)
+    core = [side <= query.tables and side.isdisjoint(hung) for side in (left, right)]
+    for kept, other in ((0, right), (1, left)):
+        if core[kept] and any(j.kind == "left" and j.right == other for j in query.hung):
+            return kept
+    if all(core):
+        return 0
+    for kept, other in ((0, right), (1, left)):
+        if core[kept] and other.isdisjoint(query.tables):
+            return kept
+    return None
+
+
+def _telling(join: HungTables, rels: frozenset[int]) -> tuple[frozenset[int], frozenset[Col]]:
+    """The columns that are never NULL in the rows of a side."""
+    (where,) = (parts for side, parts in join.sides if side == rels)
+    context = PredicateContext(where)
+    known = {c for p in where for c in columns(p) if context.never_null(context.find(c))}
+    return rels, frozenset(known | {c for c in join.declared if c.rel in rels})
