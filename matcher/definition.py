@@ -27,7 +27,8 @@ from matcher.ir import (
     RecordPreservingJoin,
     StoredColumn,
 )
-from matcher.types import VARIANCES, sum_type
+from matcher.moments import moment_partials
+from matcher.types import sum_type
 
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 
@@ -182,20 +183,14 @@ def _hidden_measures(shown: list[Measure]) -> list[Measure]:
 
 
 def _partials(agg: Agg) -> list[tuple[str, Agg]]:
-    """What a variance, a pick by another column needs beside itself to be rolled up."""
+    """What a moment or a pick by another column needs beside itself to be rolled up."""
     if agg.distinct:
         return []
-    if agg.func in VARIANCES:
-        arg = agg.args[0]
-        mean = Agg("avg", agg.args, "double", filter=agg.filter)
-        count = Agg("count", agg.args, "bigint", nullable=False, filter=agg.filter)
-        counted = [("count", count)] if arg.nullable or agg.filter is not None else []
-        return [("avg", mean), *counted]
     if agg.func in ("max_by", "min_by"):
         by = agg.args[1]
         extreme = agg.func.removesuffix("_by")
         return [(extreme, Agg(extreme, (by,), by.type, filter=agg.filter))]
-    return []
+    return list(moment_partials(agg).items())
 
 
 def _is_grouping_id(expr: Expr) -> bool:

@@ -15,6 +15,7 @@ from typing import Final
 
 from matcher.conditional import as_filter
 from matcher.expr import Agg, Call, Col, Expr, transform
+from matcher.moments import COVARIANCES, HIGHER
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.derive_columns import derive
 from matcher.rules.roll_up.averages import roll_up_average
@@ -30,7 +31,7 @@ from matcher.rules.roll_up.distinct import (
     roll_up_sketch,
 )
 from matcher.rules.roll_up.extremes import roll_up_extreme
-from matcher.rules.roll_up.moments import refuse_moment, roll_up_variance
+from matcher.rules.roll_up.moments import roll_up_covariance, roll_up_higher, roll_up_variance
 from matcher.rules.roll_up.picks import roll_up_by, roll_up_pick
 from matcher.rules.roll_up.sums import roll_up_sum, roll_up_try_sum
 from matcher.types import VARIANCES
@@ -130,7 +131,8 @@ _ROLL_UPS: Final[dict[str, Handler]] = {
     **dict.fromkeys(("first", "last"), roll_up_pick),
     **dict.fromkeys(("max_by", "min_by"), roll_up_by),
     **dict.fromkeys(VARIANCES, roll_up_variance),
-    **dict.fromkeys(("covar_pop", "covar_samp", "corr", "skewness", "kurtosis"), refuse_moment),
+    **dict.fromkeys(COVARIANCES, roll_up_covariance),
+    **dict.fromkeys(HIGHER, roll_up_higher),
     "collect_set": roll_up_set,
     "approx_count_distinct": roll_up_approximate_count,
     "percentile": roll_up_percentile,

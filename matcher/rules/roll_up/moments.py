@@ -1,4 +1,5 @@
-"""STDDEV and VARIANCE from stored ones, with the mean and the count of each group.
+"""STDDEV and VARIANCE from stored ones, with the mean and the count of each group; COVAR and CORR
+from any one of them, SKEWNESS and KURTOSIS from the same one (a skewness also from a kurtosis).
 
 Inexact like every sum in DOUBLE, so only under `spark.cachemgr.approximateFloats=true`. The groups
 are merged one by one as Spark merges its partial aggregates (`CentralMomentAgg`; Chan, Golub and
@@ -10,13 +11,13 @@ from __future__ import annotations
 
 from matcher.expr import Agg, Call, Expr, Lit
 from matcher.ir import Measure
+from matcher.moments import COVARIANCES, HIGHER, moment_partials
 from matcher.render_moments import MERGE_MOMENTS
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.roll_up.common import (
     NeedsRegrouping,
     float_not_exact,
     lookup,
-    not_derivable,
     stored,
 )
 from matcher.rules.roll_up.counts import count_part
@@ -56,8 +57,79 @@ def _less_one(count: Expr) -> Expr:
     return Call("sub", (count, Lit(1, "bigint")), "bigint")
 
 
-def refuse_moment(attempt: Attempt, agg: Agg) -> Expr | None:
-    """COVAR, CORR, SKEWNESS, KURTOSIS: what merging them takes is not stored."""
-    raise not_derivable(
-        attempt, agg, "it is answered at the query's own grouping only, from the stored value"
-    )
+def roll_up_covariance(attempt: Attempt, agg: Agg) -> Expr | None:
+    """COVAR_POP, COVAR_SAMP and CORR, from any one of them; the order of the two says nothing."""
+    for args in (agg.args, agg.args[::-1]):
+        for func in COVARIANCES:
+            parts = _parts(attempt, func, args, agg)
+            if parts is not None:
+                return _merged(attempt, agg, _of_two(func, parts))
+    return None
+
+
+def roll_up_higher(attempt: Attempt, agg: Agg) -> Expr | None:
+    """SKEWNESS and KURTOSIS."""
+    for func in HIGHER[HIGHER.index(agg.func) :]:
+        parts = _parts(attempt, func, agg.args, agg)
+        if parts is not None:
+            return _merged(attempt, agg, _of_powers(func, parts))
+    return None
+
+
+def _parts(
+    attempt: Attempt, func: str, args: tuple[Expr, ...], like: Agg
+) -> dict[str, Expr] | None:
+    """The stored `func(args)` and all that is stored with it; None where something is not."""
+    measure = lookup(attempt, func, args, like)
+    if measure is None:
+        return None
+    held = {m.agg: m for m in attempt.view.plan.measures}
+    found = {name: held.get(agg) for name, agg in moment_partials(measure.agg).items()}
+    parts = {name: stored(m) for name, m in found.items() if m is not None}
+    return {"own": stored(measure), **parts} if len(parts) == len(found) else None
+
+
+def _merged(attempt: Attempt, agg: Agg, args: tuple[Expr, ...]) -> Expr:
+    if not attempt.options.approximate_floats:
+        raise float_not_exact(agg, "adds up in DOUBLE, and may differ in the last digits")
+    if not attempt.regroup:
+        raise NeedsRegrouping
+    return Agg(MERGE_MOMENTS, args, "double", params=(agg.func,))
+
+
+def _of_two(func: str, parts: dict[str, Expr]) -> tuple[Expr, ...]:
+    """Count, both means, both sums of squared distances, and the sum of the distances' products."""
+    count = parts["count"]
+    rows = cast_to(count if func != "covar_samp" else _less_one(count), "double")
+    covariance = parts["covar"] if func == "corr" else parts["own"]
+    squares = [_times(parts[f"var_{name}"], cast_to(count, "double")) for name in "xy"]
+    means = [_mean_or_value(parts, f"_{name}") for name in "xy"]
+    return (cast_to(count, "double"), *means, *squares, _times(covariance, rows))
+
+
+def _of_powers(func: str, parts: dict[str, Expr]) -> tuple[Expr, ...]:
+    """Count, mean, and the second to fourth powers of the distances, added up."""
+    count = cast_to(parts["count"], "double")
+    squares = _times(parts["var"], count)
+    skew = parts["own"] if func == "skewness" else parts["skew"]
+    root = Call("sqrt", (_times(squares, squares, squares),), "double")
+    cubes = Call("div", (_times(skew, root), Call("sqrt", (count,), "double")), "double")
+    found = (count, _mean_or_value(parts, ""), squares, cubes)
+    if func == "skewness":
+        return (*found, Lit(0.0, "double"))
+    above = Call("add", (parts["own"], Lit(3.0, "double")), "double")
+    fourth = Call("div", (_times(above, squares, squares), count), "double")
+    return (*found, fourth)
+
+
+def _mean_or_value(parts: dict[str, Expr], which: str) -> Expr:
+    """The mean; where all values are the same, the value."""
+    same = Call("eq", (parts[f"var{which}"], Lit(0.0, "double")), "boolean")
+    return Call("case", (same, parts[f"least{which}"], parts[f"avg{which}"]), "double")
+
+
+def _times(*factors: Expr) -> Expr:
+    product = factors[0]
+    for factor in factors[1:]:
+        product = Call("mul", (product, factor), "double")
+    return product
