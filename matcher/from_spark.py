@@ -14,11 +14,11 @@ replaced. An expression that no block may hold spoils only the blocks that use i
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from matcher.errors import NotSupported
-from matcher.expr import IGNORE_NULLS, Col, Expr, aggregates, conjuncts
+from matcher.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
 from matcher.from_spark_expand import (
     conditions_on_sets,
     decode_expand,
@@ -28,39 +28,13 @@ from matcher.from_spark_expand import (
 )
 from matcher.from_spark_expr import Env, Settings, decode
 from matcher.from_spark_tail import build_tail, is_tail
-from matcher.ir import Block, OuterJoin, Output, Relation, Side
+from matcher.from_spark_tree import SPJ, Node, Tree, tried, unsupported
+from matcher.ir import Block, Output
 from matcher.null_folding import fold_nulls
-from matcher.outer_joins import declared, null_supplied, settled
+from matcher.outer_joins import settled
 from matcher.reasons import Reason, ReasonCode, not_taken
 
 DOCUMENT_VERSION: Final = 1
-Node: TypeAlias = dict[str, Any]
-
-_SPJ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
-_INNER: Final = frozenset({"INNER", "CROSS"})
-_OUTER: Final = {
-    "LEFT OUTER": "left", "RIGHT OUTER": "right", "LEFT SEMI": "semi", "LEFT ANTI": "anti",
-    "FULL OUTER": "full",
-}  # fmt: skip
-_SHOWN: Final[dict[str, str]] = {
-    "GlobalLimit": "LIMIT",
-    "LocalLimit": "LIMIT",
-    "Offset": "OFFSET",
-    "Sort": "ORDER BY",
-    "Union": "UNION",
-    "Window": "a window function",
-    "Generate": "a table-generating function",
-    "Sample": "TABLESAMPLE",
-    "Expand": "GROUPING SETS",
-    "Aggregate": "an aggregation below",
-    "WithCTE": "a shared CTE",
-    "CTERelationRef": "a shared CTE",
-    "InMemoryRelation": "data cached by Spark",
-    "LocalRelation": "local data",
-    "OneRowRelation": "no table",
-    "Range": "a table-valued function",
-    "LogicalRDD": "an RDD",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,122 +54,6 @@ class LocatedBlock:
 
 Blocks: TypeAlias = Generator[LocatedBlock, bool | None, None]
 Tails: TypeAlias = Generator[LocatedBlock, bool | None, bool]
-
-
-@dataclass(slots=True)
-class _Tree:
-    """A select-project-join tree while it is put together."""
-
-    settings: Settings
-    tables: list[dict[str, Any]]
-    relations: list[Relation] = field(default_factory=list)
-    predicates: list[Expr] = field(default_factory=list)
-    outer: list[OuterJoin] = field(default_factory=list)
-
-    def add(self, node: Node) -> Env:
-        """Takes in the subtree; the expressions of its output attributes by id."""
-        kind: str = node["n"]
-        if kind not in _SPJ or node.get("cache"):
-            raise _unsupported(_SHOWN.get(kind, kind))
-        if kind == "LogicalRelation":
-            return self._relation(node)
-        if kind == "Join":
-            return self._join(node)
-        below = self.add(node["c"][0])
-        if kind == "Filter":
-            self.predicates.extend(conjuncts(decode(node["p"][0], below, self.settings)))
-            return below
-        return {item[1]: _try(item, below, self.settings) for item in node["p"]}
-
-    def _join(self, node: Node) -> Env:
-        left, right = node["c"]
-        if node["j"] in _OUTER:
-            return self._outer(node, _OUTER[node["j"]])
-        if node["j"] not in _INNER:
-            raise _unsupported(f"{node['j']} JOIN")
-        env = {**self.add(left), **self.add(right)}
-        for condition in node["p"]:
-            self.predicates.extend(conjuncts(decode(condition, env, self.settings)))
-        return env
-
-    def _full(self, node: Node) -> Env:
-        envs: list[Env] = []
-        sides: list[Side] = []
-        for child in node["c"]:
-            first = len(self.relations), len(self.predicates), len(self.outer)
-            envs.append(self.add(child))
-            if len(self.outer) > first[2]:
-                raise _unsupported(f"{node['j']} JOIN of tables that are outer joined")
-            rels = tuple(range(first[0], len(self.relations)))
-            sides.append(Side(rels, tuple(self.predicates[first[1] :])))
-            del self.predicates[first[1] :]
-        both = {**envs[0], **envs[1]}
-        on = [p for c in node["p"] for p in conjuncts(decode(c, both, self.settings))]
-        hung = (*sides[0].rels, *sides[1].rels)
-        own = declared(both.values(), hung)
-        self.outer.append(OuterJoin("full", hung, tuple(on), own, tuple(sides)))
-        return {key: _nullable(expr) for key, expr in both.items()}
-
-    def _outer(self, node: Node, kind: str) -> Env:
-        if kind == "full":
-            return self._full(node)
-        envs: list[Env] = []
-        hung: tuple[int, ...] = ()
-        on: list[Expr] = []
-        for number, child in enumerate(node["c"]):
-            first = len(self.relations), len(self.predicates), len(self.outer)
-            envs.append(self.add(child))
-            if number == (0 if kind == "right" else 1):
-                if len(self.outer) > first[2]:
-                    raise _unsupported(f"{node['j']} JOIN of tables that are outer joined")
-                hung = tuple(range(first[0], len(self.relations)))
-                on = self.predicates[first[1] :]
-                del self.predicates[first[1] :]
-        both = {**envs[0], **envs[1]}
-        for condition in node["p"]:
-            on.extend(conjuncts(decode(condition, both, self.settings)))
-        kept, given = (envs[1], envs[0]) if kind == "right" else (envs[0], envs[1])
-        if kind == "right":
-            kind = "left"
-        self.outer.append(OuterJoin(kind, hung, tuple(on), declared(given.values(), hung)))
-        if kind != "left":
-            return kept
-        return {**kept, **{key: _nullable(expr) for key, expr in given.items()}}
-
-    def _relation(self, node: Node) -> Env:
-        table = self.tables[node["t"]]
-        name = table["name"]
-        if table["kind"] == "other":
-            raise NotSupported(
-                ReasonCode.UNSUPPORTED_RELATION.value, f"{name} is not a table of files"
-            )
-        if table["pinned"]:
-            raise NotSupported(
-                ReasonCode.UNSUPPORTED_RELATION.value,
-                f"the query asks for version {table['version']} of {name}",
-            )
-        number = len(self.relations)
-        self.relations.append(Relation(table["location"], name))
-        return {a[1]: Col(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"}
-
-
-def _nullable(found: Expr | NotSupported) -> Expr | NotSupported:
-    try:
-        return found if isinstance(found, NotSupported) else null_supplied(found)
-    except NotSupported as error:
-        return error
-
-
-def _try(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
-    # Kept, not raised: nobody may use this column.
-    try:
-        return decode(item, env, settings)
-    except NotSupported as error:
-        return error
-
-
-def _unsupported(what: str) -> NotSupported:
-    return NotSupported(ReasonCode.UNSUPPORTED_OPERATOR.value, f"the block holds {what}")
 
 
 def walk_blocks(document: dict[str, Any], visit: Callable[[LocatedBlock], bool]) -> None:
@@ -238,7 +96,7 @@ def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks
     depth = path
     if is_tail(node) and (yield from _tail(node, path, document)):
         return
-    if kind == "Aggregate" or (kind in _SPJ and _reaches_tables(node)):
+    if kind == "Aggregate" or (kind in SPJ and _reaches_tables(node)):
         located = _located(node, path, document)
         if (yield located):
             return
@@ -270,7 +128,7 @@ def _tail_block(node: Node, document: dict[str, Any]) -> Block:
         return _maybe_renamed(below, document)
 
     def attempt(item: list[Any], env: Env) -> Expr | NotSupported:
-        return _try(item, env, settings)
+        return tried(item, env, settings)
 
     return build_tail(node, build, _items, settings, attempt)
 
@@ -307,7 +165,7 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
         NotSupported: The subtree is no block; says which operator or expression is at fault.
     """
     settings = _settings(document)
-    tree = _Tree(settings, document["tables"])
+    tree = Tree(settings, document["tables"])
     if node["n"] != "Aggregate":
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in _items(node))
@@ -321,12 +179,12 @@ def build_block(node: Node, document: dict[str, Any]) -> Block:
     return fold_nulls(settled(block))
 
 
-def _block(tree: _Tree, outputs: tuple[Output, ...]) -> Block:
+def _block(tree: Tree, outputs: tuple[Output, ...]) -> Block:
     predicates = tuple(tree.predicates)
     return Block(tuple(tree.relations), predicates, outputs, outer=tuple(tree.outer))
 
 
-def _by_sets(node: Node, expand: Node, tree: _Tree) -> Block:
+def _by_sets(node: Node, expand: Node, tree: Tree) -> Block:
     """GROUPING SETS, with the conditions of HAVING that were pushed to the expanded rows."""
     env, sets = decode_expand(node, expand, tree.add(expand["c"][0]), tree.settings)
     grouped = set_keys(node, expand)
@@ -387,9 +245,9 @@ def definition_block(document: dict[str, Any]) -> Block:
     if is_tail(root):
         block = _tail_block(root, document)
     elif root["n"] == "Filter" and root["c"][0]["n"] == "Aggregate":
-        raise _unsupported("HAVING")
+        raise unsupported("HAVING")
     elif root["n"] == "Project" and root["c"][0]["n"] == "Filter" and not _reaches_tables(root):
-        raise _unsupported("HAVING or a filter on a subquery")
+        raise unsupported("HAVING or a filter on a subquery")
     else:
         block = _maybe_renamed(root, document)
     for output in block.outputs:
