@@ -1,0 +1,158 @@
+"""A select-project-join tree of a Catalyst plan, put together from its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from matcher.errors import NotSupported
+from matcher.expr import Col, Expr, conjuncts
+from matcher.from_spark_expr import Env, Settings, decode
+from matcher.ir import OuterJoin, Relation, Side
+from matcher.outer_joins import declared, null_supplied
+from matcher.reasons import ReasonCode
+
+Node: TypeAlias = dict[str, Any]
+
+SPJ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
+_INNER: Final = frozenset({"INNER", "CROSS"})
+_OUTER: Final = {
+    "LEFT OUTER": "left", "RIGHT OUTER": "right", "LEFT SEMI": "semi", "LEFT ANTI": "anti",
+    "FULL OUTER": "full",
+}  # fmt: skip
+SHOWN: Final[dict[str, str]] = {
+    "GlobalLimit": "LIMIT",
+    "LocalLimit": "LIMIT",
+    "Offset": "OFFSET",
+    "Sort": "ORDER BY",
+    "Union": "UNION",
+    "Window": "a window function",
+    "Generate": "a table-generating function",
+    "Sample": "TABLESAMPLE",
+    "Expand": "GROUPING SETS",
+    "Aggregate": "an aggregation below",
+    "WithCTE": "a shared CTE",
+    "CTERelationRef": "a shared CTE",
+    "InMemoryRelation": "data cached by Spark",
+    "LocalRelation": "local data",
+    "OneRowRelation": "no table",
+    "Range": "a table-valued function",
+    "LogicalRDD": "an RDD",
+}
+
+
+@dataclass(slots=True)
+class Tree:
+    """A select-project-join tree while it is put together."""
+
+    settings: Settings
+    tables: list[dict[str, Any]]
+    relations: list[Relation] = field(default_factory=list)
+    predicates: list[Expr] = field(default_factory=list)
+    outer: list[OuterJoin] = field(default_factory=list)
+
+    def add(self, node: Node) -> Env:
+        """Takes in the subtree; the expressions of its output attributes by id."""
+        kind: str = node["n"]
+        if kind not in SPJ or node.get("cache"):
+            raise unsupported(SHOWN.get(kind, kind))
+        if kind == "LogicalRelation":
+            return self._relation(node)
+        if kind == "Join":
+            return self._join(node)
+        below = self.add(node["c"][0])
+        if kind == "Filter":
+            self.predicates.extend(conjuncts(decode(node["p"][0], below, self.settings)))
+            return below
+        return {item[1]: tried(item, below, self.settings) for item in node["p"]}
+
+    def _join(self, node: Node) -> Env:
+        left, right = node["c"]
+        if node["j"] in _OUTER:
+            return self._outer(node, _OUTER[node["j"]])
+        if node["j"] not in _INNER:
+            raise unsupported(f"{node['j']} JOIN")
+        env = {**self.add(left), **self.add(right)}
+        for condition in node["p"]:
+            self.predicates.extend(conjuncts(decode(condition, env, self.settings)))
+        return env
+
+    def _full(self, node: Node) -> Env:
+        envs: list[Env] = []
+        sides: list[Side] = []
+        for child in node["c"]:
+            first = len(self.relations), len(self.predicates), len(self.outer)
+            envs.append(self.add(child))
+            if len(self.outer) > first[2]:
+                raise unsupported(f"{node['j']} JOIN of tables that are outer joined")
+            rels = tuple(range(first[0], len(self.relations)))
+            sides.append(Side(rels, tuple(self.predicates[first[1] :])))
+            del self.predicates[first[1] :]
+        both = {**envs[0], **envs[1]}
+        on = [p for c in node["p"] for p in conjuncts(decode(c, both, self.settings))]
+        hung = (*sides[0].rels, *sides[1].rels)
+        own = declared(both.values(), hung)
+        self.outer.append(OuterJoin("full", hung, tuple(on), own, tuple(sides)))
+        return {key: _nullable(expr) for key, expr in both.items()}
+
+    def _outer(self, node: Node, kind: str) -> Env:
+        if kind == "full":
+            return self._full(node)
+        envs: list[Env] = []
+        hung: tuple[int, ...] = ()
+        on: list[Expr] = []
+        for number, child in enumerate(node["c"]):
+            first = len(self.relations), len(self.predicates), len(self.outer)
+            envs.append(self.add(child))
+            if number == (0 if kind == "right" else 1):
+                if len(self.outer) > first[2]:
+                    raise unsupported(f"{node['j']} JOIN of tables that are outer joined")
+                hung = tuple(range(first[0], len(self.relations)))
+                on = self.predicates[first[1] :]
+                del self.predicates[first[1] :]
+        both = {**envs[0], **envs[1]}
+        for condition in node["p"]:
+            on.extend(conjuncts(decode(condition, both, self.settings)))
+        kept, given = (envs[1], envs[0]) if kind == "right" else (envs[0], envs[1])
+        if kind == "right":
+            kind = "left"
+        self.outer.append(OuterJoin(kind, hung, tuple(on), declared(given.values(), hung)))
+        if kind != "left":
+            return kept
+        return {**kept, **{key: _nullable(expr) for key, expr in given.items()}}
+
+    def _relation(self, node: Node) -> Env:
+        table = self.tables[node["t"]]
+        name = table["name"]
+        if table["kind"] == "other":
+            raise NotSupported(
+                ReasonCode.UNSUPPORTED_RELATION.value, f"{name} is not a table of files"
+            )
+        if table["pinned"]:
+            raise NotSupported(
+                ReasonCode.UNSUPPORTED_RELATION.value,
+                f"the query asks for version {table['version']} of {name}",
+            )
+        number = len(self.relations)
+        self.relations.append(Relation(table["location"], name))
+        return {a[1]: Col(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"}
+
+
+def _nullable(found: Expr | NotSupported) -> Expr | NotSupported:
+    try:
+        return found if isinstance(found, NotSupported) else null_supplied(found)
+    except NotSupported as error:
+        return error
+
+
+def tried(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
+    """One output attribute, or why it is none: kept, not raised, for nobody may use it."""
+    try:
+        return decode(item, env, settings)
+    except NotSupported as error:
+        return error
+
+
+def unsupported(what: str) -> NotSupported:
+    """The refusal of a block that holds an operator which is not matched."""
+    return NotSupported(ReasonCode.UNSUPPORTED_OPERATOR.value, f"the block holds {what}")
