@@ -30,11 +30,13 @@ GROUP BY ss_ticket_number, ss_customer_sk, ss_sold_date_sk, ss_sold_time_sk, ss_
   ss_hdemo_sk, ss_addr_sk;
 
 CREATE RELATIONAL CACHE ds_store_places AS
-SELECT ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_sales_price,
-  ss_net_profit, SUM(ss_ext_sales_price) AS ext_sales_price, SUM(ss_quantity) AS quantity
+SELECT ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_promo_sk,
+  ss_sales_price, ss_net_profit, SUM(ss_ext_sales_price) AS ext_sales_price,
+  SUM(ss_quantity) AS quantity, AVG(ss_quantity) AS average_quantity,
+  AVG(ss_list_price) AS list_price, AVG(ss_coupon_amt) AS coupon, AVG(ss_sales_price) AS price
 FROM store_sales
-GROUP BY ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_sales_price,
-  ss_net_profit;
+GROUP BY ss_sold_date_sk, ss_addr_sk, ss_item_sk, ss_store_sk, ss_cdemo_sk, ss_promo_sk,
+  ss_sales_price, ss_net_profit;
 
 CREATE RELATIONAL CACHE ds_store_prices AS
 SELECT ss_quantity, ss_list_price, ss_coupon_amt, ss_wholesale_cost,
@@ -46,6 +48,7 @@ CREATE RELATIONAL CACHE ds_catalog_days AS
 SELECT cs_sold_date_sk, cs_item_sk, cs_call_center_sk, cs_bill_customer_sk, cs_bill_addr_sk,
   cs_bill_cdemo_sk, cs_promo_sk, cs_sales_price,
   SUM(cs_ext_sales_price) AS ext_sales_price, SUM(cs_net_profit) AS net_profit,
+  SUM(cs_quantity * cs_list_price) AS listed,
   SUM(((cs_ext_list_price - cs_ext_wholesale_cost - cs_ext_discount_amt)
     + cs_ext_sales_price) / 2) AS worth,
   AVG(cs_quantity) AS quantity, AVG(cs_list_price) AS list_price, AVG(cs_coupon_amt) AS coupon,
@@ -66,6 +69,7 @@ CREATE RELATIONAL CACHE ds_web_days AS
 SELECT ws_sold_date_sk, ws_item_sk, ws_bill_customer_sk, ws_bill_addr_sk,
   SUM(ws_ext_sales_price) AS ext_sales_price, SUM(ws_sales_price) AS sales_price,
   SUM(ws_ext_list_price - ws_ext_discount_amt) AS discounted, SUM(ws_net_paid) AS net_paid,
+  SUM(ws_quantity * ws_list_price) AS listed,
   AVG(ws_ext_discount_amt) AS discount, COUNT(*) AS sales
 FROM web_sales
 GROUP BY ws_sold_date_sk, ws_item_sk, ws_bill_customer_sk, ws_bill_addr_sk;
@@ -95,16 +99,19 @@ GROUP BY sr_returned_date_sk, sr_customer_sk, sr_store_sk, sr_item_sk;
 CREATE RELATIONAL CACHE ds_catalog_returns AS
 SELECT cr_returned_date_sk, cr_returning_customer_sk, cr_returning_addr_sk, cr_item_sk,
   cr_call_center_sk, SUM(cr_return_amt_inc_tax) AS return_amt, SUM(cr_net_loss) AS net_loss,
+  SUM(cr_return_amount) AS amount,
   SUM(cr_return_quantity) AS quantity
 FROM catalog_returns
 GROUP BY cr_returned_date_sk, cr_returning_customer_sk, cr_returning_addr_sk, cr_item_sk,
   cr_call_center_sk;
 
 CREATE RELATIONAL CACHE ds_web_returns AS
-SELECT wr_returned_date_sk, wr_returning_customer_sk, wr_returning_addr_sk,
-  SUM(wr_return_amt) AS return_amt
+SELECT wr_returned_date_sk, wr_returning_customer_sk, wr_returning_addr_sk, wr_item_sk,
+  wr_web_page_sk, SUM(wr_return_amt) AS return_amt, SUM(wr_net_loss) AS net_loss,
+  SUM(wr_return_quantity) AS quantity
 FROM web_returns
-GROUP BY wr_returned_date_sk, wr_returning_customer_sk, wr_returning_addr_sk;
+GROUP BY wr_returned_date_sk, wr_returning_customer_sk, wr_returning_addr_sk, wr_item_sk,
+  wr_web_page_sk;
 
 CREATE RELATIONAL CACHE ds_months AS
 SELECT d_year, d_moy, d_month_seq, COUNT(*) AS days
