@@ -239,7 +239,7 @@ def is_constant(expr: Expr) -> bool:
     Spark reads one in GROUP BY or ORDER BY as a position, even as `(- 9)`.
     """
     return all(isinstance(n, (Lit, Call)) for n in walk(expr)) and not any(
-        isinstance(n, Call) and n.op == "grouping_id" for n in walk(expr)
+        isinstance(n, Call) and n.op in ("grouping_id", "grouping") for n in walk(expr)
     )
 
 

@@ -29,16 +29,16 @@ def fold_nulls(block: Block) -> Block:
     """
     if not any(map(_may_change, _expressions(block))):
         return block
+    predicates = tuple(folded(p, lambda e: not e.nullable) for p in block.predicates)
     context: list[PredicateContext] = []  # made when it is asked: most blocks do without
 
     def known(expr: Expr) -> bool:
         if not expr.nullable:
             return True
         if not context:
-            context.append(PredicateContext(block.predicates))
+            context.append(PredicateContext(predicates))
         return context[0].never_null(context[0].canonical(expr))
 
-    predicates = tuple(folded(p, lambda e: not e.nullable) for p in block.predicates)
     keys = block.group_keys
     new = None if keys is None else tuple(folded(k, known) for k in keys)
     places = dict(zip(keys or (), new or (), strict=True))

@@ -44,6 +44,7 @@ _MENDED_BY_JOINING: Final = frozenset(
         ReasonCode.COLUMN_NOT_IN_GROUPING_SET,
         ReasonCode.PREDICATE_COLUMN_MISSING,
         ReasonCode.AGG_NOT_DERIVABLE,
+        ReasonCode.MAY_BE_NULL,
         ReasonCode.DISTINCT_NOT_DERIVABLE,
         ReasonCode.TABLE_NOT_IN_CACHE,  # one that the query reads more often than the cache
     }

@@ -68,7 +68,8 @@ def _spell(call: Call) -> Expr:
         return _spell_not(call)
     if op in ("and", "or"):
         flat = [p for a in args for p in (a.args if isinstance(a, Call) and a.op == op else (a,))]
-        return _with(call, op, tuple(sorted(dict.fromkeys(flat), key=repr)))
+        unique = tuple(sorted(dict.fromkeys(flat), key=repr))
+        return unique[0] if len(unique) == 1 else _with(call, op, unique)
     if op in _COMMUTES and not isinstance(args[1], Lit):
         return _with(call, op, tuple(sorted(args, key=repr)))
     if op == "in" and all(isinstance(a, Lit) for a in args[1:]):

@@ -52,9 +52,14 @@ _LISTED: Final = (
         told="^only Catalyst takes the whole query|only Catalyst has isnotnull",
     ),
     Listed(
+        "Catalyst has made an inner join of an outer one, and forgotten that columns may be NULL",
+        query=r"\b(LEFT|RIGHT|FULL)\b",
+        told=r"only the text has isnotnull|^the text chose",
+    ),
+    Listed(
         "Catalyst leaves groups out of which only the greatest value is asked for",
         query=r"SELECT MAX\(q\.\w+\)",
-        told=r"group keys .* and \(\)|^the text chose",
+        told=r"group keys .* and \(\)|only one aggregates|tables |^the text chose",
     ),
 )
 

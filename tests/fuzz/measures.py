@@ -223,7 +223,7 @@ def near_measure(rng: Random, stored: list[Measure], keys: list[Column]) -> Piec
     if kind < 0.58 and keys and base.func == "SUM" and base.columns:
         return case_inside(rng, rng.choice(keys), base.columns[0]).piece
     if kind < 0.61 and base.columns:
-        return measure(rng, list(base.columns), 0.5).piece
+        return shown(measure(rng, list(base.columns), 0.5))
     return shown(base)
 
 
