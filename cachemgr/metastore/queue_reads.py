@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
@@ -12,7 +14,7 @@ from cachemgr.metastore.models import (
     RefreshRunRow,
     ScheduleRow,
 )
-from cachemgr.metastore.reads import Reads
+from cachemgr.metastore.reads import Reads, database_moment
 from cachemgr.metastore.records import (
     RefreshRequestRecord,
     RefreshRunRecord,
@@ -39,6 +41,21 @@ class QueueReads(Reads):
         with self._session() as session:
             row = session.get(RefreshRequestRow, refresh_id)
             return request_record(row) if row else None
+
+    def cancel_requested(self, refresh_id: str) -> bool:
+        """Whether somebody has cancelled a refresh that runs."""
+        asked = select(RefreshRunRow.cancel_requested).where(RefreshRunRow.id == refresh_id)
+        with self._session() as session:
+            return bool(session.scalar(asked))
+
+    def now(self) -> datetime:
+        """This moment by the database's clock, which all replicas share."""
+        with self._session() as session:
+            return database_moment(session)
+
+    def schedule(self, cache_id: str) -> ScheduleRecord | None:
+        """The schedule of one live cache; None if there is no such cache."""
+        return next((s for s in self.schedules() if s.cache.id == cache_id), None)
 
     def schedules(self) -> tuple[ScheduleRecord, ...]:
         """The schedule of every live cache with its latest run, by cache id.

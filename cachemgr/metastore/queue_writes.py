@@ -123,7 +123,7 @@ class QueueWrites(Writes):
             token = take_lease(session, waiting.cache_id, holder, moment, lease_seconds)
             if token is None:
                 return None
-            run = _run_of(waiting, RunState.RUNNING, holder, token, moment)
+            run = _run_of(session, waiting, RunState.RUNNING, holder, token, moment)
             session.add(run)
             session.execute(delete(RefreshRequestRow).where(RefreshRequestRow.id == waiting.id))
             session.flush()
@@ -156,19 +156,40 @@ class QueueWrites(Writes):
                 .with_for_update(skip_locked=True, of=RefreshRunRow)
             ).all()
             for run in abandoned:
-                session.add(
-                    RefreshRequestRow(
-                        id=new_id(),
-                        cache_id=run.cache_id,
-                        mode=None,
-                        origin=run.origin,
-                        why=f"taken over from {run.holder}, whose lease ended",
-                        requested_by=run.requested_by,
-                        requested_at=moment,
-                    )
-                )
+                _ask_again(session, run, f"taken over from {run.holder}, whose lease ended", moment)
             session.flush()
             return len(abandoned)
+
+    def hand_over(self, refresh_id: str, *, by: str, now: datetime | int | None = None) -> bool:
+        """Give up a refresh that runs and ask for it again, so that another worker takes it.
+
+        Its fencing token is void from here on: whatever its thread still writes is not published.
+
+        Args:
+            refresh_id: The run.
+            by: Who gives it up, for the record.
+            now: This moment; None asks the database's clock.
+
+        Returns:
+            False if it was over already.
+        """
+        with self._transaction() as session:
+            run = session.get(RefreshRunRow, refresh_id, with_for_update=True)
+            if run is None or run.state != RunState.RUNNING.value:
+                return False
+            moment = self._moment(session, now)
+            why = f"handed over by {by}, which stops"
+            _ask_again(session, run, why, moment)
+            run.state = RunState.SUPERSEDED.value
+            run.finished_at = moment
+            run.error = why
+            session.execute(
+                update(LeaseRow)
+                .where(LeaseRow.cache_id == run.cache_id, LeaseRow.token == run.fencing_token)
+                .values(holder=None, expires_at=None, token=LeaseRow.token + 1)
+                .execution_options(synchronize_session=False)
+            )
+            return True
 
     def cancel_refresh(
         self, refresh_id: str, *, by: str, now: datetime | int | None = None
@@ -191,7 +212,7 @@ class QueueWrites(Writes):
             waiting = session.get(RefreshRequestRow, refresh_id, with_for_update=True)
             if waiting is not None:
                 moment = self._moment(session, now)
-                run = _run_of(waiting, RunState.CANCELLED, "", 0, moment)
+                run = _run_of(session, waiting, RunState.CANCELLED, "", 0, moment)
                 run.finished_at = moment
                 run.error = f"cancelled by {by} before it began"
                 session.delete(waiting)
@@ -274,6 +295,23 @@ class QueueWrites(Writes):
             )
 
 
+def _ask_again(session: Session, run: RefreshRunRow, why: str, moment: datetime) -> None:
+    waiting = select(RefreshRequestRow.id).where(RefreshRequestRow.cache_id == run.cache_id)
+    if session.scalar(waiting) is not None:
+        return
+    session.add(
+        RefreshRequestRow(
+            id=new_id(),
+            cache_id=run.cache_id,
+            mode=None,
+            origin=run.origin,
+            why=why,
+            requested_by=run.requested_by,
+            requested_at=moment,
+        )
+    )
+
+
 def _move_epoch(session: Session, cache_id: str, expected: int | None) -> bool:
     statement = (
         update(ScheduleRow)
@@ -293,13 +331,19 @@ def _running(session: Session, moment: datetime) -> int:
 
 
 def _run_of(
-    request: RefreshRequestRow, state: RunState, holder: str, token: int, moment: datetime
+    session: Session,
+    request: RefreshRequestRow,
+    state: RunState,
+    holder: str,
+    token: int,
+    moment: datetime,
 ) -> RefreshRunRow:
+    own = select(CacheRow.refresh_mode).where(CacheRow.id == request.cache_id)
     return RefreshRunRow(
         id=request.id,
         cache_id=request.cache_id,
         state=state.value,
-        mode=request.mode or "AUTO",
+        mode=request.mode or session.scalars(own).one(),
         reason=request.why,
         holder=holder,
         fencing_token=token,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
-from sqlalchemy import URL, Engine
+from sqlalchemy import URL, Engine, func, select
 from sqlalchemy.orm import Session
 
 from cachemgr.metastore.engine import reading, translated
+from cachemgr.metastore.records import as_utc
 
 
 class Reads:
@@ -22,3 +24,14 @@ class Reads:
     def _session(self) -> Iterator[Session]:
         with translated(self._url), Session(self._engine) as session, session.begin():
             yield session
+
+
+def database_moment(session: Session) -> datetime:
+    """This moment by the database's clock, the one that all replicas share.
+
+    Args:
+        session: A transaction; its own moment may be earlier.
+    """
+    if session.get_bind().dialect.name == "sqlite":  # one machine, one clock
+        return datetime.now(UTC)
+    return as_utc(session.scalars(select(func.clock_timestamp())).one())

@@ -248,7 +248,7 @@ class RefreshWrites(Writes):
             now: This moment.
 
         Returns:
-            The run: FAILED, or as it ended before.
+            The run: FAILED, CANCELLED if somebody asked for that, or as it ended before.
 
         Raises:
             NotFoundError: There is no such run.
@@ -260,7 +260,7 @@ class RefreshWrites(Writes):
             held = _release(session, found.cache_id, token)
             run = _run(session, refresh_id)
             if run.state == RunState.RUNNING.value and run.fencing_token == token:
-                run.state = (RunState.FAILED if held else RunState.SUPERSEDED).value
+                run.state = _ended(held, run.cancel_requested).value
                 run.finished_at = self._moment(session, now)
                 run.error = error
             session.flush()
@@ -393,6 +393,12 @@ def _supersede(session: Session, cache_id: str, moment: datetime, holder: str) -
         )
         .execution_options(synchronize_session=False)
     )
+
+
+def _ended(held: bool, cancelled: bool) -> RunState:
+    if cancelled:
+        return RunState.CANCELLED
+    return RunState.FAILED if held else RunState.SUPERSEDED
 
 
 def _lost(what: str) -> LeaseLostError:

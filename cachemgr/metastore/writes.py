@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 
-from sqlalchemy import URL, Engine, func, select, update
+from sqlalchemy import URL, Engine, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import MetastoreError, NotFoundError
 from cachemgr.metastore.engine import translated, writing
 from cachemgr.metastore.models import CacheRow, RegistryRevisionRow, ScheduleRow
+from cachemgr.metastore.reads import database_moment
 from cachemgr.metastore.records import as_utc
 
 
@@ -30,11 +31,7 @@ class Writes:
     @staticmethod
     def _moment(session: Session, now: datetime | int | None) -> datetime:
         """`now`, or this moment by the database's clock: the one that all replicas share."""
-        if now is not None:
-            return as_utc(now)
-        if session.get_bind().dialect.name == "sqlite":  # one machine, one clock
-            return datetime.now(UTC)
-        return as_utc(session.scalars(select(func.clock_timestamp())).one())
+        return database_moment(session) if now is None else as_utc(now)
 
 
 def bump_revision(session: Session, cache_id: str | None = None) -> int:

@@ -15,7 +15,8 @@ from cachemgr.refresh.write import TableSpec
 from cachemgr.spark.tables import TableRead
 from matcher.ir import CachePlan
 
-Clock = Callable[[], datetime]
+# None leaves the time to the metastore's clock, as replicas must, whose own clocks differ.
+Clock = Callable[[], datetime | None]
 Replan = Callable[[], CachePlan]
 Checkpoint = Callable[[str], None]
 

@@ -1,57 +1,81 @@
-"""Keeping a refresh's lease alive while Spark works."""
+"""Keeping a refresh's lease alive while Spark works, and stopping Spark when it is lost."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import datetime
 from types import TracebackType
 
-from cachemgr.errors import CacheManagerError, LeaseLostError
+from cachemgr.errors import CacheManagerError, LeaseLostError, RefreshError
+from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.job import Clock
+
+_MOST_SECONDS = 5.0
 
 
 class Heartbeat:
-    """Renews a lease in the background from `with` until its end; `check` raises once it is lost.
+    """Renews a lease in the background from `with` until its end; `check` raises once it is lost,
+    or once somebody has cancelled the refresh.
 
     A metastore that cannot be reached for a while does not end the refresh: what counts is
     whether the lease still holds when the result is published, and the metastore decides that.
+
+    Args:
+        metastore: Where the lease is.
+        run: The run that holds it.
+        now: The clock.
+        lease_seconds: How long the lease lasts without being renewed.
+        interrupt: Called once when the refresh is to stop, from the background.
     """
 
     def __init__(
         self,
         metastore: Metastore,
-        cache_id: str,
-        token: int,
+        run: RefreshRunRecord,
         *,
-        now: Callable[[], datetime],
+        now: Clock,
         lease_seconds: float,
+        interrupt: Callable[[], None] = lambda: None,
     ) -> None:
         self._metastore = metastore
-        self._cache_id = cache_id
-        self._token = token
+        self._run = run
         self._now = now
         self._seconds = lease_seconds
-        self._stop = threading.Event()
-        self._lost: LeaseLostError | None = None
+        self._interrupt = interrupt
+        self._over = threading.Event()
+        self._stopped: CacheManagerError | None = None
         self._thread = threading.Thread(target=self._beat, name="cachemgr-lease", daemon=True)
 
+    @property
+    def stopped(self) -> CacheManagerError | None:
+        """Why the refresh is to stop; None if it may go on."""
+        return self._stopped
+
     def _beat(self) -> None:
-        while not self._stop.wait(self._seconds / 3):
+        run = self._run
+        while not self._over.wait(min(_MOST_SECONDS, self._seconds / 3)):
             try:
                 self._metastore.writer.renew_lease(
-                    self._cache_id, self._token, now=self._now(), lease_seconds=self._seconds
+                    run.cache_id, run.fencing_token, now=self._now(), lease_seconds=self._seconds
+                )
+                if not self._metastore.reader.cancel_requested(run.id):
+                    continue
+                self._stopped = RefreshError(
+                    "REFRESH_CANCELLED",
+                    f"the refresh {run.id} was cancelled; the snapshot before keeps serving",
                 )
             except LeaseLostError as error:
-                self._lost = error
-                return
+                self._stopped = error
             except CacheManagerError:
                 continue
+            self._interrupt()
+            return
 
     def check(self) -> None:
-        """Raise LeaseLostError if the lease was taken over."""
-        if self._lost is not None:
-            raise self._lost
+        """Raise LeaseLostError if the lease was taken over, RefreshError if it was cancelled."""
+        if self._stopped is not None:
+            raise self._stopped
 
     def __enter__(self) -> Heartbeat:
         self._thread.start()
@@ -63,5 +87,5 @@ class Heartbeat:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
+        self._over.set()
         self._thread.join()

@@ -7,7 +7,8 @@ metastore learns of it, and hits read the published version alone. Whatever happ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -80,29 +81,91 @@ def run_refresh(
         RefreshError: It failed; the snapshot before keeps serving.
     """
     cache = _cache(metastore, cache_id)
-    asked = mode or cache.refresh_mode.value
     run = metastore.writer.start_refresh(
         cache_id,
         holder,
         now=now(),
         lease_seconds=lease_seconds,
-        mode=asked,
+        mode=mode or cache.refresh_mode.value,
         reason="looking at the base tables",
     )
-    beat = Heartbeat(metastore, cache_id, run.fencing_token, now=now, lease_seconds=lease_seconds)
-    with beat:
+    return run_claimed(
+        spark,
+        metastore,
+        run,
+        mode=mode,
+        now=now,
+        replan=replan,
+        lease_seconds=lease_seconds,
+        drop_grace_seconds=drop_grace_seconds,
+        checkpoint=checkpoint,
+    )
+
+
+def run_claimed(
+    spark: SparkSession,
+    metastore: Metastore,
+    run: RefreshRunRecord,
+    *,
+    mode: str | None = None,
+    now: Clock,
+    replan: Replan | None = None,
+    lease_seconds: float = DEFAULT_LEASE_SECONDS,
+    drop_grace_seconds: int = DEFAULT_DROP_GRACE,
+    checkpoint: Checkpoint = lambda step: None,
+    failing: Callable[[CacheManagerError], None] = lambda error: None,
+) -> RefreshRunRecord:
+    """Carry out a refresh whose lease is held already; see `run_refresh` for the rest.
+
+    Args:
+        run: The run, RUNNING.
+        failing: Called with what went wrong while the lease is still held, so that what follows
+            from it is known before anybody may try again.
+
+    Raises:
+        RefreshError: Also `REFRESH_CANCELLED`, if somebody cancelled it.
+    """
+    cache = _cache(metastore, run.cache_id)
+    tag = f"cachemgr-refresh-{run.id}"
+    beat = Heartbeat(
+        metastore,
+        run,
+        now=now,
+        lease_seconds=lease_seconds,
+        interrupt=lambda: _interrupt(spark, tag),
+    )
+    with beat, _tagged(spark, tag):
         try:
             checkpoint("started")
             job = _prepare(spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint)
-            plan = plan_refresh(_request(job, asked, run))
+            plan = plan_refresh(_request(job, mode or cache.refresh_mode.value, run))
             return carry_out(job, plan, run, beat)
-        except CacheManagerError as error:
-            metastore.writer.fail_refresh(run.id, run.fencing_token, str(error), now=now())
-            raise
         except Exception as error:
-            told = _told(cache, error)
+            # What Spark says of jobs that were stopped is not what happened.
+            told = beat.stopped or (
+                error if isinstance(error, CacheManagerError) else _told(cache, error)
+            )
+            failing(told)
             metastore.writer.fail_refresh(run.id, run.fencing_token, str(told), now=now())
+            if told is error:
+                raise
             raise told from error
+
+
+@contextmanager
+def _tagged(spark: SparkSession, tag: str) -> Iterator[None]:
+    """The jobs of this thread carry a tag, by which another thread can stop them."""
+    context = spark.sparkContext
+    context.addJobTag(tag)
+    try:
+        yield
+    finally:
+        context.removeJobTag(tag)
+
+
+def _interrupt(spark: SparkSession, tag: str) -> None:
+    with suppress(Exception):  # Spark may be gone already
+        spark.sparkContext.cancelJobsWithTag(tag)
 
 
 def explain_refresh(
@@ -272,9 +335,11 @@ def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
     """The refresh before this one, if it ended without publishing and nobody was fenced in
     between.
     """
-    recent = job.metastore.reader.refreshes(job.cache.id, limit=2)
-    before = [r for r in recent if run is None or r.id != run.id]
+    recent = job.metastore.reader.refreshes(job.cache.id, limit=10)
+    # one cancelled before it began never held the lease
+    before = [r for r in recent if r.fencing_token and (run is None or r.id != run.id)]
     if not before or before[0].state not in (
+        RunState.CANCELLED,
         RunState.FAILED,
         RunState.SUPERSEDED,
         RunState.RUNNING,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from cachemgr.metastore.records import GroupingSetRecord, RefreshRunRecord, SnapshotTableRecord
@@ -103,7 +104,7 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> Refre
         case ValidateJoins():
             joins = declared_joins(job.metastore, job.plan)
             progress.joins, progress.broken = check_joins(
-                job.session, job.metastore, joins, job.tables, job.now()
+                job.session, job.metastore, joins, job.tables, job.now() or datetime.now(UTC)
             )
         case RestorePublished(version=version, head=parent):
             content = {"kind": RESTORE, "restores": version, **_who(job, progress)}

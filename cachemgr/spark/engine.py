@@ -13,24 +13,22 @@ from pyspark.sql import SparkSession
 
 from cachemgr.ddl.statements import SelectText
 from cachemgr.engine import Definition, JoinVerdict, TableState
-from cachemgr.errors import CacheManagerError, DefinitionError, JoinValidationError
+from cachemgr.errors import DefinitionError, JoinValidationError
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.joins import validate_join
 from cachemgr.refresh.run import explain_refresh, run_refresh
-from cachemgr.refresh.session import own_session
 from cachemgr.results import ResultRows, table
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.explain import Explanation
 from cachemgr.spark.plans import capture_query
+from cachemgr.spark.replan import replan
 from cachemgr.spark.result_settings import result_settings
-from cachemgr.spark.served import matcher_name
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.tables import current_versions, first_commit_after
 from matcher.errors import MatcherError
 from matcher.expr import Col
 from matcher.from_spark import definition_block
-from matcher.ir import CachePlan
 
 
 class SparkEngine:
@@ -155,7 +153,7 @@ class SparkEngine:
             mode=mode,
             now=self._now,
             holder=f"{socket.gethostname()}:{os.getpid()}",
-            replan=lambda: self._replan(cache),
+            replan=lambda: replan(self._spark, cache),
             drop_grace_seconds=self._grace(),
         )
 
@@ -167,7 +165,7 @@ class SparkEngine:
             cache.id,
             mode=mode,
             now=self._now,
-            replan=lambda: self._replan(cache),
+            replan=lambda: replan(self._spark, cache),
             drop_grace_seconds=self._grace(),
         )
         return table(["step int", "stage", "detail"], plan.describe())
@@ -186,23 +184,6 @@ class SparkEngine:
 
     def _grace(self) -> int:
         return self._session.settings(explicit_settings(self._spark)).drop_grace_seconds
-
-    def _replan(self, cache: CacheRecord) -> CachePlan:
-        """The definition with what its names stand for now, under the cache's own settings."""
-        session = own_session(self._spark, cache.settings)
-        session.catalog.setCurrentCatalog(str(cache.context.get("catalog", "spark_catalog")))
-        session.catalog.setCurrentDatabase(str(cache.context.get("schema", "default")))
-        select = SelectText(cache.definition)
-        analysis = analyse_definition(session, matcher_name(cache), select)
-        before = [(c.name, c.type) for c in cache.columns]
-        if before != [(c.name, c.type) for c in analysis.columns]:
-            raise CacheManagerError(
-                "COLUMNS_CHANGED",
-                f"the columns of cache {cache.qualified_name} are not what they were when it was "
-                "created, since a view or table that it names was changed: "
-                "create it again with OR REPLACE",
-            )
-        return analysis.plan
 
 
 def _whole_table(document: dict[str, Any]) -> bool:

@@ -93,16 +93,16 @@ class Star:
         return Relation(self.key(name), f"default.{name}")
 
     def cache(self, plan: CachePlan, **fields: Any) -> CacheRecord:
-        record = CacheRecord(
-            namespace="default",
-            name=plan.name,
-            definition="SELECT …",
-            definition_hash="h",
-            location=str(self.folder / "caches" / plan.name),
-            plan=encode_plan(plan),
-            plan_version=PLAN_VERSION,
-            **fields,
-        )
+        values: dict[str, Any] = {
+            "namespace": "default",
+            "name": plan.name,
+            "definition": "SELECT …",
+            "definition_hash": "h",
+            "location": str(self.folder / "caches" / plan.name),
+            "plan": encode_plan(plan),
+            "plan_version": PLAN_VERSION,
+        }
+        record = CacheRecord(**(values | fields))
         names = [c.name for c in plan.keys or ()]
         sets = [
             GroupingSetRecord(s.grouping_id, i, tuple(names[k] for k in s.keys))

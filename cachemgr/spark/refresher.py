@@ -1,0 +1,81 @@
+"""The worker's `Refresher` on a Spark session of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from cachemgr.errors import CacheManagerError
+from cachemgr.metastore.records import RefreshRunRecord
+from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.run import DEFAULT_DROP_GRACE, run_claimed
+from cachemgr.spark.replan import replan_anywhere
+from cachemgr.spark.tables import current_versions, first_commit_after
+
+
+class SparkRefresher:
+    """Carries refreshes out, and reads the heads of Delta logs.
+
+    Args:
+        start: Makes the Spark session; called when it is first needed.
+        metastore: Where caches, runs and leases are.
+        lease_seconds: How long a lease lasts without being renewed.
+        drop_grace_seconds: How long files of old versions stay for queries planned before.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], SparkSession],
+        metastore: Metastore,
+        *,
+        lease_seconds: float,
+        drop_grace_seconds: int = DEFAULT_DROP_GRACE,
+    ) -> None:
+        self._start = start
+        self._metastore = metastore
+        self._lease_seconds = lease_seconds
+        self._drop_grace_seconds = drop_grace_seconds
+        self._lock = threading.Lock()
+        self._spark: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, started by the first who asks."""
+        with self._lock:
+            if self._spark is None:
+                self._spark = self._start()
+            return self._spark
+
+    def refresh(
+        self, run: RefreshRunRecord, failing: Callable[[CacheManagerError], None]
+    ) -> RefreshRunRecord:
+        """Carry out a refresh whose lease is held.
+
+        Raises:
+            CacheManagerError: It failed; the snapshot before keeps serving.
+        """
+        cache = self._metastore.reader.cache_by_id(run.cache_id)
+        return run_claimed(
+            self.spark,
+            self._metastore,
+            run,
+            mode=run.mode,
+            now=lambda: None,
+            replan=None if cache is None else lambda: replan_anywhere(self.spark, cache),
+            lease_seconds=self._lease_seconds,
+            drop_grace_seconds=self._drop_grace_seconds,
+            failing=failing,
+        )
+
+    def heads(self, places: Collection[str]) -> Mapping[str, tuple[str, int] | None]:
+        """(table id, version) of the Delta table at each place now, None where there is none."""
+        found = current_versions(self.spark, places)
+        return {p: None if s is None else (s.table_id, s.version) for p, s in found.items()}
+
+    def first_commit_after(self, place: str, version: int) -> datetime | None:
+        """When the first commit after a version was made; None if it is the newest."""
+        millis = first_commit_after(self.spark, place, version)
+        return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)

@@ -1,0 +1,83 @@
+"""What one process does all the time: look what is due, watch base tables, take refreshes.
+
+APScheduler is only the clock. A look that takes long is not run twice at once, and looks that were
+missed count as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from cachemgr.metastore.store import Metastore
+from cachemgr.telemetry import Telemetry
+from cachemgr.worker.refresher import Refresher
+from cachemgr.worker.schedule import Watch, ask_for_due
+from cachemgr.worker.worker import Worker
+
+LOOK_SECONDS: Final = 1.0
+
+
+class Process:
+    """The scheduler, the watch and a worker of one process.
+
+    Args:
+        metastore: What is shared with the other processes.
+        refresher: Spark.
+        worker: Takes and carries out refreshes; None leaves that to others.
+        schedules: Whether to look what is due.
+        telemetry: Where trouble is counted and logged.
+    """
+
+    def __init__(
+        self,
+        metastore: Metastore,
+        refresher: Refresher,
+        worker: Worker | None,
+        *,
+        schedules: bool = True,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self._worker = worker
+        self._telemetry = telemetry or Telemetry()
+        watch = Watch(metastore, refresher)
+        jobs: dict[str, Callable[[], object]] = {}
+        if schedules:
+            jobs = {"watch": watch.look, "schedule": lambda: ask_for_due(metastore)}
+        if worker is not None:
+            jobs["take"] = worker.take
+        self._clock: Any = BackgroundScheduler(
+            timezone="UTC",
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+        )
+        for name, job in jobs.items():
+            self._clock.add_job(
+                self._guarded, "interval", args=(name, job), seconds=LOOK_SECONDS, id=name
+            )
+
+    def start(self) -> None:
+        """Begin, in the background."""
+        self._clock.start()
+
+    def stop(self, grace_seconds: float) -> tuple[str, ...]:
+        """End: nothing new is begun, what runs may finish.
+
+        Args:
+            grace_seconds: How long refreshes may take to finish; others are handed over.
+
+        Returns:
+            Ids of those that were handed over.
+        """
+        self._clock.shutdown(wait=True)
+        return () if self._worker is None else self._worker.stop(grace_seconds)
+
+    def _guarded(self, name: str, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except Exception as error:  # the clock must outlive any trouble of the database or Spark
+            self._telemetry.count(f"{name}_errors")
+            self._telemetry.warn_once(
+                f"{name} {type(error).__name__} {error}", f"the {name} job failed: {error}"
+            )

@@ -1,0 +1,29 @@
+"""What a worker asks of Spark, as a protocol, so that the worker itself needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from cachemgr.errors import CacheManagerError
+from cachemgr.metastore.records import RefreshRunRecord
+
+
+class Refresher(Protocol):
+    """Spark, as far as refreshes and the watch over base tables need it."""
+
+    def refresh(
+        self, run: RefreshRunRecord, failing: Callable[[CacheManagerError], None]
+    ) -> RefreshRunRecord:
+        """Carry out a refresh whose lease is held; raises CacheManagerError, after `failing` was
+        called with it."""
+        ...
+
+    def heads(self, places: Collection[str]) -> Mapping[str, tuple[str, int] | None]:
+        """(table id, version) of the Delta table at each place now, None where there is none."""
+        ...
+
+    def first_commit_after(self, place: str, version: int) -> datetime | None:
+        """When the first commit after a version was made; None if it is the newest."""
+        ...

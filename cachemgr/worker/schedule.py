@@ -1,0 +1,146 @@
+"""The scheduler's look at the metastore, and the watch over base tables that feeds it.
+
+Every replica looks; the metastore lets one of them ask for each refresh (`schedules.epoch`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from cachemgr.convert import trigger_of
+from cachemgr.metastore.records import Origin, ScheduleRecord
+from cachemgr.metastore.store import Metastore
+from cachemgr.telemetry import logger
+from cachemgr.worker.refresher import Refresher
+from scheduler.due import CacheStatus
+from scheduler.tick import Look, look
+from scheduler.triggers import OnCommit, OnDemand, TargetLag
+
+_Snapshot = Mapping[str, tuple[str | None, int | None]]
+
+
+def status_of(record: ScheduleRecord) -> CacheStatus | None:
+    """What the scheduler is to know of a cache; None where its trigger cannot be read."""
+    cache = record.cache
+    try:
+        trigger = trigger_of(cache.refresh_trigger)
+    except (ValueError, KeyError, TypeError):
+        return None
+    assert cache.created_at is not None
+    return CacheStatus(
+        id=cache.id,
+        name=cache.qualified_name,
+        trigger=trigger,
+        created_at=cache.created_at,
+        paused=cache.paused,
+        busy=record.busy,
+        started_at=None if record.last is None else record.last.started_at,
+        behind_since=record.behind_since,
+        usual_seconds=record.usual_seconds,
+        failures=record.failures,
+        retry_at=record.retry_at,
+    )
+
+
+def ask_for_due(metastore: Metastore) -> Look:
+    """One look: ask for each refresh that is due, unless another replica just did.
+
+    Args:
+        metastore: Where everything is.
+
+    Returns:
+        What was found due, and when the next cache will be.
+    """
+    records = {r.cache.id: r for r in metastore.reader.schedules()}
+    statuses = [s for s in map(status_of, records.values()) if s is not None]
+    found = look(statuses, metastore.reader.now())
+    for wanted in found.wanted:
+        record = records[wanted.cache_id]
+        asked = metastore.writer.request_refresh(
+            wanted.cache_id, why=wanted.why, origin=Origin.SCHEDULE, epoch=record.epoch
+        )
+        if asked is not None:
+            logger.info("refresh of %s asked for: %s", record.cache.qualified_name, wanted.why)
+    return found
+
+
+class Watch:
+    """Notices new versions of base tables for the caches that wait for them.
+
+    Args:
+        metastore: Where caches and their snapshots are.
+        refresher: Reads the heads of Delta logs.
+    """
+
+    def __init__(self, metastore: Metastore, refresher: Refresher) -> None:
+        self._metastore = metastore
+        self._refresher = refresher
+        # a published snapshot never changes
+        self._snapshots: dict[str, _Snapshot] = {}
+
+    def look(self) -> int:
+        """Note down which caches are behind their base tables, and since when.
+
+        Returns:
+            How many fell behind since the last look.
+        """
+        watched = [r for r in self._metastore.reader.schedules() if _waits_for_commits(r)]
+        snapshots = {r.cache.id: self._snapshot(r.cache.published_refresh_id) for r in watched}
+        self._forget(r.cache.published_refresh_id for r in watched)
+        places = sorted({place for found in snapshots.values() for place in found})
+        if not places:
+            return 0
+        heads = self._refresher.heads(places)
+        behind = {
+            cache_id: moment
+            for cache_id, snapshot in snapshots.items()
+            if (moment := self._behind_since(snapshot, heads)) is not None
+        }
+        if behind:
+            self._metastore.writer.note_behind(behind)
+        return len(behind)
+
+    def _behind_since(
+        self, snapshot: _Snapshot, heads: Mapping[str, tuple[str, int] | None]
+    ) -> datetime | None:
+        moments = []
+        for place, (table_id, version) in snapshot.items():
+            head = heads.get(place)
+            if head == (table_id, version):
+                continue
+            moment = None
+            if head is not None and head[0] == table_id and version is not None:
+                moment = self._refresher.first_commit_after(place, version)
+            # a table that is gone or was made again: the refresh will say so
+            moments.append(moment or self._metastore.reader.now())
+        return min(moments, default=None)
+
+    def _snapshot(self, refresh_id: str | None) -> _Snapshot:
+        if refresh_id is None:
+            return {}
+        found = self._snapshots.get(refresh_id)
+        if found is None:
+            published = self._metastore.reader.snapshot(refresh_id)
+            tables = () if published is None else published.tables
+            found = {t.location: (t.table_id, t.version) for t in tables if t.version is not None}
+            self._snapshots[refresh_id] = found
+        return found
+
+    def _forget(self, current: Iterable[str | None]) -> None:
+        kept = set(current)
+        for gone in [i for i in self._snapshots if i not in kept]:
+            del self._snapshots[gone]
+
+
+def _waits_for_commits(record: ScheduleRecord) -> bool:
+    if record.cache.paused or record.busy or record.behind_since is not None:
+        return False
+    status = status_of(record)
+    return status is not None and isinstance(status.trigger, OnCommit | TargetLag)
+
+
+def is_scheduled(record: ScheduleRecord) -> bool:
+    """True if the scheduler ever asks for this cache's refresh by itself."""
+    status = status_of(record)
+    return status is not None and not isinstance(status.trigger, OnDemand) and not status.paused

@@ -1,0 +1,165 @@
+"""A worker: takes refreshes from the queue and carries them out, so many at once."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from cachemgr.errors import CacheManagerError, RefreshError
+from cachemgr.metastore.records import Origin, RefreshRunRecord
+from cachemgr.metastore.store import Metastore
+from cachemgr.telemetry import logger
+from cachemgr.worker.refresher import Refresher
+from scheduler.failures import after_failure
+
+# Trying again cannot help until somebody mends what these name.
+PERMANENT: Final = frozenset(
+    {
+        "BASE_COLUMN_CHANGED",
+        "BASE_COLUMN_LOST",
+        "BASE_TABLE_LOST",
+        "COLUMNS_CHANGED",
+        "DEFINITION_BROKEN",
+        "NOT_INCREMENTAL",
+        "PLAN_UNREADABLE",
+        "SETTING_NOT_AVAILABLE",
+    }
+)
+_NO_FAILURE: Final = frozenset({"REFRESH_CANCELLED", "CACHE_NOT_FOUND", "LEASE_LOST"})
+
+
+class Worker:
+    """Carries out refreshes of the queue.
+
+    Args:
+        metastore: Where the queue is.
+        refresher: Spark.
+        holder: Who this is, in leases and messages.
+        slots: How many refreshes this worker runs at once.
+        lease_seconds: How long a lease lasts without being renewed: what a crash costs.
+        most_running: How many may run at once on all workers together.
+        chance: A number from 0 to 1, for the jitter of retries.
+    """
+
+    def __init__(
+        self,
+        metastore: Metastore,
+        refresher: Refresher,
+        *,
+        holder: str,
+        slots: int = 1,
+        lease_seconds: float = 20.0,
+        most_running: int | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._metastore = metastore
+        self._refresher = refresher
+        self._holder = holder
+        self._slots = slots
+        self._lease_seconds = lease_seconds
+        self._most_running = most_running
+        self._chance = chance
+        self._pool = ThreadPoolExecutor(slots, thread_name_prefix="cachemgr-refresh")
+        self._lock = threading.Lock()
+        self._running: dict[str, Future[None]] = {}
+        self._stopping = False
+
+    def take(self) -> int:
+        """Take as many refreshes as there are free slots; also those of workers that are gone.
+
+        Returns:
+            How many were taken.
+        """
+        self._metastore.writer.requeue_abandoned()
+        taken = 0
+        while not self._stopping and len(self._running) < self._slots:
+            run = self._metastore.writer.claim_refresh(
+                self._holder,
+                lease_seconds=self._lease_seconds,
+                most_running=self._most_running,
+            )
+            if run is None:
+                break
+            with self._lock:
+                self._running[run.id] = self._pool.submit(self._carry_out, run)
+            taken += 1
+        return taken
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Ids of the refreshes that run here now."""
+        with self._lock:
+            return tuple(self._running)
+
+    def stop(self, grace_seconds: float) -> tuple[str, ...]:
+        """Take nothing more, and wait for what runs.
+
+        Args:
+            grace_seconds: At most so long.
+
+        Returns:
+            Ids of the refreshes that were handed over: stopped here, and asked for again.
+        """
+        self._stopping = True
+        with self._lock:
+            running = dict(self._running)
+        for future in running.values():
+            try:
+                future.result(timeout=grace_seconds)
+            except TimeoutError:
+                grace_seconds = 0
+        handed = [run_id for run_id, future in running.items() if not future.done()]
+        for run_id in handed:
+            self._metastore.writer.hand_over(run_id, by=self._holder)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        return tuple(handed)
+
+    def _carry_out(self, run: RefreshRunRecord) -> None:
+        try:
+            done = self._refresher.refresh(run, lambda error: self._failing(run, error))
+            logger.info("refresh %s of cache %s: %s", run.id, run.cache_id, done.state.value)
+        except CacheManagerError as error:
+            logger.warning("refresh %s of cache %s: %s", run.id, run.cache_id, error)
+            self._end(run, error)
+        except Exception as error:
+            logger.exception("refresh %s of cache %s failed", run.id, run.cache_id)
+            told = RefreshError(
+                "REFRESH_FAILED", f"the refresh failed: {type(error).__name__}: {error}"
+            )
+            self._failing(run, told)
+            self._end(run, told)
+        finally:
+            with self._lock:
+                self._running.pop(run.id, None)
+
+    def _end(self, run: RefreshRunRecord, error: CacheManagerError) -> None:
+        """One that failed before it came to its own end must not keep its lease."""
+        try:
+            self._metastore.writer.fail_refresh(run.id, run.fencing_token, str(error), now=None)
+        except CacheManagerError as trouble:
+            logger.warning("the end of refresh %s cannot be noted: %s", run.id, trouble)
+
+    def _failing(self, run: RefreshRunRecord, error: CacheManagerError) -> None:
+        if run.origin is not Origin.SCHEDULE or error.code in _NO_FAILURE:
+            return
+        schedule = self._metastore.reader.schedule(run.cache_id)
+        if schedule is None:
+            return
+        verdict = after_failure(
+            schedule.failures,
+            permanent=error.code in PERMANENT,
+            error=str(error),
+            now=self._metastore.reader.now(),
+            chance=self._chance,
+        )
+        self._metastore.writer.note_failure(
+            run.cache_id,
+            failures=verdict.failures,
+            retry_at=verdict.retry_at,
+            paused_because=verdict.paused_because,
+        )
+        if verdict.paused_because is not None:
+            logger.error("cache %s is paused: %s", run.cache_id, verdict.paused_because)

@@ -1,0 +1,164 @@
+"""Workers on a real Spark: what is due gets done by itself, what cannot be done is paused."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cachemgr.metastore.records import CacheRecord, Origin, RunState
+from cachemgr.spark.refresher import SparkRefresher
+from cachemgr.worker.schedule import Watch, ask_for_due
+from cachemgr.worker.worker import Worker
+from tests.refresh.star import Star, plain_plan, rows_of
+
+pytestmark = pytest.mark.spark
+LEASE = 20.0
+
+
+@pytest.fixture
+def refresher(star: Star) -> SparkRefresher:
+    return SparkRefresher(lambda: star.spark, star.store, lease_seconds=LEASE)
+
+
+def made(star: Star, kind: str = "ON_DEMAND", **trigger: int) -> CacheRecord:
+    """A cache whose table names mean nothing to this application, only their places do."""
+    text = "SELECT item, SUM(amount) AS total FROM elsewhere.sales GROUP BY item"
+    return star.cache(plain_plan(star), definition=text, refresh_trigger={"kind": kind, **trigger})
+
+
+def work(star: Star, refresher: SparkRefresher, holder: str = "w1") -> int:
+    """Let a worker take what waits, and finish it."""
+    worker = Worker(star.store, refresher, holder=holder, lease_seconds=LEASE)
+    taken = worker.take()
+    assert worker.stop(60) == ()
+    return taken
+
+
+def test_on_commit_keeps_a_cache_up_to_date(star, refresher):
+    cache = made(star, "ON_COMMIT")
+    watch = Watch(star.store, refresher)
+    assert watch.look() == 0, "it was never refreshed: that alone makes it due"
+    assert len(ask_for_due(star.store).wanted) == 1
+    assert ask_for_due(star.store).wanted == (), "it waits already"
+    assert work(star, refresher) == 1
+    (run,) = star.store.reader.refreshes(cache.id)
+    assert run.state is RunState.PUBLISHED and run.origin is Origin.SCHEDULE
+    before = star.stored(cache)
+
+    assert watch.look() == 0 and ask_for_due(star.store).wanted == ()
+    star.sell((3, "cup", 9, 100, "1.00"))
+    assert watch.look() == 1
+    assert watch.look() == 0, "it is known already"
+    assert star.store.reader.schedule(cache.id).behind_since is not None
+    assert len(ask_for_due(star.store).wanted) == 1
+    assert work(star, refresher) == 1
+    assert star.stored(cache) != before
+    assert star.store.reader.schedule(cache.id).behind_since is None
+    assert watch.look() == 0 and ask_for_due(star.store).wanted == ()
+
+
+def test_a_lost_base_table_pauses_the_cache_at_once(star, refresher):
+    cache = made(star, "ON_COMMIT")
+    ask_for_due(star.store)
+    work(star, refresher)
+    shutil.rmtree(Path(star.path("sales")))
+    assert Watch(star.store, refresher).look() == 1
+    ask_for_due(star.store)
+    work(star, refresher)
+    found = star.store.reader.schedule(cache.id)
+    assert found.cache.paused and "BASE_TABLE_LOST" in found.paused_because
+    assert found.last.state is RunState.FAILED
+    assert ask_for_due(star.store).wanted == ()
+
+
+def test_failures_in_between_are_tried_again(star, refresher, monkeypatch):
+    cache = made(star, "EVERY", seconds=3600)
+    monkeypatch.setattr(
+        "cachemgr.refresh.run.plan_refresh", lambda request: (_ for _ in ()).throw(OSError("disk"))
+    )
+    ask_for_due(star.store)
+    work(star, refresher)
+    found = star.store.reader.schedule(cache.id)
+    assert (found.failures, found.cache.paused) == (1, False)
+    wait = (found.retry_at - found.last.finished_at).total_seconds()
+    assert 2 <= wait <= 5
+    assert ask_for_due(star.store).wanted == (), "not before the back-off is over"
+    monkeypatch.undo()
+    star.store.writer.note_failure(
+        cache.id, failures=1, retry_at=found.last.started_at, paused_because=None
+    )
+    ask_for_due(star.store)
+    work(star, refresher)
+    found = star.store.reader.schedule(cache.id)
+    assert (found.failures, found.last.state) == (0, RunState.PUBLISHED)
+
+
+def test_a_failed_request_of_a_person_does_not_count(star, refresher):
+    cache = made(star, "ON_COMMIT")
+    shutil.rmtree(Path(star.path("sales")))
+    star.store.writer.request_refresh(cache.id, why="asked", requested_by="ann")
+    work(star, refresher)
+    found = star.store.reader.schedule(cache.id)
+    assert (found.failures, found.cache.paused, found.last.state) == (0, False, RunState.FAILED)
+
+
+def test_a_running_refresh_is_cancelled(star, monkeypatch):
+    """Spark's own jobs stop: the refresh sits in a job that would take minutes."""
+    cache = made(star)
+    refresher = SparkRefresher(lambda: star.spark, star.store, lease_seconds=1.5)
+    star.store.writer.request_refresh(cache.id, why="asked")
+    worker = Worker(star.store, refresher, holder="w1", lease_seconds=60)
+    started = threading.Event()
+
+    def sleepy(*args, **kwargs):
+        started.set()
+        star.spark.range(0, 2, 1, 2).selectExpr(
+            "java_method('java.lang.Thread', 'sleep', 300000L + id) AS x"
+        ).collect()
+
+    monkeypatch.setattr("cachemgr.refresh.run._prepare", sleepy)
+    worker.take()
+    assert started.wait(30)
+    (run_id,) = worker.running
+    star.store.writer.cancel_refresh(run_id, by="ann")
+    until = time.monotonic() + 30
+    while worker.running and time.monotonic() < until:
+        time.sleep(0.05)
+    assert worker.stop(1) == ()
+    done = star.store.reader.refresh(run_id)
+    assert done.state is RunState.CANCELLED and "REFRESH_CANCELLED" in done.error
+    assert star.store.reader.published(cache.id) is None
+
+
+def test_stopping_hands_over_what_does_not_finish(star, refresher):
+    cache = made(star)
+    release, entered = threading.Event(), threading.Event()
+
+    class Stuck(SparkRefresher):
+        def refresh(self, run, failing):
+            entered.set()
+            release.wait(60)
+            return super().refresh(run, failing)
+
+    stuck = Stuck(lambda: star.spark, star.store, lease_seconds=LEASE)
+    star.store.writer.request_refresh(cache.id, why="asked", requested_by="ann")
+    worker = Worker(star.store, stuck, holder="w1", lease_seconds=LEASE)
+    worker.take()
+    assert entered.wait(30)
+    (run_id,) = worker.stop(0.1)
+    assert star.store.reader.refresh(run_id).state is RunState.SUPERSEDED
+    (waiting,) = star.store.reader.requests()
+    assert waiting.requested_by == "ann" and "w1" in waiting.why
+    assert work(star, refresher, holder="w2") == 1
+    release.set()
+    until = time.monotonic() + 60
+    while worker.running and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not worker.running
+    states = [r.state for r in star.store.reader.refreshes(cache.id)]
+    assert sorted(states) == [RunState.PUBLISHED, RunState.SUPERSEDED]
+    assert rows_of(star.spark.read.format("delta").load(cache.location))
