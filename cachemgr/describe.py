@@ -53,7 +53,7 @@ def status_of(
 
     Returns:
         `definition` VALID, OUTDATED (stored by another version of this program) or BROKEN (a base
-        table is gone); `refresh` NEVER, RUNNING, FAILED or OK; `availability` DISABLED,
+        table is gone); `refresh` NEVER, RUNNING, CANCELLED, FAILED or OK; `availability` DISABLED,
         NOT_REFRESHED, STALE or AVAILABLE; `combined` the worst of them, HEALTHY if all is well.
     """
     definition = "VALID"
@@ -78,6 +78,8 @@ def status_of(
 def _run_word(run: RefreshRunRecord) -> str:
     if run.state is RunState.RUNNING:
         return "RUNNING"
+    if run.state is RunState.CANCELLED:
+        return "CANCELLED"
     return "OK" if run.state in (RunState.PUBLISHED, RunState.UNCHANGED) else "FAILED"
 
 

@@ -252,6 +252,33 @@ class GrantRow(Base):
     principal: Mapped[str] = mapped_column(Text, primary_key=True)
 
 
+class TokenRow(Base):
+    """A bearer token of the service; of its secret only a digest is kept."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    principal: Mapped[str] = mapped_column(Text)
+    role: Mapped[str] = mapped_column(String(16))
+    digest: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class IdempotencyRow(Base):
+    """A request that a client may repeat, and the answer that it then gets."""
+
+    __tablename__ = "idempotency_keys"
+
+    principal: Mapped[str] = mapped_column(Text, primary_key=True)
+    key: Mapped[str] = mapped_column(String(128), primary_key=True)
+    request: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime]
+    status: Mapped[int | None]
+    body: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
 class LeaseRow(Base):
     """Who refreshes a cache now; the token grows with every change of hands."""
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
+from cachemgr.metastore.access import AccessReads
 from cachemgr.metastore.convert import (
     cache_record,
     decision_record,
@@ -64,7 +65,7 @@ def matches_like(pattern: str, name: str) -> bool:
     return False
 
 
-class Reader(QueueReads):
+class Reader(QueueReads, AccessReads):
     """Questions to the metastore; made by `open_metastore`."""
 
     def revision(self) -> int:

@@ -65,6 +65,19 @@ class Outcome(StrEnum):
     ERROR = "ERROR"
 
 
+class Role(StrEnum):
+    """What the bearer of a token may do; each may do what those before it may."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    def covers(self, needed: Role) -> bool:
+        """Whether this role may do what `needed` may."""
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
+
+
 def new_id() -> str:
     """A fresh identifier for a cache, a join or a run."""
     return uuid.uuid4().hex
@@ -289,6 +302,35 @@ class DecisionRecord:
     reasons: tuple[Json, ...] = ()
     millis: float = 0.0
     id: int | None = None
+
+
+@dataclass(frozen=True)
+class TokenRecord:
+    """A bearer token, without its secret."""
+
+    id: str
+    principal: str
+    role: Role
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """What is known of a request under an idempotency key.
+
+    Args:
+        is_new: Nobody has sent this key before: carry the request out, then store its answer.
+        same: The request is the one that the key was first sent with.
+        status: The answer's status; None while the first request is being carried out.
+        body: The answer's body.
+    """
+
+    is_new: bool
+    same: bool = True
+    status: int | None = None
+    body: Json | None = None
 
 
 @dataclass(frozen=True)

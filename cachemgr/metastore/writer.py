@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import AlreadyExistsError, NotFoundError
+from cachemgr.metastore.access import AccessWrites
 from cachemgr.metastore.cache_writes import CacheWrites
 from cachemgr.metastore.convert import decision_row, join_record, join_row
 from cachemgr.metastore.models import DecisionRow, JoinRow
@@ -20,7 +21,7 @@ from cachemgr.metastore.refresh_writes import RefreshWrites
 from cachemgr.metastore.writes import bump_revision
 
 
-class Writer(CacheWrites, RefreshWrites, QueueWrites):
+class Writer(CacheWrites, RefreshWrites, QueueWrites, AccessWrites):
     """Changes to the metastore; made by `open_metastore`."""
 
     def create_join(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:

@@ -1,0 +1,93 @@
+"""Tokens and idempotency keys, on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from cachemgr.errors import ConfigurationError, NotFoundError
+from cachemgr.metastore import open_metastore
+from cachemgr.metastore.records import Repeated, Role
+
+
+def test_a_token_says_who_and_what(store):
+    assert not store.reader.has_tokens()
+    record, token = store.writer.create_token(" ann ", Role.OPERATOR)
+    assert (record.principal, record.role, record.expires_at) == ("ann", Role.OPERATOR, None)
+    assert store.reader.bearer(token) == record
+    assert store.reader.tokens() == (record,) and store.reader.has_tokens()
+
+
+def test_only_a_digest_is_stored(store):
+    _, token = store.writer.create_token("ann", Role.VIEWER)
+    secret = token.split("_")[2]
+    with store.engine.connect() as connection:
+        rows = repr(connection.execute(text("SELECT * FROM tokens")).all())
+    assert secret not in rows and len(secret) == 48
+
+
+@pytest.mark.parametrize("change", ["secret", "id", "prefix", "none", "more"])
+def test_what_is_no_token(store, change):
+    record, token = store.writer.create_token("ann", Role.ADMIN)
+    prefix, _, secret = token.split("_")
+    wrong = {
+        "secret": f"{prefix}_{record.id}_{'0' * 48}",
+        "id": f"{prefix}_{'0' * 32}_{secret}",
+        "prefix": f"x_{record.id}_{secret}",
+        "none": "",
+        "more": token + "_1",
+    }[change]
+    assert store.reader.bearer(wrong) is None
+
+
+def test_an_expired_token(store):
+    _, token = store.writer.create_token("ann", Role.ADMIN, expires_in=timedelta(hours=1))
+    assert store.reader.bearer(token) is not None
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE tokens SET expires_at = created_at"))
+    assert store.reader.bearer(token) is None and not store.reader.has_tokens()
+
+
+def test_a_revoked_token(store):
+    record, token = store.writer.create_token("ann", Role.ADMIN)
+    revoked = store.writer.revoke_token(record.id)
+    assert revoked.revoked_at is not None
+    assert store.reader.bearer(token) is None and not store.reader.has_tokens()
+    assert store.writer.revoke_token(record.id) == revoked
+    with pytest.raises(NotFoundError):
+        store.writer.revoke_token("nothing")
+
+
+def test_tokens_that_make_no_sense(store):
+    with pytest.raises(ConfigurationError):
+        store.writer.create_token("  ", Role.ADMIN)
+    with pytest.raises(ConfigurationError):
+        store.writer.create_token("ann", Role.ADMIN, expires_in=timedelta(0))
+
+
+def test_roles_cover_those_below():
+    assert Role.ADMIN.covers(Role.VIEWER) and Role.OPERATOR.covers(Role.OPERATOR)
+    assert not Role.VIEWER.covers(Role.OPERATOR)
+
+
+def test_a_repeated_request_is_answered_as_before(store, metastore_url):
+    writer = store.writer
+    assert writer.begin_request("ann", "k", "r1") == Repeated(True)
+    with open_metastore(metastore_url) as other:
+        assert other.writer.begin_request("ann", "k", "r1") == Repeated(False, True)
+    writer.end_request("ann", "k", 201, {"id": "x"})
+    assert writer.begin_request("ann", "k", "r1") == Repeated(False, True, 201, {"id": "x"})
+    assert not writer.begin_request("ann", "k", "r2").same
+    assert writer.begin_request("bob", "k", "r1").is_new, "keys are a principal's own"
+    writer.end_request("ann", "k", None, None)
+    assert writer.begin_request("ann", "k", "r1").is_new
+
+
+def test_keys_are_forgotten_after_a_day(store):
+    store.writer.begin_request("ann", "k", "r1")
+    with store.engine.begin() as connection:
+        old = text("UPDATE idempotency_keys SET created_at = '2020-01-01 00:00:00'")
+        connection.execute(old)
+    assert store.writer.begin_request("ann", "k", "r2").is_new
