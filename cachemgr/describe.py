@@ -42,6 +42,8 @@ def status_of(
     last: RefreshRunRecord | None,
     published: SnapshotRecord | None,
     versions: Versions,
+    *,
+    behind: bool = False,
 ) -> Status:
     """Where a cache stands.
 
@@ -49,7 +51,8 @@ def status_of(
         cache: The cache.
         last: Its latest refresh run.
         published: The snapshot that it serves from.
-        versions: What stands at its base tables' places now.
+        versions: What stands at its base tables' places now, as far as that was looked at.
+        behind: The scheduler has seen a commit that the snapshot lacks.
 
     Returns:
         `definition` VALID, OUTDATED (stored by another version of this program) or BROKEN (a base
@@ -62,9 +65,9 @@ def status_of(
     elif any(state is None for state in versions.values()):
         definition = "BROKEN"
     refresh = "NEVER" if last is None else _run_word(last)
-    stale = published is not None and any(
+    stale = behind or any(
         versions.get(t.location, (t.table_id, t.version)) != (t.table_id, t.version)
-        for t in published.tables
+        for t in (published.tables if published else ())
     )
     if not cache.rewrite_enabled:
         availability = "DISABLED"
@@ -198,7 +201,7 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
         ]
         items += [
             (f"snapshot of {t.name}", f"version {t.version}, now {_now(facts, t.location)}")
-            for t in published.tables
+            for t in (published.tables if published else ())
         ]
     if facts.lag_seconds is not None:
         items.append(("lag", f"{facts.lag_seconds} s"))

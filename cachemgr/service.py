@@ -90,11 +90,12 @@ class CacheService:
         self._changed = changed
         self._now = now
 
-    def execute(self, statement: Statement) -> ResultRows:
+    def execute(self, statement: Statement, *, principal: str | None = None) -> ResultRows:
         """Carry a statement out.
 
         Args:
             statement: What to do.
+            principal: Who asks, and owns what is made; None for the engine's own user.
 
         Returns:
             The rows that answer it.
@@ -118,14 +119,14 @@ class CacheService:
             case ExplainCreate(inner):
                 return self._explain_create(inner)
             case _:
-                answer = self._change(statement)
+                answer = self._change(statement, principal or self._engine.user())
                 self._changed()
                 return answer
 
-    def _change(self, statement: Statement) -> ResultRows:
+    def _change(self, statement: Statement, principal: str) -> ResultRows:
         match statement:
             case CreateRelationalCache():
-                return self._create(statement)
+                return self._create(statement, principal)
             case AlterRelationalCache():
                 return self._alter(statement)
             case RefreshRelationalCache(name, mode):
@@ -159,7 +160,7 @@ class CacheService:
 
     # -- caches -------------------------------------------------------------------------------
 
-    def _create(self, statement: CreateRelationalCache) -> ResultRows:
+    def _create(self, statement: CreateRelationalCache, principal: str) -> ResultRows:
         namespace = self._namespace(statement.name)
         existing = self._metastore.reader.cache(namespace, statement.name.last)
         if existing is not None and statement.if_not_exists:
@@ -170,7 +171,7 @@ class CacheService:
                 f"the relational cache {existing.qualified_name} exists already: "
                 "use OR REPLACE or IF NOT EXISTS, or take another name",
             )
-        record = self._record(statement, namespace)
+        record = self._record(statement, namespace, principal)
         self._metastore.writer.create_cache(
             record,
             grouping_set_records(record),
@@ -180,12 +181,12 @@ class CacheService:
         self.purge()
         return done(record.qualified_name, "replaced" if existing is not None else "created")
 
-    def _record(self, statement: CreateRelationalCache, namespace: str) -> CacheRecord:
+    def _record(self, statement: CreateRelationalCache, namespace: str, owner: str) -> CacheRecord:
         name = statement.name.last
         shown = name if namespace.lower() == "default" else f"{namespace}.{name}"
         definition = self._engine.define(shown, statement.select)
         root = self._settings().location
-        return build_record(statement, namespace, definition, root, self._engine.user())
+        return build_record(statement, namespace, definition, root, owner)
 
     def _explain_create(self, statement: CreateRelationalCache) -> ResultRows:
         namespace = self._namespace(statement.name)

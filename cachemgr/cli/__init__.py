@@ -13,6 +13,8 @@ from cachemgr import __version__
 from cachemgr.cli.database import app as database
 from cachemgr.cli.demo import demo
 from cachemgr.cli.explain import explain
+from cachemgr.cli.serve import serve, worker
+from cachemgr.cli.token import app as tokens
 
 main = typer.Typer(
     name="cachemgr",
@@ -23,6 +25,9 @@ main = typer.Typer(
 )
 main.command()(explain)
 main.command()(demo)
+main.command()(serve)
+main.command()(worker)
+main.add_typer(tokens, name="token")
 main.add_typer(database, name="db")
 
 

@@ -142,6 +142,11 @@ class Reader(QueueReads, AccessReads):
                 return None
             return _snapshots(session, {row.published_refresh_id}).get(row.published_refresh_id)
 
+    def snapshots(self, refresh_ids: Collection[str]) -> dict[str, SnapshotRecord]:
+        """Several refresh runs with the base versions that they read, by id."""
+        with self._session() as session:
+            return _snapshots(session, set(refresh_ids))
+
     def lease(self, cache_id: str) -> LeaseRecord | None:
         """Who refreshes a cache now; None if there is no such cache."""
         with self._session() as session:

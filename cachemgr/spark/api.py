@@ -19,6 +19,7 @@ from cachemgr.ddl import looks_like_ours, parse
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore.records import Freshness, JoinState
+from cachemgr.results import ResultRows
 from cachemgr.service import CacheService, utc_now
 from cachemgr.settings import PREFIX, Settings, unknown_keys
 from cachemgr.spark import hook
@@ -170,6 +171,23 @@ def explain(spark: SparkSession, query: str | DataFrame) -> Explanation:
         pyspark.errors.AnalysisException: The query does not analyse.
     """
     return _explain(_of(spark).session, query)
+
+
+def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
+    """Carry out one of our statements for somebody.
+
+    Args:
+        spark: An enabled session.
+        text: The statement.
+        principal: Who asks.
+
+    Returns:
+        The rows that answer it.
+
+    Raises:
+        CacheManagerError: What is wrong, with what, and what to do.
+    """
+    return _of(spark).service.execute(parse(text), principal=principal)
 
 
 def counters(spark: SparkSession) -> dict[str, int]:

@@ -1,0 +1,49 @@
+"""The application: routes, errors, and what stands around each request."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from cachemgr import __version__
+from cachemgr.api import caches, errors, joins, middleware, models, queries, refreshes, system
+from cachemgr.api.state import ApiState
+
+_ERRORS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": models.Error} for status in (400, 401, 403, 404, 405, 409, 413, 422, 429, 503)
+}
+
+
+def create_app(
+    state: ApiState,
+    *,
+    metrics: CollectorRegistry | None = None,
+    requests_a_second: float = 0,
+) -> FastAPI:
+    """The REST application.
+
+    Args:
+        state: What the endpoints work on.
+        metrics: What /metrics shows; the process's own counters may be among them.
+        requests_a_second: How many requests a client may send; 0 does not limit.
+    """
+    app = FastAPI(
+        title="Relational Cache",
+        version=__version__,
+        description="Relational caches for Spark over Delta tables.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        responses=_ERRORS,
+    )
+    app.state.cachemgr = state
+    registry = metrics if metrics is not None else CollectorRegistry()
+    for router in (caches.router, refreshes.router, joins.router, queries.router):
+        app.include_router(router)
+    app.include_router(system.make_router(registry))
+    errors.install(app)
+    middleware.install(app, registry, middleware.RateLimit(requests_a_second))
+    return app

@@ -1,0 +1,172 @@
+"""/api/v1/caches: what exists, and how it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from cachemgr.api import models, views
+from cachemgr.api.errors import ApiError
+from cachemgr.api.paging import PageSize, PageToken, page
+from cachemgr.api.state import ApiState, Operator, State, Viewer
+from cachemgr.convert import freshness_fields, policy_fields
+from cachemgr.ddl import parse
+from cachemgr.ddl.statements import (
+    AlterRelationalCache,
+    CreateRelationalCache,
+    SetFreshness,
+    SetRefresh,
+)
+from cachemgr.errors import NotFoundError
+from cachemgr.metastore.records import CacheRecord
+
+router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
+DEFAULT_NAMESPACE = "default"
+CacheName = Annotated[
+    str,
+    Path(
+        max_length=512,
+        description="The cache's name, with its namespace before a dot unless that is `default`.",
+    ),
+]
+
+
+def find(state: ApiState, name: str) -> CacheRecord:
+    """The live cache of a name.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    namespace, _, last = name.rpartition(".")
+    found = state.metastore.reader.cache(namespace or DEFAULT_NAMESPACE, last)
+    if found is None:
+        raise NotFoundError(
+            "CACHE_NOT_FOUND", f"there is no relational cache {name}: GET /api/v1/caches lists all"
+        )
+    return found
+
+
+def _one(state: ApiState, cache: CacheRecord) -> models.Cache:
+    return views.caches(state.metastore, [cache])[0]
+
+
+@router.get("", operation_id="listCaches")
+def list_caches(
+    state: State,
+    viewer: Viewer,
+    like: Annotated[str | None, Query(max_length=512, description="As in SHOW … LIKE.")] = None,
+    page_size: PageSize = 100,
+    page_token: PageToken = None,
+) -> models.CacheList:
+    """All caches by namespace and name."""
+    found = state.metastore.reader.list_caches(like)
+    shown, token = page(
+        found, lambda c: (c.namespace.lower(), c.name.lower()), "caches", page_size, page_token
+    )
+    return models.CacheList(caches=views.caches(state.metastore, shown), next_page_token=token)
+
+
+@router.post("", status_code=201, operation_id="createCache")
+def create_cache(
+    state: State, operator: Operator, body: models.NewCache, response: Response
+) -> models.Cache:
+    """Create a cache by its CREATE RELATIONAL CACHE statement. It is refreshed by its trigger, or
+    by POST …/refreshes."""
+    statement = parse(body.ddl)
+    if not isinstance(statement, CreateRelationalCache):
+        raise ApiError(400, "NOT_A_CREATE", "ddl is not a CREATE RELATIONAL CACHE statement")
+    with state.spark_lock:
+        state.statements.execute(body.ddl, operator.name)
+    name = statement.name
+    namespace = ".".join(name.namespace) or DEFAULT_NAMESPACE
+    cache = find(state, f"{namespace}.{name.last}")
+    response.headers["Location"] = f"{router.prefix}/{namespace}.{name.last}"
+    return _one(state, cache)
+
+
+@router.get("/{name}", operation_id="getCache")
+def get_cache(state: State, viewer: Viewer, name: CacheName) -> models.Cache:
+    """One cache."""
+    return _one(state, find(state, name))
+
+
+@router.patch("/{name}", operation_id="updateCache")
+def update_cache(
+    state: State, operator: Operator, name: CacheName, body: models.CacheChange
+) -> models.Cache:
+    """Change a cache, if it still has the version that the change is based on (409 if not)."""
+    cache = find(state, name)
+    fields: dict[str, Any] = {}
+    if body.rewrite_enabled is not None:
+        fields["rewrite_enabled"] = body.rewrite_enabled
+    if body.paused is not None:
+        fields["paused"] = body.paused
+    if body.refresh is not None:
+        fields |= _refresh_fields(body.refresh)
+    if body.freshness is not None:
+        fields |= _freshness_fields(body.freshness)
+    if not fields:
+        raise ApiError(400, "NOTHING_TO_CHANGE", "name at least one field besides version")
+    return _changed(state, cache, body.version, fields)
+
+
+def _refresh_fields(clause: str) -> dict[str, Any]:
+    statement = parse(f"ALTER RELATIONAL CACHE c SET REFRESH {clause}")
+    if not isinstance(statement, AlterRelationalCache) or not isinstance(
+        statement.action, SetRefresh
+    ):
+        raise ApiError(400, "NOT_A_CLAUSE", f"{clause!r} is not a REFRESH clause")
+    return policy_fields(statement.action.refresh)
+
+
+def _freshness_fields(clause: str) -> dict[str, Any]:
+    statement = parse(f"ALTER RELATIONAL CACHE c SET {clause}")
+    if not isinstance(statement, AlterRelationalCache) or not isinstance(
+        statement.action, SetFreshness
+    ):
+        raise ApiError(400, "NOT_A_CLAUSE", f"{clause!r} is not a freshness clause")
+    return freshness_fields(statement.action.freshness)
+
+
+def _changed(
+    state: ApiState, cache: CacheRecord, version: int, fields: Mapping[str, Any]
+) -> models.Cache:
+    now = state.metastore.reader.now()
+    return _one(state, state.metastore.writer.update_cache(cache.id, version, now=now, **fields))
+
+
+@router.post("/{name}/enable", operation_id="enableCache")
+def enable_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
+    """Let queries be answered from it."""
+    cache = find(state, name)
+    return _changed(state, cache, cache.version, {"rewrite_enabled": True})
+
+
+@router.post("/{name}/disable", operation_id="disableCache")
+def disable_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
+    """Answer no query from it any more; it goes on being refreshed."""
+    cache = find(state, name)
+    return _changed(state, cache, cache.version, {"rewrite_enabled": False})
+
+
+@router.post("/{name}/pause", operation_id="pauseCache")
+def pause_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
+    """Refresh it no more by its trigger."""
+    cache = find(state, name)
+    return _changed(state, cache, cache.version, {"paused": True})
+
+
+@router.post("/{name}/resume", operation_id="resumeCache")
+def resume_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
+    """Refresh it by its trigger again; failures so far count no more."""
+    cache = find(state, name)
+    return _changed(state, cache, cache.version, {"paused": False})
+
+
+@router.delete("/{name}", status_code=204, operation_id="dropCache")
+def drop_cache(state: State, operator: Operator, name: CacheName) -> None:
+    """Drop a cache; its files stay for the grace that queries already planned need."""
+    now = state.metastore.reader.now()
+    state.metastore.writer.drop_cache(find(state, name).id, now=now)

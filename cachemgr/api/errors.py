@@ -1,0 +1,123 @@
+"""Errors as clients see them: one envelope, a stable type, never a stack trace."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from cachemgr.errors import (
+    AlreadyExistsError,
+    CacheManagerError,
+    ConflictError,
+    NotFoundError,
+    SchemaVersionError,
+)
+
+_log = logging.getLogger("cachemgr.api")
+_UNAVAILABLE: Final = frozenset(
+    {"METASTORE_BUSY", "METASTORE_FAILED", "METASTORE_FULL", "METASTORE_UNREADABLE"}
+)
+RETRY_SECONDS: Final = 5
+_NAMES: Final = {
+    401: "UNAUTHENTICATED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    413: "REQUEST_TOO_LARGE",
+    429: "TOO_MANY_REQUESTS",
+}
+
+
+class ApiError(Exception):
+    """An error of the door itself.
+
+    Args:
+        status: The HTTP status.
+        kind: Stable identifier in UPPER_SNAKE.
+        message: What happened, and what to do next.
+    """
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+
+
+def status_of(error: CacheManagerError) -> int:
+    """The HTTP status of one of our errors."""
+    if isinstance(error, NotFoundError):
+        return 404
+    if isinstance(error, AlreadyExistsError | ConflictError):
+        return 409
+    if isinstance(error, SchemaVersionError) or error.code in _UNAVAILABLE:
+        return 503
+    return 400
+
+
+def envelope(request: Request, status: int, kind: str, message: str) -> JSONResponse:
+    """The one body of all errors."""
+    body: dict[str, Any] = {
+        "error": {
+            "type": kind,
+            "message": message,
+            "code": status,
+            "requestId": getattr(request.state, "request_id", None),
+        }
+    }
+    headers = {}
+    if status == 503:
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="cachemgr"'
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of `app` in the envelope."""
+    app.add_exception_handler(CacheManagerError, _ours)
+    app.add_exception_handler(ApiError, _door)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+
+
+async def _ours(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, CacheManagerError)
+    return envelope(request, status_of(error), error.code, error.message)
+
+
+async def _door(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ApiError)
+    return envelope(request, error.status, error.kind, error.message)
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    kind = _NAMES.get(error.status_code, "HTTP_ERROR")
+    return envelope(request, error.status_code, kind, str(error.detail))
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    parts = []
+    for found in error.errors()[:5]:
+        where = ".".join(str(part) for part in found.get("loc", ()) if part != "body")
+        parts.append(f"{where or 'the body'}: {found.get('msg', 'is not accepted')}")
+    return envelope(request, 422, "INVALID_REQUEST", "; ".join(parts))
+
+
+def unexpected(request: Request, error: Exception) -> JSONResponse:
+    """A bug of ours: the client learns the request id, the log the rest."""
+    request_id = getattr(request.state, "request_id", None)
+    _log.error("request %s failed", request_id, exc_info=error)
+    return envelope(
+        request,
+        500,
+        "INTERNAL_ERROR",
+        f"an unexpected error; the service's log has it under request {request_id}",
+    )

@@ -1,0 +1,75 @@
+"""/api/v1/joins: the record-preserving joins."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from cachemgr.api import models, views
+from cachemgr.api.errors import ApiError
+from cachemgr.api.state import ApiState, Operator, State, Viewer
+from cachemgr.ddl import parse
+from cachemgr.ddl.render import render
+from cachemgr.ddl.statements import (
+    CreateRecordPreservingJoin,
+    QualifiedName,
+    ValidateRecordPreservingJoin,
+)
+from cachemgr.errors import NotFoundError
+from cachemgr.metastore.records import JoinRecord
+
+router = APIRouter(prefix="/api/v1/joins", tags=["joins"])
+JoinName = Annotated[str, Path(max_length=512)]
+
+
+def _find(state: ApiState, name: str) -> JoinRecord:
+    found = state.metastore.reader.join(name)
+    if found is None:
+        raise NotFoundError(
+            "JOIN_NOT_FOUND",
+            f"there is no record-preserving join {name}: GET /api/v1/joins lists all",
+        )
+    return found
+
+
+@router.get("", operation_id="listJoins")
+def list_joins(state: State, viewer: Viewer) -> models.JoinList:
+    """All record-preserving joins by name."""
+    return models.JoinList(joins=[views.join(j) for j in state.metastore.reader.joins()])
+
+
+@router.post("", status_code=201, operation_id="createJoin")
+def create_join(
+    state: State, operator: Operator, body: models.NewJoin, response: Response
+) -> models.Join:
+    """Declare a join by its CREATE RECORD PRESERVING JOIN statement; the data are checked."""
+    statement = parse(body.ddl)
+    if not isinstance(statement, CreateRecordPreservingJoin):
+        raise ApiError(400, "NOT_A_CREATE", "ddl is not a CREATE RECORD PRESERVING JOIN statement")
+    with state.spark_lock:
+        state.statements.execute(body.ddl, operator.name)
+    response.headers["Location"] = f"{router.prefix}/{statement.name}"
+    return views.join(_find(state, str(statement.name)))
+
+
+@router.get("/{name}", operation_id="getJoin")
+def get_join(state: State, viewer: Viewer, name: JoinName) -> models.Join:
+    """One join."""
+    return views.join(_find(state, name))
+
+
+@router.post("/{name}/validate", operation_id="validateJoin")
+def validate_join(state: State, operator: Operator, name: JoinName) -> models.Join:
+    """Check the join against the data as they are now."""
+    found = _find(state, name)
+    text = render(ValidateRecordPreservingJoin(QualifiedName((found.name,))))
+    with state.spark_lock:
+        state.statements.execute(text, operator.name)
+    return views.join(_find(state, name))
+
+
+@router.delete("/{name}", status_code=204, operation_id="dropJoin")
+def drop_join(state: State, operator: Operator, name: JoinName) -> None:
+    """Forget a join: no rewrite relies on it any more."""
+    state.metastore.writer.drop_join(_find(state, name).name)

@@ -1,0 +1,236 @@
+"""What requests and answers look like. Names are camelCase on the wire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+MAX_SQL = 1_000_000
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True)
+
+
+class _Body(_Model):
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", strict=True
+    )
+
+
+class ErrorBody(_Model):
+    """What went wrong."""
+
+    type: str
+    message: str
+    code: int
+    request_id: str | None
+
+
+class Error(_Model):
+    """The one body of all errors."""
+
+    error: ErrorBody
+
+
+class Trigger(_Model):
+    """When a cache is refreshed."""
+
+    kind: Literal["ON_DEMAND", "ON_COMMIT", "TARGET_LAG", "EVERY", "CRON"]
+    seconds: int | None = None
+    at_most_every_seconds: int | None = None
+    expression: str | None = None
+    time_zone: str | None = None
+
+
+class Status(_Model):
+    """Where a cache stands; `combined` is the word to watch."""
+
+    definition: str
+    refresh: str
+    availability: str
+    combined: str
+
+
+class SnapshotTable(_Model):
+    """A base table at the version that the published refresh read."""
+
+    name: str
+    location: str
+    version: int | None
+
+
+class Published(_Model):
+    """The snapshot that a cache serves from."""
+
+    refresh_id: str
+    cache_version: int | None
+    rows: int | None
+    bytes: int | None
+    finished_at: datetime | None
+    tables: list[SnapshotTable]
+
+
+class Cache(_Model):
+    """A relational cache."""
+
+    id: str
+    name: str
+    namespace: str
+    comment: str | None
+    definition: str
+    ddl: str
+    owner: str | None
+    version: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    rewrite_enabled: bool
+    paused: bool
+    paused_because: str | None
+    trigger: Trigger
+    refresh_mode: str
+    freshness: str
+    max_staleness_seconds: int | None
+    status: Status
+    published: Published | None
+    next_due_at: datetime | None
+    grants: list[str] | None
+
+
+class CacheList(_Model):
+    """A page of caches."""
+
+    caches: list[Cache]
+    next_page_token: str | None
+
+
+class NewCache(_Body):
+    """A cache by its DDL."""
+
+    ddl: Annotated[str, Field(min_length=1, max_length=MAX_SQL)]
+
+
+class CacheChange(_Body):
+    """What to change of a cache, if it still has this version."""
+
+    version: Annotated[int, Field(ge=1)]
+    rewrite_enabled: bool | None = None
+    paused: bool | None = None
+    refresh: Annotated[
+        str | None, Field(max_length=500, description="A REFRESH clause: EVERY 1 HOUR AUTO.")
+    ] = None
+    freshness: Annotated[
+        str | None, Field(max_length=200, description="A clause: MAX STALENESS INTERVAL 1 HOUR.")
+    ] = None
+
+
+class NewRefresh(_Body):
+    """How to refresh."""
+
+    mode: Literal["AUTO", "FULL", "INCREMENTAL", "INCREMENTAL_ONLY"] | None = None
+
+
+class Refresh(_Model):
+    """A refresh that waits, runs or is over."""
+
+    id: str
+    cache: str
+    state: Literal[
+        "PENDING", "RUNNING", "PUBLISHED", "UNCHANGED", "FAILED", "SUPERSEDED", "CANCELLED"
+    ]
+    mode: str | None
+    reason: str
+    origin: str
+    requested_by: str | None
+    requested_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    holder: str | None
+    cancel_requested: bool
+    cache_version: int | None
+    rows: int | None
+    bytes: int | None
+    error: str | None
+
+
+class RefreshList(_Model):
+    """A page of refreshes, newest first."""
+
+    refreshes: list[Refresh]
+    next_page_token: str | None
+
+
+class Join(_Model):
+    """A record-preserving join."""
+
+    name: str
+    definition: str
+    state: str
+    validated: bool
+    message: str | None
+    validated_at: datetime | None
+
+
+class JoinList(_Model):
+    """All record-preserving joins."""
+
+    joins: list[Join]
+
+
+class NewJoin(_Body):
+    """A record-preserving join by its DDL."""
+
+    ddl: Annotated[str, Field(min_length=1, max_length=MAX_SQL)]
+
+
+class Query(_Body):
+    """A query to explain."""
+
+    sql: Annotated[str, Field(min_length=1, max_length=MAX_SQL)]
+
+
+class Explained(_Model):
+    """Which cache would answer a query, and why the others would not."""
+
+    hit: bool
+    caches: list[str]
+    rewritten_sql: str | None
+    candidates: list[dict[str, Any]]
+
+
+class Decision(_Model):
+    """What was decided about a query."""
+
+    id: int
+    at: datetime
+    session_id: str
+    query_hash: str
+    outcome: str
+    caches: list[str]
+    grouping_set: str | None
+    reasons: list[dict[str, Any]]
+    millis: float
+
+
+class DecisionList(_Model):
+    """Decisions, newest first."""
+
+    decisions: list[Decision]
+
+
+class Info(_Model):
+    """What answers here."""
+
+    version: str
+    schema_version: str
+    revision: int
+
+
+class Health(_Model):
+    """Whether the process lives, and whether it can serve."""
+
+    status: Literal["ok", "unavailable"]
+    detail: str | None = None

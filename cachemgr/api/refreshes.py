@@ -1,0 +1,137 @@
+"""/api/v1/refreshes: asked for here, carried out by a worker."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from cachemgr.api import models, views
+from cachemgr.api.caches import CacheName, find
+from cachemgr.api.errors import ApiError
+from cachemgr.api.paging import PageSize, PageToken, page
+from cachemgr.api.state import ApiState, Operator, State, Viewer
+from cachemgr.errors import NotFoundError
+
+router = APIRouter(prefix="/api/v1", tags=["refreshes"])
+_OVER = frozenset({"PUBLISHED", "UNCHANGED", "FAILED", "SUPERSEDED", "CANCELLED"})
+_LOOK_SECONDS = 0.2
+_MAX_RUNS = 10_000
+_FAR = 10**19
+RefreshId = Annotated[str, Path(max_length=64)]
+
+
+@router.post("/caches/{name}/refreshes", status_code=202, operation_id="startRefresh")
+def start_refresh(
+    state: State,
+    operator: Operator,
+    name: CacheName,
+    response: Response,
+    body: models.NewRefresh | None = None,
+) -> models.Refresh:
+    """Ask for a refresh. While one waits for that cache, this is the answer."""
+    cache = find(state, name)
+    asked = state.metastore.writer.request_refresh(
+        cache.id,
+        why=f"asked for by {operator.name}",
+        mode=None if body is None else body.mode,
+        requested_by=operator.name,
+    )
+    assert asked is not None
+    response.headers["Location"] = f"{router.prefix}/refreshes/{asked.id}"
+    return views.waiting(asked, cache.qualified_name)
+
+
+@router.get("/caches/{name}/refreshes", operation_id="listRefreshes")
+def list_refreshes(
+    state: State,
+    viewer: Viewer,
+    name: CacheName,
+    page_size: PageSize = 100,
+    page_token: PageToken = None,
+) -> models.RefreshList:
+    """A cache's refreshes, newest first."""
+    cache = find(state, name)
+    reader = state.metastore.reader
+    found = [
+        views.waiting(r, cache.qualified_name) for r in reader.requests() if r.cache_id == cache.id
+    ]
+    runs = reader.refreshes(cache.id, limit=_MAX_RUNS)
+    found += [views.refresh(run, cache.qualified_name) for run in runs]
+    found.sort(key=_newest_first)
+    shown, token = page(found, _newest_first, f"refreshes of {cache.id}", page_size, page_token)
+    return models.RefreshList(refreshes=shown, next_page_token=token)
+
+
+def _newest_first(found: models.Refresh) -> tuple[str, str]:
+    moment = found.started_at or found.requested_at
+    micros = 0 if moment is None else int(moment.timestamp() * 1e6)
+    return f"{_FAR - micros:020d}", found.id
+
+
+@router.get("/refreshes/{refresh_id}", operation_id="getRefresh")
+def get_refresh(
+    state: State,
+    viewer: Viewer,
+    refresh_id: RefreshId,
+    wait_seconds: Annotated[
+        float,
+        Query(alias="waitSeconds", ge=0, le=60, description="Answer later, once it is over."),
+    ] = 0,
+) -> models.Refresh:
+    """One refresh; with waitSeconds the answer comes when it is over, or the time is."""
+    until = time.monotonic() + wait_seconds
+    while True:
+        found = _refresh(state, refresh_id)
+        if found.state in _OVER or time.monotonic() >= until:
+            return found
+        time.sleep(_LOOK_SECONDS)
+
+
+@router.post("/refreshes/{refresh_id}/cancel", operation_id="cancelRefresh")
+def cancel_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> models.Refresh:
+    """Cancel a refresh: over at once if it waits, else its worker is told to stop."""
+    state.metastore.writer.cancel_refresh(refresh_id, by=operator.name)
+    return _refresh(state, refresh_id)
+
+
+@router.post("/refreshes/{refresh_id}/retry", status_code=202, operation_id="retryRefresh")
+def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> models.Refresh:
+    """Ask for a refresh that failed, was cancelled or superseded again, in the same mode."""
+    run = state.metastore.reader.refresh(refresh_id)
+    if run is None:
+        raise _unknown(refresh_id)
+    if run.state.value not in ("FAILED", "CANCELLED", "SUPERSEDED"):
+        raise ApiError(
+            409, "REFRESH_NOT_FAILED", f"the refresh {refresh_id} is {run.state.value}: start one"
+        )
+    asked = state.metastore.writer.request_refresh(
+        run.cache_id,
+        why=f"retry of {refresh_id} by {operator.name}",
+        mode=run.mode,
+        requested_by=operator.name,
+    )
+    assert asked is not None
+    return _refresh(state, asked.id)
+
+
+def _refresh(state: ApiState, refresh_id: str) -> models.Refresh:
+    reader = state.metastore.reader
+    # A request that a worker takes between two looks is a run at the second one.
+    request = reader.request(refresh_id)
+    run = None if request is not None else reader.refresh(refresh_id)
+    cache_id = request.cache_id if request is not None else run.cache_id if run else None
+    cache = None if cache_id is None else reader.cache_by_id(cache_id)
+    if cache is None:
+        raise _unknown(refresh_id)
+    if request is not None:
+        return views.waiting(request, cache.qualified_name)
+    assert run is not None
+    return views.refresh(run, cache.qualified_name)
+
+
+def _unknown(refresh_id: str) -> NotFoundError:
+    return NotFoundError(
+        "REFRESH_NOT_FOUND", f"there is no refresh {refresh_id}: list those of its cache"
+    )

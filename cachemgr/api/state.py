@@ -1,0 +1,108 @@
+"""What requests need: the metastore, the statements, and who is asking."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Protocol
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from cachemgr.api.errors import ApiError
+from cachemgr.metastore.records import Role, TokenRecord
+from cachemgr.metastore.store import Metastore
+from cachemgr.results import ResultRows
+
+
+class Statements(Protocol):
+    """Our DDL on the service's own Spark."""
+
+    def execute(self, text: str, principal: str) -> ResultRows:
+        """Carry one statement out; raises CacheManagerError."""
+        ...
+
+
+@dataclass(frozen=True)
+class ApiState:
+    """What the endpoints work on.
+
+    Args:
+        metastore: Where everything is.
+        statements: DDL on the service's Spark, started when it is first needed.
+        open_to_all: No tokens are asked for: loopback, and nobody has made one.
+    """
+
+    metastore: Metastore
+    statements: Statements
+    open_to_all: Callable[[], bool]
+    spark_lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who sends a request."""
+
+    name: str
+    role: Role
+
+
+_bearer = HTTPBearer(auto_error=False, description="A token of `cachemgr token create`.")
+
+
+def state_of(request: Request) -> ApiState:
+    """The state of the application."""
+    state: ApiState = request.app.state.cachemgr
+    return state
+
+
+State = Annotated[ApiState, Depends(state_of)]
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+def _principal(request: Request, state: State, credentials: Credentials) -> Principal:
+    if credentials is None:
+        if state.open_to_all():
+            return Principal("local", Role.ADMIN)
+        raise ApiError(401, "UNAUTHENTICATED", "send a token: Authorization: Bearer …")
+    token: TokenRecord | None = state.metastore.reader.bearer(credentials.credentials)
+    if token is None:
+        raise ApiError(
+            401, "UNAUTHENTICATED", "the token is unknown, expired or revoked: get a new one"
+        )
+    return Principal(token.principal, token.role)
+
+
+def needs(role: Role) -> Callable[[Principal], Principal]:
+    """A dependency: the request's principal, who must have a role.
+
+    Args:
+        role: The least role.
+    """
+
+    def check(principal: Annotated[Principal, Depends(_principal)]) -> Principal:
+        if not principal.role.covers(role):
+            raise ApiError(
+                403,
+                "FORBIDDEN",
+                f"{principal.name} is {principal.role.value}, this needs {role.value}: "
+                "use another token",
+            )
+        return principal
+
+    return check
+
+
+Viewer = Annotated[Principal, Depends(needs(Role.VIEWER))]
+Operator = Annotated[Principal, Depends(needs(Role.OPERATOR))]
+Admin = Annotated[Principal, Depends(needs(Role.ADMIN))]
+
+
+def digest_of(*parts: bytes) -> str:
+    """A digest of a request, to know it again."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(len(part).to_bytes(8, "big") + part)
+    return found.hexdigest()

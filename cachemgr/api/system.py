@@ -1,0 +1,54 @@
+"""What machines ask: whether the process lives, whether it can serve, and how it does."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from cachemgr import __version__
+from cachemgr.api import models
+from cachemgr.api.errors import RETRY_SECONDS
+from cachemgr.api.state import State, Viewer
+from cachemgr.errors import CacheManagerError
+from cachemgr.metastore import migrate
+
+
+def make_router(metrics: CollectorRegistry) -> APIRouter:
+    """The endpoints, over one process's metrics.
+
+    Args:
+        metrics: What /metrics shows.
+    """
+    router = APIRouter(tags=["system"])
+
+    @router.get("/healthz", operation_id="healthz")
+    def healthz() -> models.Health:
+        """The process lives."""
+        return models.Health(status="ok")
+
+    @router.get("/readyz", operation_id="readyz", responses={503: {"model": models.Health}})
+    def readyz(state: State, response: Response) -> models.Health:
+        """The metastore answers."""
+        try:
+            state.metastore.reader.revision()
+        except CacheManagerError as error:
+            response.status_code = 503
+            response.headers["Retry-After"] = str(RETRY_SECONDS)
+            return models.Health(status="unavailable", detail=error.code)
+        return models.Health(status="ok")
+
+    @router.get("/metrics", operation_id="metrics", include_in_schema=False)
+    def show_metrics() -> Response:
+        """Prometheus text; no label holds SQL or a user."""
+        return Response(generate_latest(metrics), media_type=CONTENT_TYPE_LATEST)
+
+    @router.get("/api/v1/info", operation_id="getInfo")
+    def info(state: State, viewer: Viewer) -> models.Info:
+        """What answers here, and the revision of its registry."""
+        return models.Info(
+            version=__version__,
+            schema_version=migrate.expected(),
+            revision=state.metastore.reader.revision(),
+        )
+
+    return router

@@ -1,0 +1,137 @@
+"""Records as the answers that clients see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cachemgr.api import models
+from cachemgr.convert import create_statement
+from cachemgr.ddl.render import render
+from cachemgr.describe import Status, status_of
+from cachemgr.metastore.records import (
+    CacheRecord,
+    JoinRecord,
+    RefreshRequestRecord,
+    RefreshRunRecord,
+    ScheduleRecord,
+    SnapshotRecord,
+)
+from cachemgr.metastore.store import Metastore
+from cachemgr.worker.schedule import status_of as schedule_status
+from scheduler.due import next_due
+
+
+def caches(metastore: Metastore, found: Sequence[CacheRecord]) -> list[models.Cache]:
+    """Caches with their schedules and snapshots, in a fixed number of questions."""
+    schedules = {s.cache.id: s for s in metastore.reader.schedules()}
+    ids = {c.published_refresh_id for c in found if c.published_refresh_id}
+    snapshots = metastore.reader.snapshots(ids)
+    return [
+        _cache(metastore, c, schedules.get(c.id), snapshots.get(c.published_refresh_id or ""))
+        for c in found
+    ]
+
+
+def _cache(
+    metastore: Metastore,
+    cache: CacheRecord,
+    schedule: ScheduleRecord | None,
+    published: SnapshotRecord | None,
+) -> models.Cache:
+    behind = schedule is not None and schedule.behind_since is not None
+    last = None if schedule is None else schedule.last
+    status: Status = status_of(cache, last, published, {}, behind=behind)
+    known = None if schedule is None else schedule_status(schedule)
+    due = None if known is None else next_due(known)
+    return models.Cache(
+        id=cache.id,
+        name=cache.name,
+        namespace=cache.namespace,
+        comment=cache.comment,
+        definition=cache.definition,
+        ddl=render(create_statement(cache)),
+        owner=cache.owner,
+        version=cache.version,
+        created_at=cache.created_at,
+        updated_at=cache.updated_at,
+        rewrite_enabled=cache.rewrite_enabled,
+        paused=cache.paused,
+        paused_because=None if schedule is None else schedule.paused_because,
+        trigger=models.Trigger.model_validate(dict(cache.refresh_trigger)),
+        refresh_mode=cache.refresh_mode.value,
+        freshness=cache.freshness.value,
+        max_staleness_seconds=cache.max_staleness_seconds,
+        status=models.Status.model_validate(status),
+        published=None if published is None else _published(published),
+        next_due_at=None if due is None else due.at,
+        grants=list(metastore.reader.grants(cache.id)) if cache.narrowed else None,
+    )
+
+
+def _published(snapshot: SnapshotRecord) -> models.Published:
+    run = snapshot.run
+    return models.Published(
+        refresh_id=run.id,
+        cache_version=run.cache_version,
+        rows=run.rows,
+        bytes=run.bytes,
+        finished_at=run.finished_at,
+        tables=[models.SnapshotTable.model_validate(t) for t in snapshot.tables],
+    )
+
+
+def waiting(request: RefreshRequestRecord, cache: str) -> models.Refresh:
+    """A refresh that waits for a worker."""
+    return models.Refresh(
+        id=request.id,
+        cache=cache,
+        state="PENDING",
+        mode=request.mode,
+        reason=request.why,
+        origin=request.origin.value,
+        requested_by=request.requested_by,
+        requested_at=request.requested_at,
+        started_at=None,
+        finished_at=None,
+        holder=None,
+        cancel_requested=False,
+        cache_version=None,
+        rows=None,
+        bytes=None,
+        error=None,
+    )
+
+
+def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
+    """A refresh that runs or is over."""
+    began = run.fencing_token > 0
+    return models.Refresh(
+        id=run.id,
+        cache=cache,
+        state=run.state.value,
+        mode=run.mode,
+        reason=run.reason,
+        origin=run.origin.value,
+        requested_by=run.requested_by,
+        requested_at=run.requested_at or run.started_at,
+        started_at=run.started_at if began else None,
+        finished_at=run.finished_at,
+        holder=run.holder or None,
+        cancel_requested=run.cancel_requested,
+        cache_version=run.cache_version,
+        rows=run.rows,
+        bytes=run.bytes,
+        error=run.error,
+    )
+
+
+def join(record: JoinRecord) -> models.Join:
+    """A record-preserving join."""
+    return models.Join(
+        name=record.name,
+        definition=record.definition,
+        state=record.state.value,
+        validated=record.validated,
+        message=record.message,
+        validated_at=record.validated_at,
+    )

@@ -1,0 +1,60 @@
+"""`cachemgr serve` and `cachemgr worker`: the long-running processes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cachemgr.cli.failure import handled
+
+_Metastore = Annotated[
+    str | None,
+    typer.Option("--metastore", help="sqlite:///file or postgresql://user@host/database."),
+]
+_Master = Annotated[
+    str | None, typer.Option("--spark-master", help="The Spark master that refreshes run on.")
+]
+_Location = Annotated[
+    str | None, typer.Option("--location", help="Root folder of the caches' Delta tables.")
+]
+
+
+def serve(
+    metastore: _Metastore = None,
+    spark_master: _Master = None,
+    location: _Location = None,
+    host: Annotated[str | None, typer.Option(help="Where to listen.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on.")] = None,
+    scheduler: Annotated[
+        bool, typer.Option(help="Schedule and refresh here; else workers have to.")
+    ] = True,
+) -> None:
+    """Serve REST, schedule, and refresh. More settings: CACHEMGR_* and cachemgr.toml."""
+    from cachemgr.serve import serve as run
+    from cachemgr.service_settings import service_settings
+
+    with handled():
+        settings = service_settings(
+            metastore_url=metastore,
+            spark_master=spark_master,
+            location=location,
+            host=host,
+            port=port,
+        )
+        run(settings, scheduler=scheduler)
+
+
+def worker(
+    metastore: _Metastore = None,
+    spark_master: _Master = None,
+    location: _Location = None,
+) -> None:
+    """Schedule and refresh, without REST. More settings: CACHEMGR_* and cachemgr.toml."""
+    from cachemgr.serve import work
+    from cachemgr.service_settings import service_settings
+
+    with handled():
+        work(
+            service_settings(metastore_url=metastore, spark_master=spark_master, location=location)
+        )

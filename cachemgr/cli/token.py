@@ -1,0 +1,84 @@
+"""`cachemgr token`: who may ask the service."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from cachemgr.cli.database import Url
+from cachemgr.cli.failure import handled
+from cachemgr.metastore.records import Role, TokenRecord
+from cachemgr.settings import Settings, parse_duration
+
+app = typer.Typer(help="Bearer tokens of the service.", no_args_is_help=True)
+_DEFAULT = Settings().metastore_url
+_Format = Annotated[str, typer.Option("-o", "--output", help="table or json.")]
+
+
+@app.command()
+def create(
+    principal: str,
+    role: Annotated[Role, typer.Option(help="What the token allows.")] = Role.VIEWER,
+    expires_in: Annotated[
+        str | None, typer.Option(help="How long it is good: 12h, 90d; for ever if not given.")
+    ] = None,
+    metastore: Url = _DEFAULT,
+) -> None:
+    """Make a token for PRINCIPAL and print it: it is shown this once."""
+    from cachemgr.metastore import open_metastore
+
+    with handled(), open_metastore(metastore) as store:
+        record, token = store.writer.create_token(principal, role, expires_in=_span(expires_in))
+        typer.echo(f"token {record.id} for {record.principal}, {record.role.value}:", err=True)
+        typer.echo(token)
+
+
+def _span(text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    try:
+        return timedelta(seconds=parse_duration(text))
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not {error}") from None
+
+
+@app.command("list")
+def list_tokens(metastore: Url = _DEFAULT, output: _Format = "table") -> None:
+    """List the tokens, without their secrets."""
+    from cachemgr.metastore import open_metastore
+
+    with handled(), open_metastore(metastore, create=False) as store:
+        rows = [_row(token) for token in store.reader.tokens()]
+    if output == "json":
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        typer.echo("  ".join(f"{row[key] or '-':<26}" for key in row).rstrip())
+
+
+def _row(token: TokenRecord) -> dict[str, str | None]:
+    return {
+        "id": token.id,
+        "principal": token.principal,
+        "role": token.role.value,
+        "created_at": token.created_at.isoformat(timespec="seconds"),
+        "expires_at": _moment(token.expires_at),
+        "revoked_at": _moment(token.revoked_at),
+    }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat(timespec="seconds")
+
+
+@app.command()
+def revoke(token_id: str, metastore: Url = _DEFAULT) -> None:
+    """Make a token void at once."""
+    from cachemgr.metastore import open_metastore
+
+    with handled(), open_metastore(metastore, create=False) as store:
+        record = store.writer.revoke_token(token_id)
+        typer.echo(f"token {record.id} of {record.principal} is revoked", err=True)

@@ -1,0 +1,153 @@
+"""A service or worker process from its settings: everything put together, and its orderly end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from cachemgr.api.app import create_app
+from cachemgr.api.metrics import CacheMetrics
+from cachemgr.api.state import ApiState
+from cachemgr.errors import ConfigurationError
+from cachemgr.logs import configure_logs
+from cachemgr.metastore import Metastore, open_metastore
+from cachemgr.service_settings import ServiceSettings
+from cachemgr.spark.host import SparkHost
+from cachemgr.spark.refresher import SparkRefresher
+from cachemgr.telemetry import logger
+from cachemgr.worker.process import Process
+from cachemgr.worker.single import sole_process
+from cachemgr.worker.worker import Worker
+
+
+def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
+    """Serve REST until the process is told to stop; also schedule and refresh unless that is left
+    to workers.
+
+    Args:
+        settings: What to do, and where.
+        scheduler: Whether this process schedules and refreshes.
+
+    Raises:
+        ConfigurationError: It would be reachable from other machines without a token.
+        MetastoreError: The metastore cannot be opened, or another process holds it.
+    """
+    configure_logs(settings.log_level, settings.log_format)
+    with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
+        check_tokens(settings, metastore)
+        host = _host(settings)
+        metrics = CollectorRegistry()
+        metrics.register(CacheMetrics(metastore))
+        state = ApiState(
+            metastore,
+            host,
+            lambda: settings.is_loopback and not metastore.reader.has_tokens(),
+        )
+        app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
+        process = _process(settings, metastore, host) if scheduler else None
+        app.router.lifespan_context = _lifespan(settings, process, host)
+        uvicorn.run(app, host=settings.host, port=settings.port, log_config=None)
+
+
+def work(settings: ServiceSettings) -> None:
+    """Schedule and refresh until the process is told to stop, without REST.
+
+    Args:
+        settings: What to do, and where.
+
+    Raises:
+        MetastoreError: The metastore cannot be opened, or another process holds it.
+    """
+    configure_logs(settings.log_level, settings.log_format)
+    with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
+        host = _host(settings)
+        process = _process(settings, metastore, host)
+        process.start()
+        logger.info("worker %s takes refreshes", _holder())
+        with _told_to_stop() as told:
+            told.wait()
+        _end(settings, process, host)
+
+
+def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
+    """Refuse to listen beyond this machine while nobody needs a token.
+
+    Raises:
+        ConfigurationError: Says how to make one.
+    """
+    if not settings.is_loopback and not metastore.reader.has_tokens():
+        raise ConfigurationError(
+            "NO_TOKENS",
+            f"listening on {settings.host} would let every machine in without a token: make one "
+            "with `cachemgr token create --role admin NAME`, or listen on 127.0.0.1",
+        )
+
+
+def _host(settings: ServiceSettings) -> SparkHost:
+    return SparkHost(
+        settings.spark_master,
+        settings.metastore_url,
+        settings.location,
+        settings.spark_conf,
+        settings.spark_init,
+    )
+
+
+def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> Process:
+    refresher = SparkRefresher(host.spark, metastore, lease_seconds=settings.lease_seconds)
+    worker = Worker(
+        metastore,
+        refresher,
+        holder=_holder(),
+        slots=settings.refreshes_at_once,
+        lease_seconds=settings.lease_seconds,
+        most_running=settings.refreshes_in_all,
+    )
+    return Process(metastore, refresher, worker)
+
+
+def _holder() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _lifespan(
+    settings: ServiceSettings, process: Process | None, host: SparkHost
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if process is not None:
+            process.start()
+        yield
+        _end(settings, process, host)
+
+    return lifespan
+
+
+def _end(settings: ServiceSettings, process: Process | None, host: SparkHost) -> None:
+    if process is not None:
+        handed = process.stop(settings.stop_grace_seconds)
+        if handed:
+            logger.warning("handed over: %s", ", ".join(handed))
+    host.stop()
+
+
+@contextmanager
+def _told_to_stop() -> Iterator[threading.Event]:
+    told = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: told.set())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,122 @@
+"""The settings of `cachemgr serve` and `cachemgr worker`: from flags, environment and a file.
+
+A flag wins over `CACHEMGR_<NAME>`, which wins over the file that `CACHEMGR_CONFIG` names
+(`cachemgr.toml` in the working folder if it names none).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from cachemgr.errors import ConfigurationError
+
+_DEFAULT_FILE = "cachemgr.toml"
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class ServiceSettings(BaseSettings):
+    """What a service or worker process is told."""
+
+    model_config = SettingsConfigDict(env_prefix="CACHEMGR_", extra="forbid")
+
+    metastore_url: str = Field(
+        "sqlite:///cachemgr.db",
+        description="The metastore: sqlite:///file for one process, postgresql://… for many.",
+    )
+    location: str = Field(
+        "relational-caches", description="Root folder of the caches' Delta tables."
+    )
+    host: str = Field("127.0.0.1", description="Where to listen; beyond loopback needs tokens.")
+    port: int = Field(8470, ge=0, le=65535, description="The port to listen on.")
+    spark_master: str = Field("local[*]", description="The Spark master that refreshes run on.")
+    spark_conf: dict[str, str] = Field(
+        default_factory=dict, description="More settings of that Spark application."
+    )
+    spark_init: list[str] = Field(
+        default_factory=list,
+        description="SQL statements run when it starts: USE …, CREATE TABLE … USING delta "
+        "LOCATION …, where the catalog is not shared.",
+    )
+    refreshes_at_once: int = Field(1, ge=1, le=64, description="Refreshes of one process.")
+    refreshes_in_all: int | None = Field(
+        None, ge=1, description="Refreshes of all processes together; no limit if not given."
+    )
+    lease_seconds: float = Field(
+        20.0, ge=3, le=600, description="How long a crashed process holds up its refreshes."
+    )
+    stop_grace_seconds: float = Field(
+        60.0, ge=0, description="How long a stopping process lets its refreshes finish."
+    )
+    requests_a_second: float = Field(
+        0, ge=0, description="How many requests a client may send a second; 0 does not limit."
+    )
+    log_format: str = Field("json", pattern="^(json|text)$", description="json or text.")
+    log_level: str = Field(
+        "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="The least level logged."
+    )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        return self.host in _LOOPBACK
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, environment, file."""
+        file = TomlConfigSettingsSource(
+            settings_cls, os.environ.get("CACHEMGR_CONFIG", _DEFAULT_FILE)
+        )
+        return init_settings, env_settings, file
+
+
+def service_settings(**flags: Any) -> ServiceSettings:
+    """Read the settings.
+
+    Args:
+        flags: What the command line says; None where it says nothing.
+
+    Returns:
+        The settings.
+
+    Raises:
+        ConfigurationError: One is not accepted, or the file cannot be read; says which and why.
+    """
+    named = os.environ.get("CACHEMGR_CONFIG")
+    if named is not None and not Path(named).is_file():
+        raise ConfigurationError(
+            "BAD_SETTING", f"CACHEMGR_CONFIG names {named}, which is no file: correct or unset it"
+        )
+    try:
+        return ServiceSettings(**{k: v for k, v in flags.items() if v is not None})
+    except ValidationError as error:
+        parts = [
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']} (given: {_shown(e)})"
+            for e in error.errors()
+        ]
+        raise ConfigurationError("BAD_SETTING", "; ".join(parts)) from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            "BAD_SETTING", f"the settings file {named or _DEFAULT_FILE} cannot be read: {error}"
+        ) from None
+
+
+def _shown(error: Any) -> str:
+    # what was given for a URL may hold a password
+    return "…" if "url" in str(error["loc"]).lower() else repr(error["input"])[:80]

@@ -1,0 +1,107 @@
+"""The REST application over a real metastore, served by a real server on a free port."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import uvicorn
+
+from cachemgr.api.app import create_app
+from cachemgr.api.state import ApiState
+from cachemgr.metastore import Metastore, open_metastore
+from cachemgr.metastore.records import CacheRecord, ColumnRecord, Role
+
+
+class NoSpark:
+    """Statements are not part of these tests."""
+
+    def execute(self, text: str, principal: str):
+        raise AssertionError("no statement was expected")
+
+
+@pytest.fixture
+def store(metastore_url: str) -> Iterator[Metastore]:
+    with open_metastore(metastore_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def serve(store: Metastore) -> Iterator[object]:
+    """Starts a server for an application over the store; gives its URL."""
+    running: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def start(*, open_to_all: bool = False, statements: object = None, **options) -> str:
+        state = ApiState(store, statements or NoSpark(), lambda: open_to_all)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(state, **options), "127.0.0.1", port, log_config=None)
+        )
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        until = time.monotonic() + 20
+        while not server.started and time.monotonic() < until:
+            time.sleep(0.01)
+        assert server.started
+        running.append((server, thread))
+        return f"http://127.0.0.1:{port}"
+
+    yield start
+    for server, thread in running:
+        server.should_exit = True
+        thread.join(20)
+
+
+@pytest.fixture
+def client_of(store: Metastore, serve) -> Iterator[object]:
+    """A client of a role."""
+    url = serve()
+    made: list[httpx.Client] = []
+
+    def client(role: Role, principal: str = "") -> httpx.Client:
+        _, token = store.writer.create_token(principal or role.value, role)
+        made.append(
+            httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        )
+        return made[-1]
+
+    yield client
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def client(client_of) -> httpx.Client:
+    return client_of(Role.OPERATOR)
+
+
+def make_cache(name: str, **changed) -> CacheRecord:
+    values = {
+        "namespace": "default",
+        "name": name,
+        "definition": "SELECT a, SUM(b) AS s FROM t GROUP BY a",
+        "definition_hash": "h1",
+        "location": f"/caches/{name}",
+        "columns": (ColumnRecord("a", "int", False), ColumnRecord("s", "bigint", True)),
+        "plan_version": "2",
+    }
+    return CacheRecord(**(values | changed))
+
+
+@pytest.fixture
+def cache(store: Metastore) -> CacheRecord:
+    return store.writer.create_cache(make_cache("cube"), now=store.reader.now())
+
+
+@pytest.fixture
+def new_cache(store: Metastore):
+    def create(name: str, **changed) -> CacheRecord:
+        return store.writer.create_cache(make_cache(name, **changed), now=store.reader.now())
+
+    return create

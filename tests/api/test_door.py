@@ -1,0 +1,232 @@
+"""What stands around every request: tokens, roles, sizes, rates, repetition, trouble."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from cachemgr.errors import MetastoreError
+from cachemgr.metastore.records import Role
+from cachemgr.results import ResultRows, table
+
+READS = [
+    ("GET", "/api/v1/caches"),
+    ("GET", "/api/v1/caches/cube"),
+    ("GET", "/api/v1/caches/cube/refreshes"),
+    ("GET", "/api/v1/joins"),
+    ("GET", "/api/v1/decisions"),
+    ("GET", "/api/v1/info"),
+]
+CHANGES = [
+    ("POST", "/api/v1/caches/cube/refreshes"),
+    ("POST", "/api/v1/caches/cube/enable"),
+    ("POST", "/api/v1/caches/cube/disable"),
+    ("POST", "/api/v1/caches/cube/pause"),
+    ("POST", "/api/v1/caches/cube/resume"),
+    ("PATCH", "/api/v1/caches/cube"),
+    ("DELETE", "/api/v1/caches/cube"),
+    ("POST", "/api/v1/caches"),
+    ("POST", "/api/v1/joins"),
+    ("DELETE", "/api/v1/joins/j"),
+    ("POST", "/api/v1/joins/j/validate"),
+    ("POST", "/api/v1/refreshes/x/cancel"),
+    ("POST", "/api/v1/refreshes/x/retry"),
+]
+BODY = {"version": 1, "paused": True, "ddl": "x", "sql": "x"}
+
+
+def ask(client, method, path, **more):
+    body = {} if method in ("GET", "DELETE") else {"json": BODY}
+    return client.request(method, path, **(body | more))
+
+
+@pytest.mark.parametrize(("method", "path"), READS + CHANGES)
+def test_nothing_without_a_token(serve, cache, method, path):
+    answer = ask(httpx.Client(base_url=serve()), method, path)
+    assert answer.status_code == 401 and answer.json()["error"]["type"] == "UNAUTHENTICATED"
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+def test_a_viewer_changes_nothing(client_of, cache, store, method, path):
+    before = (store.reader.caches(), store.reader.requests(), store.reader.revision())
+    answer = ask(client_of(Role.VIEWER), method, path)
+    assert answer.status_code == 403 and "operator" in answer.json()["error"]["message"]
+    assert (store.reader.caches(), store.reader.requests(), store.reader.revision()) == before
+
+
+@pytest.mark.parametrize(("method", "path"), READS)
+def test_a_viewer_reads(client_of, cache, method, path):
+    assert ask(client_of(Role.VIEWER), method, path).status_code == 200
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "cachemgr_a_b", "a b c", "\u00e9".encode()])
+def test_foreign_tokens(serve, store, wrong):
+    store.writer.create_token("ann", Role.ADMIN)
+    value = b"Bearer " + wrong if isinstance(wrong, bytes) else f"Bearer {wrong}"
+    answer = httpx.get(f"{serve()}/api/v1/caches", headers={"Authorization": value})
+    assert answer.status_code == 401
+
+
+def test_expired_and_revoked_tokens(serve, store):
+    url = serve()
+    record, token = store.writer.create_token("ann", Role.ADMIN, expires_in=timedelta(hours=1))
+    headers = {"Authorization": f"Bearer {token}"}
+    assert httpx.get(f"{url}/api/v1/caches", headers=headers).status_code == 200
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE tokens SET expires_at = created_at"))
+    assert httpx.get(f"{url}/api/v1/caches", headers=headers).status_code == 401
+    record, token = store.writer.create_token("ann", Role.ADMIN)
+    headers = {"Authorization": f"Bearer {token}"}
+    assert httpx.get(f"{url}/api/v1/caches", headers=headers).status_code == 200
+    store.writer.revoke_token(record.id)
+    assert httpx.get(f"{url}/api/v1/caches", headers=headers).status_code == 401
+
+
+def test_health_needs_no_token(serve, store):
+    url = serve()
+    assert httpx.get(f"{url}/healthz").json()["status"] == "ok"
+    assert httpx.get(f"{url}/readyz").status_code == 200
+
+
+def test_ids_of_requests(client):
+    given = client.get("/healthz", headers={"X-Request-Id": "abc-1"})
+    assert given.headers["X-Request-Id"] == "abc-1"
+    made = client.get("/healthz", headers={"X-Request-Id": "no spaces\tor tabs"})
+    assert len(made.headers["X-Request-Id"]) == 32
+
+
+def test_huge_bodies(client, cache):
+    answer = client.post("/api/v1/caches", content=b"x" * (3 * 1024 * 1024))
+    assert answer.status_code == 413 and answer.json()["error"]["type"] == "REQUEST_TOO_LARGE"
+    parts = (b"x" * 65536 for _ in range(48))  # no Content-Length
+    assert client.post("/api/v1/caches", content=parts).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"ddl": 1}',
+        b"null",
+        b'"x"',
+        b"{}",
+        b'{"ddl": "SELECT \\u0000"}',
+    ],
+)
+def test_bodies_that_are_no_json(client, body):
+    answer = client.post(
+        "/api/v1/caches", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code in (400, 422), answer.text
+    assert answer.json()["error"]["type"]
+
+
+def test_no_route_and_no_method(client):
+    assert client.get("/api/v1/nothing").json()["error"]["type"] == "NOT_FOUND"
+    assert client.put("/api/v1/caches").json()["error"]["type"] == "METHOD_NOT_ALLOWED"
+
+
+def test_rates_are_limited_for_each_client(serve, store):
+    url = serve(requests_a_second=1)
+    _, token = store.writer.create_token("ann", Role.VIEWER)
+    answers = [httpx.get(f"{url}/healthz") for _ in range(6)]
+    refused = [a for a in answers if a.status_code == 429]
+    assert refused and refused[0].headers["Retry-After"] == "1"
+    mine = httpx.get(f"{url}/healthz", headers={"Authorization": f"Bearer {token}"})
+    assert mine.status_code == 200
+
+
+class Statements:
+    """Counts; what it raises is a fault."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.texts: list[tuple[str, str]] = []
+        self.error = error
+
+    def execute(self, text: str, principal: str) -> ResultRows:
+        self.texts.append((text, principal))
+        if self.error is not None:
+            raise self.error
+        return table(["json"], [('{"hit": false, "caches": [], "rewritten_sql": null, '
+                                 '"candidates": []}',)])  # fmt: skip
+
+
+def test_a_repeated_request_is_carried_out_once(serve, store):
+    statements = Statements()
+    url = serve(open_to_all=True, statements=statements)
+
+    def send(sql: str, key: str) -> httpx.Response:
+        return httpx.post(
+            f"{url}/api/v1/explain", json={"sql": sql}, headers={"Idempotency-Key": key}
+        )
+
+    first, second = send("SELECT 1", "k1"), send("SELECT 1", "k1")
+    assert first.status_code == second.status_code == 200 and first.json() == second.json()
+    assert len(statements.texts) == 1
+    assert second.headers["Idempotency-Replayed"] == "true"
+    other = send("SELECT 2", "k1")
+    assert other.status_code == 422 and other.json()["error"]["type"] == "IDEMPOTENCY_KEY_REUSED"
+    assert send("SELECT 1", "k2").status_code == 200 and len(statements.texts) == 2
+    assert send("SELECT 1", "no spaces").status_code == 400
+
+
+def test_one_that_is_being_carried_out(client, cache, store):
+    principal, key = "operator", "k1"
+    from cachemgr.api.state import digest_of
+
+    path = "/api/v1/caches/cube/pause"
+    store.writer.begin_request(principal, key, digest_of(path.encode(), b"", b""))
+    answer = client.post(path, headers={"Idempotency-Key": key})
+    assert answer.status_code == 409
+    assert answer.json()["error"]["type"] == "IDEMPOTENCY_IN_PROGRESS"
+
+
+def test_a_refresh_is_asked_for_once(client, cache, store):
+    headers = {"Idempotency-Key": "k1"}
+    first = client.post("/api/v1/caches/cube/refreshes", headers=headers)
+    store.writer.claim_refresh("w1", lease_seconds=20)
+    second = client.post("/api/v1/caches/cube/refreshes", headers=headers)
+    assert first.json() == second.json() and second.status_code == 202
+    assert second.headers["Location"] == first.headers["Location"]
+    assert store.reader.requests() == ()
+
+
+def test_a_database_that_is_down(serve, store, monkeypatch):
+    statements = Statements(MetastoreError("METASTORE_UNREADABLE", "it cannot be opened"))
+    url = serve(open_to_all=True, statements=statements)
+    answer = httpx.post(f"{url}/api/v1/explain", json={"sql": "SELECT 1"})
+    assert answer.status_code == 503 and answer.headers["Retry-After"] == "5"
+    assert answer.json()["error"]["type"] == "METASTORE_UNREADABLE"
+
+    def fails():
+        raise MetastoreError("METASTORE_UNREADABLE", "it cannot be opened")
+
+    monkeypatch.setattr(store.reader, "revision", fails)
+    ready = httpx.get(f"{url}/readyz")
+    assert ready.status_code == 503 and ready.json()["status"] == "unavailable"
+    assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+def test_a_bug_shows_no_trace(serve):
+    url = serve(open_to_all=True, statements=Statements(ZeroDivisionError("secret detail")))
+    answer = httpx.post(
+        f"{url}/api/v1/explain", json={"sql": "SELECT 1"}, headers={"X-Request-Id": "r-9"}
+    )
+    assert answer.status_code == 500
+    assert answer.json()["error"]["type"] == "INTERNAL_ERROR" and "r-9" in answer.text
+    assert "secret" not in answer.text and "Traceback" not in answer.text
+
+
+def test_metrics_name_no_sql_and_no_user(client, cache, store):
+    client.get("/api/v1/caches/cube")
+    client.get("/api/v1/caches/nothing")
+    shown = client.get("/metrics").text
+    assert 'route="/api/v1/caches/{name}",status="200"' in shown
+    assert "nothing" not in shown and "operator" not in shown
