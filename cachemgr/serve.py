@@ -54,7 +54,8 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
         process = _process(settings, metastore, host) if scheduler else None
         app.router.lifespan_context = _lifespan(settings, process, host)
-        uvicorn.run(app, host=settings.host, port=settings.port, log_config=None)
+        config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
+        _Server(config).run()
 
 
 def work(settings: ServiceSettings) -> None:
@@ -139,15 +140,34 @@ def _end(settings: ServiceSettings, process: Process | None, host: SparkHost) ->
     host.stop()
 
 
+class _Server(uvicorn.Server):
+    """Ends with exit code 0 when told to stop; its own class kills the process once more."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let the server finish on SIGTERM and SIGINT."""
+        with _on_stop(self._stop):
+            yield
+
+    def _stop(self) -> None:
+        self.should_exit = True
+
+
 @contextmanager
 def _told_to_stop() -> Iterator[threading.Event]:
     told = threading.Event()
+    with _on_stop(told.set):
+        yield told
+
+
+@contextmanager
+def _on_stop(action: Callable[[], None]) -> Iterator[None]:
     before = {
-        number: signal.signal(number, lambda *_: told.set())
+        number: signal.signal(number, lambda *_: action())
         for number in (signal.SIGTERM, signal.SIGINT)
     }
     try:
-        yield told
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

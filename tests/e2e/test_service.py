@@ -1,0 +1,170 @@
+"""The service as a process on PostgreSQL, with a Spark of its own, and a user's session beside it:
+a cache made by REST keeps itself fresh, and the session's queries follow."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import cachemgr
+from cachemgr.metastore import open_metastore
+from cachemgr.metastore.records import Role
+
+pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+QUERY = "SELECT region, SUM(amount) AS total FROM sales GROUP BY region"
+DDL = f"CREATE RELATIONAL CACHE totals REFRESH ON COMMIT AUTO STRICT AS {QUERY}"
+
+
+class Service:
+    """One `cachemgr serve` process and a client of it."""
+
+    def __init__(self, url: str, folder: Path, **environment: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with open_metastore(url) as store:
+            _, token = store.writer.create_token("ann", Role.OPERATOR)
+        conf = {
+            "spark.driver.memory": "1g",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": str(folder / "service-warehouse"),
+        }
+        init = [f"CREATE TABLE sales USING delta LOCATION '{folder / 'sales'}'"]
+        settings = {
+            "CACHEMGR_METASTORE_URL": url,
+            "CACHEMGR_LOCATION": str(folder / "caches"),
+            "CACHEMGR_SPARK_MASTER": "local[1]",
+            "CACHEMGR_SPARK_CONF": json.dumps(conf),
+            "CACHEMGR_SPARK_INIT": json.dumps(init),
+            "CACHEMGR_PORT": str(port),
+            "CACHEMGR_LEASE_SECONDS": "10",
+        }
+        self.log = folder / f"serve-{port}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", "from cachemgr.cli import main; main()", "serve"],
+                env={**os.environ, **settings, **environment},
+                cwd=folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.client = httpx.Client(
+            base_url=f"http://127.0.0.1:{port}",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=120,
+        )
+
+    def ready(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            return self.client.get("/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(60)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.client.close()
+
+
+def until(true: Callable[[], bool], seconds: float, what: str) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def service(spark, postgres_url: str, tmp_path: Path) -> Iterator[Service]:
+    rows = [("north", 1), ("north", 2), ("south", 40), (None, None)]
+    frame = spark.createDataFrame(rows, "region string, amount bigint")
+    frame.write.format("delta").save(str(tmp_path / "sales"))
+    made = Service(postgres_url, tmp_path)
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+@pytest.fixture
+def session(spark, service: Service, postgres_url: str, tmp_path: Path) -> Iterator[object]:
+    """A user's session: it knows the table by the same name, and has the hook on."""
+    mine = spark.newSession()
+    mine.conf.set("spark.cachemgr.metastore.url", postgres_url)
+    mine.conf.set("spark.cachemgr.location", str(tmp_path / "caches"))
+    mine.sql(f"CREATE DATABASE service_{os.getpid()}")
+    mine.sql(f"USE service_{os.getpid()}")
+    mine.sql(f"CREATE TABLE sales USING delta LOCATION '{tmp_path / 'sales'}'")
+    cachemgr.enable(mine)
+    yield mine
+    cachemgr.disable(mine)
+    mine.sql(f"DROP DATABASE service_{os.getpid()} CASCADE")
+
+
+def test_a_cache_made_by_rest_keeps_itself_fresh(service: Service, session, tmp_path: Path):
+    until(service.ready, 60, "the service answers")
+    made = service.client.post("/api/v1/caches", json={"ddl": DDL})
+    assert made.status_code == 201, made.text
+    assert made.json()["owner"] == "ann" and made.json()["trigger"]["kind"] == "ON_COMMIT"
+    assert service.client.post("/api/v1/caches", json={"ddl": DDL}).status_code == 409
+
+    def status() -> str:
+        return service.client.get("/api/v1/caches/totals").json()["status"]["combined"]
+
+    until(lambda: status() == "HEALTHY", 90, "the first refresh, by its trigger")
+    until(lambda: cachemgr.explain(session, QUERY).hit, 10, "the session hits")
+    before = {tuple(r) for r in session.sql(QUERY).collect()}
+    assert before == {("north", 3), ("south", 40), (None, None)}
+
+    session.sql("INSERT INTO sales VALUES ('south', 2), ('west', 5)")
+    explained = cachemgr.explain(session, QUERY)
+    assert not explained.hit and explained.reasons[0].code == "STALE"
+    after = {("north", 3), ("south", 42), ("west", 5), (None, None)}
+    assert {tuple(r) for r in session.sql(QUERY).collect()} == after
+    until(lambda: cachemgr.explain(session, QUERY).hit, 60, "the refresh after the commit")
+    assert {tuple(r) for r in session.sql(QUERY).collect()} == after
+
+    runs = service.client.get("/api/v1/caches/totals/refreshes").json()["refreshes"]
+    assert [r["state"] for r in runs] == ["PUBLISHED", "PUBLISHED"]
+    assert {r["origin"] for r in runs} == {"SCHEDULE"}
+
+    answer = service.client.post("/api/v1/explain", json={"sql": QUERY}).json()
+    assert answer["hit"] and answer["caches"] == ["totals"] and "totals" in answer["rewrittenSql"]
+    missed = service.client.post("/api/v1/explain", json={"sql": "SELECT region FROM sales"})
+    assert not missed.json()["hit"] and missed.json()["candidates"]
+    wrong = service.client.post("/api/v1/explain", json={"sql": "SELEC 1"})
+    assert wrong.status_code == 400 and "Traceback" not in wrong.text
+
+    asked = service.client.post("/api/v1/caches/totals/refreshes").json()
+    done = service.client.get(f"/api/v1/refreshes/{asked['id']}", params={"waitSeconds": 60})
+    assert done.json()["state"] == "UNCHANGED" and done.json()["requestedBy"] == "ann"
+    shown = service.client.get("/metrics").text
+    assert 'cachemgr_caches{refresh="UNCHANGED"} 1.0' in shown
+    assert service.stop() == 0
+    lines = service.log.read_text().splitlines()
+    ours = [json.loads(line) for line in lines if line.startswith("{")]
+    assert any("refresh of default.totals asked for" in line["event"] for line in ours)
+    assert not any(line.get("level") == "error" for line in ours)
