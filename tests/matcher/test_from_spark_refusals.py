@@ -77,6 +77,11 @@ def test_what_is_read_when_nothing_is_wrong() -> None:
             {},
             "LEFT OUTER JOIN of tables that are outer joined",
         ),
+        (
+            aggregate({**joined("FULL OUTER"), "c": [relation(), joined("LEFT OUTER")]}, K, SUM),
+            {},
+            "FULL OUTER JOIN of tables that are outer joined",
+        ),
         (aggregate(relation(), ["a", 7, "far", "int", 1], SUM), {}, "far comes from outside"),
         (
             aggregate(

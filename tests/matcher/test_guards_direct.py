@@ -201,3 +201,24 @@ def test_true_and_false_are_what_they_say() -> None:
 def test_an_argument_that_is_spelled_like_a_function() -> None:
     parsed = parse_query("SELECT SOUNDEX('bigint') AS r FROM sales", SCHEMA)
     assert [r.detail for r in parsed.roots[0].reasons] == ["function soundex is not known"]
+
+
+def test_the_keys_of_a_full_join_of_two_types() -> None:
+    schema = Schema.parse("CREATE TABLE a (k INT, x INT); CREATE TABLE b (k BIGINT, y INT)")
+    parsed = parse_query("SELECT x, y FROM a FULL JOIN b USING (k)", schema)
+    details = [reason.detail for reason in parsed.roots[0].reasons]
+    assert "FULL JOIN … USING (k) of int and bigint" in details
+
+
+def test_a_covariance_of_which_a_part_is_not_stored() -> None:
+    x, y = Col(0, "x", "double"), Col(0, "y", "double")
+    agg = Agg("covar_pop", (x, y), "double")
+    outputs = (Output("k", K), Output("m", agg))
+    plan = plan_definition("c", Block(TABLE, (), outputs, (K, V)))
+    lacking = tuple(m for m in plan.measures if not m.hidden)
+    query = Block(TABLE, (), (Output("k", K), Output("r", agg)), (K,))
+    for measures, hit in ((plan.measures, True), (lacking, False)):
+        registry = Registry()
+        registry.put(replace(plan, measures=measures))
+        found = registry.decide(query, MatchOptions(approximate_floats=True), explain=True)
+        assert (found.rewrite is not None) is hit
