@@ -1,4 +1,5 @@
-"""ORDER BY and LIMIT above a block in Catalyst: a limit over a sort, projections anywhere between.
+"""ORDER BY and LIMIT above a block in Catalyst: a limit over a sort, or over the block itself,
+projections anywhere between.
 
 Such a block is looked for in top-k caches alone. Every other cache answers what is below, and the
 sort and the limit stay where they are.
@@ -19,11 +20,12 @@ Items = Callable[[Node], list[Any]]
 Build = Callable[[Node], Block]
 Try = Callable[[list[Any], Env], Any]
 
+_BLOCKS: Final = frozenset({"Aggregate", "Filter", "Join", "LogicalRelation"})
 _LIMITS: Final = frozenset({"GlobalLimit", "LocalLimit"})
 
 
 def is_tail(node: Node) -> bool:
-    """True for the limit of an ORDER BY … LIMIT."""
+    """True for the limit of an ORDER BY … LIMIT, or of one without ORDER BY."""
     return node["n"] == "GlobalLimit" and _split(node) is not None
 
 
@@ -42,14 +44,13 @@ def build_tail(node: Node, build: Build, items: Items, settings: Settings, attem
     """
     found = _split(node)
     assert found is not None
-    tail, projections, sort = found
-    below = sort["c"][0]
+    tail, projections, sort, below = found
     block = build(below)
     env: Env = {
         item[1]: output.expr for item, output in zip(items(below), block.outputs, strict=True)
     }
     keys = tuple(
-        SortKey(decode(expr, env, settings), bool(up), bool(first)) for expr, up, first in sort["s"]
+        SortKey(decode(expr, env, settings), bool(up), bool(first)) for expr, up, first in sort
     )
     for projection in reversed(projections):
         env = {item[1]: attempt(item, env) for item in projection["p"]}
@@ -60,8 +61,9 @@ def build_tail(node: Node, build: Build, items: Items, settings: Settings, attem
     )
 
 
-def _split(node: Node) -> tuple[Tail, list[Node], Node] | None:
-    """The limits of a tail as one, the projections above its sort, and the sort."""
+def _split(node: Node) -> tuple[Tail, list[Node], list[Any], Node] | None:
+    """The limits of a tail as one, the projections above its sort, the sort keys, and what is
+    sorted."""
     tail = Tail()
     projections: list[Node] = []
     while True:
@@ -69,7 +71,10 @@ def _split(node: Node) -> tuple[Tail, list[Node], Node] | None:
         if node.get("cache"):
             return None
         if kind == "Sort":
-            return (tail, projections, node) if "s" in node and tail.limit is not None else None
+            known = "s" in node and tail.limit is not None
+            return (tail, projections, node["s"], node["c"][0]) if known else None
+        if kind in _BLOCKS and tail.limit is not None:
+            return tail, projections, [], node
         if kind == "Project":
             projections.append(node)
         elif kind in _LIMITS and "l" in node:

@@ -4,7 +4,9 @@ k ≤ n, and nothing else.
 What the cache left out is unknown, so between its rows and the query's LIMIT only such operators
 may stand as a limit moves below (`matcher.limits`): a projection, not a filter, not an aggregate.
 Ties at the edge are any rows that Spark may return. The query's keys may be the first ones of the
-cache's: rows that are equal by them may come in any order, so in the cache's as well.
+cache's: rows that are equal by them may come in any order, so in the cache's as well. Without
+ORDER BY any k rows of the same filter and groups are right, so the first k of a cache are: it has
+them, or all there are.
 """
 
 from __future__ import annotations
@@ -58,13 +60,12 @@ def contain_limit(attempt: Attempt) -> None:
                 "give the cache the query's filter and groups, or declare it without LIMIT",
             )
     wanted, stored = attempt.query.order_by, attempt.view.order_by
-    if not wanted or len(wanted) > len(stored):
-        missing = " and ".join(map(_spell_key, wanted[len(stored) :])) or "no order at all"
+    if len(wanted) > len(stored):
+        missing = " and ".join(map(_spell_key, wanted[len(stored) :]))
         raise _refused(
             attempt,
-            f"is ordered by {_spell_keys(stored)}, the query by {missing} "
-            + ("instead" if not wanted else "as well"),
-            f"order both by the same keys: ORDER BY {_spell_keys(wanted or stored)}",
+            f"is ordered by {_spell_keys(stored)}, the query by {missing} as well",
+            f"order both by the same keys: ORDER BY {_spell_keys(wanted)}",
         )
     for mine, theirs in zip(wanted, stored, strict=False):
         if not _same_key(mine, theirs, attempt.context):
