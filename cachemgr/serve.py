@@ -78,6 +78,27 @@ def work(settings: ServiceSettings) -> None:
         _end(settings, process, host)
 
 
+def work_once(settings: ServiceSettings) -> int:
+    """Take the refreshes that wait now, and return when they are over.
+
+    Args:
+        settings: What to do, and where.
+
+    Returns:
+        How many were taken.
+
+    Raises:
+        MetastoreError: The metastore cannot be opened, or another process holds it.
+    """
+    with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
+        host = _host(settings)
+        worker = _worker(settings, metastore, _refresher(settings, metastore, host))
+        taken = worker.take()
+        worker.stop(threading.TIMEOUT_MAX)
+        host.stop()
+        return taken
+
+
 def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
     """Refuse to listen beyond this machine while nobody needs a token.
 
@@ -103,8 +124,16 @@ def _host(settings: ServiceSettings) -> SparkHost:
 
 
 def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> Process:
-    refresher = SparkRefresher(host.spark, metastore, lease_seconds=settings.lease_seconds)
-    worker = Worker(
+    refresher = _refresher(settings, metastore, host)
+    return Process(metastore, refresher, _worker(settings, metastore, refresher))
+
+
+def _refresher(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> SparkRefresher:
+    return SparkRefresher(host.spark, metastore, lease_seconds=settings.lease_seconds)
+
+
+def _worker(settings: ServiceSettings, metastore: Metastore, refresher: SparkRefresher) -> Worker:
+    return Worker(
         metastore,
         refresher,
         holder=_holder(),
@@ -112,7 +141,6 @@ def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -
         lease_seconds=settings.lease_seconds,
         most_running=settings.refreshes_in_all,
     )
-    return Process(metastore, refresher, worker)
 
 
 def _holder() -> str:

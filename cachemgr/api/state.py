@@ -12,9 +12,10 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cachemgr.api.errors import ApiError
-from cachemgr.metastore.records import Role, TokenRecord
+from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.results import ResultRows
+from cachemgr.roles import Role
 
 
 class Statements(Protocol):

@@ -10,9 +10,11 @@ from typing import Annotated
 import typer
 
 from cachemgr import __version__
+from cachemgr.cli.cache import app as caches
 from cachemgr.cli.database import app as database
 from cachemgr.cli.demo import demo
 from cachemgr.cli.explain import explain
+from cachemgr.cli.join import app as joins
 from cachemgr.cli.serve import serve, worker
 from cachemgr.cli.token import app as tokens
 
@@ -27,6 +29,8 @@ main.command()(explain)
 main.command()(demo)
 main.command()(serve)
 main.command()(worker)
+main.add_typer(caches, name="cache")
+main.add_typer(joins, name="join")
 main.add_typer(tokens, name="token")
 main.add_typer(database, name="db")
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cachemgr.cli.database import Url
 from cachemgr.cli.failure import handled
-from cachemgr.metastore.records import Role, TokenRecord
+from cachemgr.roles import Role
 from cachemgr.settings import Settings, parse_duration
+
+if TYPE_CHECKING:
+    from cachemgr.metastore.records import TokenRecord
 
 app = typer.Typer(help="Bearer tokens of the service.", no_args_is_help=True)
 _DEFAULT = Settings().metastore_url

@@ -15,8 +15,9 @@ from sqlalchemy.exc import IntegrityError
 from cachemgr.errors import ConfigurationError, NotFoundError
 from cachemgr.metastore.models import IdempotencyRow, TokenRow
 from cachemgr.metastore.reads import Reads, database_moment
-from cachemgr.metastore.records import Repeated, Role, TokenRecord, new_id
+from cachemgr.metastore.records import Repeated, TokenRecord, new_id
 from cachemgr.metastore.writes import Writes
+from cachemgr.roles import Role
 
 PREFIX: Final = "cachemgr"
 KEY_HOURS: Final = 24

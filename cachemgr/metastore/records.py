@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from cachemgr.roles import Role
+
 Json = Mapping[str, Any]
 
 
@@ -63,19 +65,6 @@ class Outcome(StrEnum):
     MISS = "MISS"
     PLAN_ONLY = "PLAN_ONLY"
     ERROR = "ERROR"
-
-
-class Role(StrEnum):
-    """What the bearer of a token may do; each may do what those before it may."""
-
-    VIEWER = "viewer"
-    OPERATOR = "operator"
-    ADMIN = "admin"
-
-    def covers(self, needed: Role) -> bool:
-        """Whether this role may do what `needed` may."""
-        order = list(Role)
-        return order.index(self) >= order.index(needed)
 
 
 def new_id() -> str:

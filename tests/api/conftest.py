@@ -14,7 +14,8 @@ import uvicorn
 from cachemgr.api.app import create_app
 from cachemgr.api.state import ApiState
 from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.metastore.records import CacheRecord, ColumnRecord, Role
+from cachemgr.metastore.records import CacheRecord, ColumnRecord
+from cachemgr.roles import Role
 
 
 class NoSpark:

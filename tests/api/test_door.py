@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from cachemgr.errors import MetastoreError
-from cachemgr.metastore.records import Role
 from cachemgr.results import ResultRows, table
+from cachemgr.roles import Role
 
 READS = [
     ("GET", "/api/v1/caches"),

@@ -18,7 +18,7 @@ import pytest
 
 import cachemgr
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import Role
+from cachemgr.roles import Role
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 QUERY = "SELECT region, SUM(amount) AS total FROM sales GROUP BY region"

@@ -9,7 +9,8 @@ from sqlalchemy import text
 
 from cachemgr.errors import ConfigurationError, NotFoundError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import Repeated, Role
+from cachemgr.metastore.records import Repeated
+from cachemgr.roles import Role
 
 
 def test_a_token_says_who_and_what(store):

@@ -1,0 +1,136 @@
+"""How commands reach the service: over HTTP, or the very same application in this process over a
+metastore. So there is one meaning of each command, wherever it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cachemgr.errors import CacheManagerError, MetastoreError
+
+if TYPE_CHECKING:
+    import httpx
+
+_SECONDS = 120.0
+Server = Annotated[
+    str | None,
+    typer.Option("--server", envvar="CACHEMGR_SERVER", help="The service's URL."),
+]
+Token = Annotated[
+    str | None, typer.Option("--token", envvar="CACHEMGR_TOKEN", help="A token of the service.")
+]
+Metastore = Annotated[
+    str | None,
+    typer.Option(
+        "--metastore",
+        envvar="CACHEMGR_METASTORE_URL",
+        help="Without a service: the metastore to work on.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Client:
+    """Calls of the REST interface.
+
+    Args:
+        server: The service's URL; None works on a metastore in this process.
+        token: A token of the service.
+        metastore: The metastore, if no service is asked.
+    """
+
+    server: str | None
+    token: str | None
+    metastore: str | None
+
+    def call(self, method: str, path: str, **more: Any) -> Any:
+        """One call.
+
+        Args:
+            method: GET, POST, …
+            path: Below /api/v1.
+            more: What httpx takes: params, json.
+
+        Returns:
+            The answer's body; None if it has none.
+
+        Raises:
+            CacheManagerError: What the service says, or that it cannot be reached.
+        """
+        return asyncio.run(self._call(method, f"/api/v1{path}", more))
+
+    def carry_out(self) -> None:
+        """Without a service: take the refreshes that wait, and finish them here.
+
+        Raises:
+            CacheManagerError: The metastore or Spark cannot be had. Where a service holds a SQLite
+                metastore nothing is done: it will.
+        """
+        if self.server is not None:
+            return
+        from cachemgr.serve import work_once
+        from cachemgr.service_settings import service_settings
+
+        try:
+            work_once(service_settings(metastore_url=self.metastore))
+        except MetastoreError as error:
+            if error.code != "METASTORE_TAKEN":
+                raise
+
+    async def _call(self, method: str, path: str, more: dict[str, Any]) -> Any:
+        import httpx
+
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        async with AsyncExitStack() as stack:
+            if self.server is not None:
+                client = httpx.AsyncClient(base_url=self.server, headers=headers, timeout=_SECONDS)
+            else:
+                transport = httpx.ASGITransport(_application(stack, self.metastore))
+                client = httpx.AsyncClient(transport=transport, base_url="http://here")
+            await stack.enter_async_context(client)
+            try:
+                answer = await client.request(method, path, **more)
+            except httpx.HTTPError as error:
+                raise CacheManagerError(
+                    "SERVICE_UNREACHABLE",
+                    f"the service at {self.server} does not answer ({error or type(error).__name__}"
+                    "): check --server, and that `cachemgr serve` runs",
+                ) from None
+        return _read(answer, self.server)
+
+
+def _application(stack: AsyncExitStack, metastore: str | None) -> Any:
+    from cachemgr.api.app import create_app
+    from cachemgr.api.state import ApiState
+    from cachemgr.metastore import open_metastore
+    from cachemgr.service_settings import service_settings
+    from cachemgr.spark.host import SparkHost
+
+    settings = service_settings(metastore_url=metastore)
+    store = stack.enter_context(open_metastore(settings.metastore_url, create=False))
+    host = SparkHost(
+        settings.spark_master,
+        settings.metastore_url,
+        settings.location,
+        settings.spark_conf,
+        settings.spark_init,
+    )
+    stack.callback(host.stop)
+    return create_app(ApiState(store, host, lambda: True))
+
+
+def _read(answer: httpx.Response, server: str | None) -> Any:
+    if answer.is_success:
+        return answer.json() if answer.content else None
+    try:
+        error = answer.json()["error"]
+        raise CacheManagerError(str(error["type"]), str(error["message"]))
+    except (ValueError, KeyError, TypeError):
+        raise CacheManagerError(
+            "NOT_THE_SERVICE",
+            f"{server} answered {answer.status_code}, and not as cachemgr does: check --server",
+        ) from None

@@ -1,0 +1,128 @@
+"""`cachemgr cache`, `join` and `token`: the same on a service and on a metastore."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from cachemgr.cli import main
+from cachemgr.roles import Role
+
+
+@pytest.fixture(params=["service", "metastore"])
+def run(request, store, metastore_url, serve, monkeypatch, tmp_path):
+    """Runs a command against the one or the other; gives its exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("CACHEMGR_SERVER", "CACHEMGR_TOKEN", "CACHEMGR_METASTORE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    if request.param == "service":
+        _, token = store.writer.create_token("ann", Role.OPERATOR)
+        monkeypatch.setenv("CACHEMGR_SERVER", serve())
+        monkeypatch.setenv("CACHEMGR_TOKEN", token)
+    else:
+        monkeypatch.setenv("CACHEMGR_METASTORE_URL", metastore_url)
+
+    def command(*words: str, input: str | None = None):
+        done = CliRunner().invoke(main, list(words), input=input)
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+    return command
+
+
+def test_list_and_show(run, cache, new_cache):
+    new_cache("other", namespace="sales")
+    code, out, err = run("cache", "list", "-o", "json")
+    assert (code, err) == (0, "")
+    assert [c["name"] for c in json.loads(out)] == ["cube", "other"]
+    code, out, _ = run("cache", "list", "--like", "o*")
+    assert code == 0 and "other" in out and "cube" not in out and "NOT_REFRESHED" in out
+    code, out, _ = run("cache", "show", "sales.other", "-o", "json")
+    assert code == 0 and json.loads(out)["namespace"] == "sales"
+    assert "definition" in run("cache", "show", "cube")[1]
+
+
+def test_no_such_cache(run):
+    for words in (("show", "x"), ("pause", "x"), ("refresh", "x"), ("drop", "x", "--yes")):
+        code, out, err = run("cache", *words)
+        assert (code, out) == (1, "") and "CACHE_NOT_FOUND" in err and "Traceback" not in err
+
+
+def test_usage_errors_exit_with_2(run):
+    assert run("cache", "show")[0] == 2
+    assert run("cache", "nothing")[0] == 2
+    assert run("cache", "list", "-o", "xml")[0] == 2
+
+
+def test_switches(run, cache, store):
+    for word, field, value in (
+        ("disable", "rewrite_enabled", False),
+        ("enable", "rewrite_enabled", True),
+        ("pause", "paused", True),
+        ("resume", "paused", False),
+    ):
+        code, out, err = run("cache", word, "cube")
+        assert (code, out, err.strip()) == (0, "", f"cube {word}d")
+        assert getattr(store.reader.cache_by_id(cache.id), field) is value
+
+
+def test_drop_asks_first(run, cache, store):
+    code, _, err = run("cache", "drop", "cube", input="n\n")
+    assert code == 1 and "drop the relational cache cube?" in err
+    assert store.reader.cache("default", "cube") is not None
+    assert run("cache", "drop", "cube", "--yes")[0] == 0
+    assert store.reader.cache("default", "cube") is None
+
+
+def test_refresh_and_history(run, cache, store):
+    code, out, _ = run("cache", "refresh", "cube", "--mode", "full", "-o", "json")
+    asked = json.loads(out)
+    assert code == 0 and (asked["state"], asked["mode"]) == ("PENDING", "FULL")
+    (waiting,) = store.reader.requests()
+    assert waiting.id == asked["id"]
+    store.writer.cancel_refresh(asked["id"], by="bob")
+    code, out, _ = run("cache", "history", "cube", "-o", "json")
+    assert [r["state"] for r in json.loads(out)] == ["CANCELLED"]
+    assert "CANCELLED" in run("cache", "history", "cube")[1]
+
+
+def test_joins(run):
+    assert run("join", "list", "-o", "json") == (0, "[]\n", "")
+    code, _, err = run("join", "drop", "j", "--yes")
+    assert code == 1 and "JOIN_NOT_FOUND" in err
+
+
+def test_a_service_that_is_not_there(monkeypatch):
+    given = ["cache", "list", "--server", "http://127.0.0.1:9"]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 1 and "SERVICE_UNREACHABLE" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_token(serve, store):
+    store.writer.create_token("ann", Role.ADMIN)
+    done = CliRunner().invoke(
+        main, ["cache", "list", "--server", serve(), "--token", "cachemgr_x_y"]
+    )
+    assert done.exit_code == 1 and "UNAUTHENTICATED" in done.stderr
+
+
+def test_tokens(metastore_url, store):
+    def command(*words: str):
+        done = CliRunner().invoke(main, ["token", *words, "--metastore", metastore_url])
+        return done.exit_code, done.stdout, done.stderr
+
+    code, out, _ = command("create", "ann", "--role", "operator", "--expires-in", "2d")
+    found = store.reader.bearer(out.strip())
+    assert code == 0 and (found.principal, found.role) == ("ann", Role.OPERATOR)
+    assert (found.expires_at - found.created_at).days == 2
+    code, listed, _ = command("list", "-o", "json")
+    assert code == 0 and json.loads(listed)[0]["id"] == found.id
+    assert out.strip() not in listed and found.id in command("list")[1]
+    assert command("revoke", found.id)[0] == 0
+    assert store.reader.bearer(out.strip()) is None
+    assert command("revoke", "nothing")[0] == 1
+    assert command("create", "ann", "--expires-in", "soon")[0] == 2
+    assert command("create", "ann", "--role", "king")[0] == 2
