@@ -13,6 +13,7 @@ import pytest
 from tests.fuzz.caches import cache
 from tests.fuzz.capabilities import TAGS, tags
 from tests.fuzz.decide import Accepted, decide, lifted, prepare_cache
+from tests.fuzz.doors import SparkDoors
 from tests.fuzz.doors_listed import differs_as_listed
 from tests.fuzz.duck_judge import DuckJudge
 from tests.fuzz.oracle import could_hit
@@ -20,7 +21,7 @@ from tests.fuzz.queries import query
 from tests.fuzz.spark_judge import SparkJudge, Verdict
 from tests.fuzz.spec import smaller
 from tests.fuzz.world import world
-from tests.fuzz.worlds import Totals, generate, generated, run_world
+from tests.fuzz.worlds import Totals, compare_doors, generate, generated, run_world
 
 SEEDS = range(1_000_000, 1_000_006)  # none of a ledger's run
 LEAST_SHARE = 0.15  # fewer hits would mean that the test proves little
@@ -39,6 +40,15 @@ def test_no_accepted_pair_changes_a_row_on_spark(spark) -> None:
     assert totals.wrong == []
     assert totals.lost == []
     assert totals.numbers["accepted"] >= LEAST_SHARE * totals.numbers["generated"]
+
+
+@pytest.mark.spark
+def test_both_doors_agree_on_generated_queries(spark) -> None:
+    totals, doors = Totals(), SparkDoors(spark)
+    for seed in SEEDS[:3]:
+        compare_doors(generated(seed, 4, 4), doors, totals, 2)
+    assert totals.differs == []
+    assert totals.numbers["doors"] >= 20
 
 
 def test_the_index_finds_what_a_full_search_finds() -> None:
