@@ -165,8 +165,8 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
             ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
             f"cache {view.name} also joins {name}, and nothing says that this join keeps each "
             "row exactly once",
-            f"declare CREATE RECORD PRESERVING JOIN … INNER JOIN {name} ON …, or check why it "
-            "is no longer valid",
+            f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}, "
+            "or check why it is no longer valid",
         )
     touching = [spell(p) for p in predicates if any(c.rel == extra for c in columns(p))]
     return Reason(
@@ -175,6 +175,23 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
         f"{' AND '.join(touching)}",
         f"drop the predicate on {name} from the definition of {view.name}",
     )
+
+
+def _spell_join(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> str:
+    """The join by which the extra table hangs on one other, as its declaration would say it."""
+    by_anchor: dict[int, list[str]] = {}
+    name = _name(view, extra)
+    for pair in map(column_equality, predicates):
+        if pair is None or sum(c.rel == extra for c in pair) != 1:
+            continue
+        inner, outer = pair if pair[0].rel == extra else (pair[1], pair[0])
+        equal = f"{_name(view, outer.rel)}.{outer.name} = {name}.{inner.name}"
+        by_anchor.setdefault(outer.rel, []).append(equal)
+    if len(by_anchor) != 1:
+        return f"… INNER JOIN {name} ON … PRESERVES …"
+    ((anchor, equals),) = by_anchor.items()
+    left = _name(view, anchor)
+    return f"{left} INNER JOIN {name} ON {' AND '.join(equals)} PRESERVES {left}"
 
 
 def _key(view: PreparedPlan, rel: int) -> str:

@@ -51,7 +51,7 @@ def _refuse_inexact(attempt: Attempt, agg: Agg, summing: Summing) -> None:
                 ReasonCode.AVG_NOT_EXACT,
                 f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and a table joined to "
                 f"{attempt.view.name} may repeat rows until their sum leaves 2^53",
-                "declare a cache that holds all tables of the query",
+                f"join {_extra_names(attempt)} in the definition of {attempt.view.name}",
             )
         )
     if kind in INTEGRAL:
@@ -76,6 +76,11 @@ def _refuse_inexact(attempt: Attempt, agg: Agg, summing: Summing) -> None:
                 f"store {spell(agg)} at the query's grouping, or use a DECIMAL of fewer digits",
             )
         )
+
+
+def _extra_names(attempt: Attempt) -> str:
+    relations, places = attempt.query.block.relations, attempt.query.relations
+    return ", ".join(sorted({relations[places.index(rel)].name for rel in attempt.extra}))
 
 
 def _decimal_average_is_exact(attempt: Attempt, kind: str) -> bool:
