@@ -32,6 +32,8 @@ def nested(rng: Random, world: World, pair: Accepted, number: int) -> Accepted |
     if pair.spec.wrap != "{}" or base.cache.spec.limit is not None or pair.more:
         return None
     plan = base.workspace.plans[base.cache.name]
+    if any(f"`{name}`" in pair.rewritten for name in _undeclared(plan)):
+        return None  # the second text would be about a table that lacks what the first one reads
     name = f"{base.cache.name}n{number}"
     select = _definition(rng, plan)
     if select is None:
@@ -60,6 +62,12 @@ def nested(rng: Random, world: World, pair: Accepted, number: int) -> Accepted |
 def _prepared(name: str, select: str, workspace: Workspace, base: str) -> Prepared:
     made = Cache(name, Spec(wrap=select), (), ())
     return Prepared(made, workspace, workspace.stored[name], base)
+
+
+def _undeclared(plan: CachePlan) -> set[str]:
+    """What the cache stores and a nested cache's table is not declared with: arrays, sketches."""
+    stored = {c.name for c in (*(plan.keys or ()), *plan.columns)} | {m.name for m in plan.measures}
+    return stored - {name for name, _, _ in _columns(plan)}
 
 
 def _columns(plan: CachePlan) -> list[tuple[str, str, bool]]:
