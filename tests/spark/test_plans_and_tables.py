@@ -13,7 +13,8 @@ from cachemgr.spark.tables import (
     normalise_location,
     run_select,
 )
-from matcher.errors import NotSupported
+from matcher.definition import plan_definition
+from matcher.errors import MatcherError, NotSupported
 from matcher.from_spark import LocatedBlock, blocks, definition_block
 from matcher.ir import Block
 from tests.spark.star import Star
@@ -220,11 +221,12 @@ def test_definitions_refuse_having_and_limit_by_name(star: Star) -> None:
     text = "SELECT region, sum(amount) AS t FROM " + JOIN + " GROUP BY region"
     for tail, name in (
         (" HAVING sum(amount) > 1", "HAVING"),
-        (" LIMIT 3", "LIMIT"),
         (" ORDER BY 1", "ORDER BY"),
     ):
         with pytest.raises(NotSupported, match=name):
             block_of(star, text + tail)
+    with pytest.raises(MatcherError, match="LIMIT without ORDER BY"):
+        plan_definition("any_three", block_of(star, text + " LIMIT 3"))
 
 
 @pytest.mark.parametrize(
