@@ -23,7 +23,7 @@ from scheduler.due import next_due
 
 def caches(metastore: Metastore, found: Sequence[CacheRecord]) -> list[models.Cache]:
     """Caches with their schedules and snapshots, in a fixed number of questions."""
-    schedules = {s.cache.id: s for s in metastore.reader.schedules()}
+    schedules = {s.cache.id: s for s in metastore.reader.schedules([c.id for c in found])}
     ids = {c.published_refresh_id for c in found if c.published_refresh_id}
     snapshots = metastore.reader.snapshots(ids)
     return [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy import ColumnElement, func, select, true
+from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from cachemgr.metastore.convert import cache_record, request_record, run_record
 from cachemgr.metastore.models import (
@@ -55,24 +56,33 @@ class QueueReads(Reads):
 
     def schedule(self, cache_id: str) -> ScheduleRecord | None:
         """The schedule of one live cache; None if there is no such cache."""
-        return next((s for s in self.schedules() if s.cache.id == cache_id), None)
+        return next(iter(self.schedules([cache_id])), None)
 
-    def schedules(self) -> tuple[ScheduleRecord, ...]:
-        """The schedule of every live cache with its latest run, by cache id.
+    def schedules(self, cache_ids: Collection[str] | None = None) -> tuple[ScheduleRecord, ...]:
+        """The schedules of live caches with their latest runs, by cache id.
 
         Plans are left out: a scheduler asks every second, and needs none.
+
+        Args:
+            cache_ids: Only these caches, at most a page of them; None asks for all.
         """
         with self._session() as session:
             rows = session.execute(
                 select(CacheRow, ScheduleRow)
                 .join(ScheduleRow, ScheduleRow.cache_id == CacheRow.id)
-                .where(CacheRow.dropped_at.is_(None))
+                .where(CacheRow.dropped_at.is_(None), _among(CacheRow.id, cache_ids))
                 .order_by(CacheRow.id)
                 .options(defer(CacheRow.plan))
             ).all()
-            waiting = set(session.scalars(select(RefreshRequestRow.cache_id)))
-            latest = _latest(session)
-            usual = _usual_seconds(session)
+            waiting = set(
+                session.scalars(
+                    select(RefreshRequestRow.cache_id).where(
+                        _among(RefreshRequestRow.cache_id, cache_ids)
+                    )
+                )
+            )
+            latest = _latest(session, cache_ids)
+            usual = _usual_seconds(session, cache_ids)
             found = []
             for cache, schedule in rows:
                 last = latest.get(cache.id)
@@ -93,9 +103,16 @@ class QueueReads(Reads):
             return tuple(found)
 
 
-def _latest(session: Session) -> dict[str, RefreshRunRecord]:
+def _among(
+    column: InstrumentedAttribute[str], cache_ids: Collection[str] | None
+) -> ColumnElement[bool]:
+    return true() if cache_ids is None else column.in_(sorted(cache_ids))
+
+
+def _latest(session: Session, cache_ids: Collection[str] | None) -> dict[str, RefreshRunRecord]:
     newest = (
         select(RefreshRunRow.cache_id, func.max(RefreshRunRow.fencing_token).label("token"))
+        .where(_among(RefreshRunRow.cache_id, cache_ids))
         .group_by(RefreshRunRow.cache_id)
         .subquery()
     )
@@ -111,7 +128,7 @@ def _latest(session: Session) -> dict[str, RefreshRunRecord]:
     return {run.cache_id: run_record(run, with_plan=False) for run in runs}
 
 
-def _usual_seconds(session: Session) -> dict[str, float]:
+def _usual_seconds(session: Session, cache_ids: Collection[str] | None) -> dict[str, float]:
     """The longest of the last published refreshes: a target lag is to be kept, not met at times."""
     number = (
         func.row_number()
@@ -120,7 +137,10 @@ def _usual_seconds(session: Session) -> dict[str, float]:
     )
     recent = (
         select(RefreshRunRow.cache_id, RefreshRunRow.started_at, RefreshRunRow.finished_at, number)
-        .where(RefreshRunRow.state == RunState.PUBLISHED.value)
+        .where(
+            RefreshRunRow.state == RunState.PUBLISHED.value,
+            _among(RefreshRunRow.cache_id, cache_ids),
+        )
         .subquery()
     )
     rows = session.execute(

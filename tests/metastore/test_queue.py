@@ -205,3 +205,18 @@ def test_many_workers_take_each_refresh_once(metastore_url, now, new_cache):
     for thread in threads:
         thread.join()
     assert sorted(taken) == sorted(cache.id for cache in caches)
+
+
+def test_schedules_of_some_caches_are_those_among_all(store, now, new_cache):
+    caches = [store.writer.create_cache(new_cache(n), now=now) for n in ("a", "b", "c")]
+    ask(store, caches[0], now)
+    publish(store, claim(store, now), now)
+    ask(store, caches[1], now)
+    claim(store, now)
+    ask(store, caches[2], now)
+    for chosen in ([], [caches[1]], caches[:2], caches):
+        ids = {c.id for c in chosen}
+        wanted = tuple(s for s in store.reader.schedules() if s.cache.id in ids)
+        assert store.reader.schedules(ids) == wanted and len(wanted) == len(chosen)
+    assert store.reader.schedule(caches[0].id).last.state is RunState.PUBLISHED
+    assert store.reader.schedule("gone") is None
