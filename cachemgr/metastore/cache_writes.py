@@ -28,7 +28,7 @@ from cachemgr.metastore.records import (
     as_utc,
     name_key,
 )
-from cachemgr.metastore.writes import Writes, bump_revision, live_cache, reset_schedule
+from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
 
 
 class CacheWrites(Writes):
@@ -130,7 +130,8 @@ class CacheWrites(Writes):
                     f"(version {expected_version} was expected, it has {row.version}): repeat",
                 )
             if changed.get("paused") is False:
-                reset_schedule(session, cache_id)
+                # whatever it was paused for counts no more
+                change_schedule(session, cache_id, failures=0, retry_at=None, paused_because=None)
             return cache_record(live_cache(session, cache_id))
 
     def rename_cache(

@@ -30,7 +30,7 @@ from cachemgr.metastore.records import (
     new_id,
 )
 from cachemgr.metastore.refresh_writes import take_lease
-from cachemgr.metastore.writes import Writes, bump_revision, live_cache
+from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
 
 
 class QueueWrites(Writes):
@@ -68,21 +68,8 @@ class QueueWrites(Writes):
             live_cache(session, cache_id)
             if not _move_epoch(session, cache_id, epoch):
                 return None
-            waiting = session.scalar(
-                select(RefreshRequestRow).where(RefreshRequestRow.cache_id == cache_id)
-            )
-            if waiting is None:
-                waiting = RefreshRequestRow(
-                    id=new_id(),
-                    cache_id=cache_id,
-                    mode=mode,
-                    origin=origin.value,
-                    why=why,
-                    requested_by=requested_by,
-                    requested_at=self._moment(session, now),
-                )
-                session.add(waiting)
-                session.flush()
+            moment = self._moment(session, now)
+            waiting = _ask(session, cache_id, moment, origin.value, why, mode, requested_by)
             return request_record(waiting)
 
     def claim_refresh(
@@ -244,12 +231,7 @@ class QueueWrites(Writes):
         """
         with self._transaction() as session:
             for cache_id, moment in sorted(seen.items()):
-                session.execute(
-                    update(ScheduleRow)
-                    .where(ScheduleRow.cache_id == cache_id)
-                    .values(behind_since=moment)
-                    .execution_options(synchronize_session=False)
-                )
+                change_schedule(session, cache_id, behind_since=moment)
 
     def note_failure(
         self,
@@ -283,33 +265,45 @@ class QueueWrites(Writes):
                     )
                     .execution_options(synchronize_session=False)
                 )
-            session.execute(
-                update(ScheduleRow)
-                .where(ScheduleRow.cache_id == cache_id)
-                .values(
-                    failures=failures,
-                    retry_at=None if retry_at is None else as_utc(retry_at),
-                    paused_because=paused_because,
-                )
-                .execution_options(synchronize_session=False)
+            change_schedule(
+                session,
+                cache_id,
+                failures=failures,
+                retry_at=None if retry_at is None else as_utc(retry_at),
+                paused_because=paused_because,
             )
 
 
-def _ask_again(session: Session, run: RefreshRunRow, why: str, moment: datetime) -> None:
-    waiting = select(RefreshRequestRow.id).where(RefreshRequestRow.cache_id == run.cache_id)
-    if session.scalar(waiting) is not None:
-        return
-    session.add(
-        RefreshRequestRow(
+def _ask(
+    session: Session,
+    cache_id: str,
+    moment: datetime,
+    origin: str,
+    why: str,
+    mode: str | None,
+    requested_by: str | None,
+) -> RefreshRequestRow:
+    """The request that waits for a cache; a new one if none does."""
+    waiting = session.scalar(
+        select(RefreshRequestRow).where(RefreshRequestRow.cache_id == cache_id)
+    )
+    if waiting is None:
+        waiting = RefreshRequestRow(
             id=new_id(),
-            cache_id=run.cache_id,
-            mode=None,
-            origin=run.origin,
+            cache_id=cache_id,
+            mode=mode,
+            origin=origin,
             why=why,
-            requested_by=run.requested_by,
+            requested_by=requested_by,
             requested_at=moment,
         )
-    )
+        session.add(waiting)
+        session.flush()
+    return waiting
+
+
+def _ask_again(session: Session, run: RefreshRunRow, why: str, moment: datetime) -> None:
+    _ask(session, run.cache_id, moment, run.origin, why, None, run.requested_by)
 
 
 def _move_epoch(session: Session, cache_id: str, expected: int | None) -> bool:

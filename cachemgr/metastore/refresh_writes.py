@@ -26,7 +26,7 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
     new_id,
 )
-from cachemgr.metastore.writes import Writes, bump_revision, live_cache, settle_schedule
+from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
 
 _RUN_FIELDS = frozenset({"mode", "reason", "commit_number", "parent_version", "stages", "plan"})
 
@@ -194,7 +194,7 @@ class RefreshWrites(Writes):
             if published is None:
                 raise _lost(run.id)
             run.state = RunState.PUBLISHED.value
-            settle_schedule(session, run.cache_id)
+            _settle(session, run.cache_id)
             run.finished_at = moment
             run.cache_version = cache_version
             run.rows = rows
@@ -228,7 +228,7 @@ class RefreshWrites(Writes):
         with self._transaction() as session:
             run = _held_run(session, refresh_id, token)
             run.state = RunState.UNCHANGED.value
-            settle_schedule(session, run.cache_id)
+            _settle(session, run.cache_id)
             run.finished_at = self._moment(session, now)
             _release(session, run.cache_id, token)
             session.flush()
@@ -351,6 +351,11 @@ def _touch_lease(session: Session, cache_id: str, token: int, **values: Any) -> 
         .execution_options(synchronize_session=False)
     )
     return done is not None
+
+
+def _settle(session: Session, cache_id: str) -> None:
+    """A refresh succeeded: failures before it do not count, and what was behind is not any more."""
+    change_schedule(session, cache_id, failures=0, retry_at=None, behind_since=None)
 
 
 def _release(session: Session, cache_id: str, token: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import URL, Engine, update
 from sqlalchemy.orm import Session
@@ -71,32 +72,18 @@ def bump_revision(session: Session, cache_id: str | None = None) -> int:
     return revision
 
 
-def settle_schedule(session: Session, cache_id: str) -> None:
-    """A refresh succeeded: failures before it do not count, and what was behind is not any more.
+def change_schedule(session: Session, cache_id: str, **values: Any) -> None:
+    """Set what the scheduler remembers of a cache.
 
     Args:
         session: The transaction.
         cache_id: The cache's id.
+        values: Columns of `schedules`.
     """
     session.execute(
         update(ScheduleRow)
         .where(ScheduleRow.cache_id == cache_id)
-        .values(failures=0, retry_at=None, behind_since=None)
-        .execution_options(synchronize_session=False)
-    )
-
-
-def reset_schedule(session: Session, cache_id: str) -> None:
-    """A paused cache is resumed: whatever it was paused for counts no more.
-
-    Args:
-        session: The transaction.
-        cache_id: The cache's id.
-    """
-    session.execute(
-        update(ScheduleRow)
-        .where(ScheduleRow.cache_id == cache_id)
-        .values(failures=0, retry_at=None, paused_because=None)
+        .values(values)
         .execution_options(synchronize_session=False)
     )
 
