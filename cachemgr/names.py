@@ -9,6 +9,7 @@ from cachemgr.ddl.statements import QualifiedName
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _SESSION_CATALOG = "spark_catalog"
+DEFAULT_NAMESPACE = "default"
 
 
 def namespace_of(name: QualifiedName, catalog: str, schema: str) -> str:

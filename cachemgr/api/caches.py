@@ -21,9 +21,9 @@ from cachemgr.ddl.statements import (
 )
 from cachemgr.errors import NotFoundError
 from cachemgr.metastore.records import CacheRecord
+from cachemgr.names import DEFAULT_NAMESPACE
 
 router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
-DEFAULT_NAMESPACE = "default"
 CacheName = Annotated[
     str,
     Path(
@@ -137,32 +137,34 @@ def _changed(
     return _one(state, state.metastore.writer.update_cache(cache.id, version, now=now, **fields))
 
 
+def _set(state: ApiState, name: str, **fields: bool) -> models.Cache:
+    """Change a cache whatever version it has."""
+    cache = find(state, name)
+    return _changed(state, cache, cache.version, fields)
+
+
 @router.post("/{name}/enable", operation_id="enableCache")
 def enable_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
     """Let queries be answered from it."""
-    cache = find(state, name)
-    return _changed(state, cache, cache.version, {"rewrite_enabled": True})
+    return _set(state, name, rewrite_enabled=True)
 
 
 @router.post("/{name}/disable", operation_id="disableCache")
 def disable_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
     """Answer no query from it any more; it goes on being refreshed."""
-    cache = find(state, name)
-    return _changed(state, cache, cache.version, {"rewrite_enabled": False})
+    return _set(state, name, rewrite_enabled=False)
 
 
 @router.post("/{name}/pause", operation_id="pauseCache")
 def pause_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
     """Refresh it no more by its trigger."""
-    cache = find(state, name)
-    return _changed(state, cache, cache.version, {"paused": True})
+    return _set(state, name, paused=True)
 
 
 @router.post("/{name}/resume", operation_id="resumeCache")
 def resume_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
     """Refresh it by its trigger again; failures so far count no more."""
-    cache = find(state, name)
-    return _changed(state, cache, cache.version, {"paused": False})
+    return _set(state, name, paused=False)
 
 
 @router.delete("/{name}", status_code=204, operation_id="dropCache")

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
+from cachemgr.names import DEFAULT_NAMESPACE
 from matcher.codec import decode_plan
 from matcher.ir import CachePlan, GroupingSet, RecordPreservingJoin
 from matcher.sharing import Sharing
-
-DEFAULT_NAMESPACE = "default"
 
 TableState = tuple[str, int]
 

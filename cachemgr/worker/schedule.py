@@ -15,7 +15,7 @@ from cachemgr.telemetry import logger
 from cachemgr.worker.refresher import Refresher
 from scheduler.due import CacheStatus
 from scheduler.tick import Look, look
-from scheduler.triggers import OnCommit, OnDemand, TargetLag
+from scheduler.triggers import OnCommit, TargetLag
 
 _Snapshot = Mapping[str, tuple[str | None, int | None]]
 
@@ -138,9 +138,3 @@ def _waits_for_commits(record: ScheduleRecord) -> bool:
         return False
     status = status_of(record)
     return status is not None and isinstance(status.trigger, OnCommit | TargetLag)
-
-
-def is_scheduled(record: ScheduleRecord) -> bool:
-    """True if the scheduler ever asks for this cache's refresh by itself."""
-    status = status_of(record)
-    return status is not None and not isinstance(status.trigger, OnDemand) and not status.paused
