@@ -20,7 +20,7 @@ from cachemgr.errors import ConfigurationError
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.service_settings import ServiceSettings
-from cachemgr.spark.host import SparkHost
+from cachemgr.spark.host import SparkHost, host_of
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.telemetry import logger
 from cachemgr.worker.process import Process
@@ -43,7 +43,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
     configure_logs(settings.log_level, settings.log_format)
     with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
         check_tokens(settings, metastore)
-        host = _host(settings)
+        host = host_of(settings)
         metrics = CollectorRegistry()
         metrics.register(CacheMetrics(metastore))
         state = ApiState(
@@ -69,7 +69,7 @@ def work(settings: ServiceSettings) -> None:
     """
     configure_logs(settings.log_level, settings.log_format)
     with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
-        host = _host(settings)
+        host = host_of(settings)
         process = _process(settings, metastore, host)
         process.start()
         logger.info("worker %s takes refreshes", _holder())
@@ -91,7 +91,7 @@ def work_once(settings: ServiceSettings) -> int:
         MetastoreError: The metastore cannot be opened, or another process holds it.
     """
     with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
-        host = _host(settings)
+        host = host_of(settings)
         worker = _worker(settings, metastore, _refresher(settings, metastore, host))
         taken = worker.take()
         worker.stop(threading.TIMEOUT_MAX)
@@ -111,16 +111,6 @@ def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
             f"listening on {settings.host} would let every machine in without a token: make one "
             "with `cachemgr token create --role admin NAME`, or listen on 127.0.0.1",
         )
-
-
-def _host(settings: ServiceSettings) -> SparkHost:
-    return SparkHost(
-        settings.spark_master,
-        settings.metastore_url,
-        settings.location,
-        settings.spark_conf,
-        settings.spark_init,
-    )
 
 
 def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> Process:

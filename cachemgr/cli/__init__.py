@@ -14,6 +14,7 @@ from cachemgr.cli.cache import app as caches
 from cachemgr.cli.database import app as database
 from cachemgr.cli.demo import demo
 from cachemgr.cli.explain import explain
+from cachemgr.cli.failure import set_debug
 from cachemgr.cli.join import app as joins
 from cachemgr.cli.serve import serve, worker
 from cachemgr.cli.token import app as tokens
@@ -46,5 +47,9 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the trace of what goes wrong, without secrets.")
+    ] = False,
 ) -> None:
     """Relational caches for Spark over Delta tables."""
+    set_debug(debug)

@@ -6,31 +6,15 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from cachemgr.cli.output import Format
 from cachemgr.errors import CacheManagerError, MetastoreError
 
 if TYPE_CHECKING:
     import httpx
 
 _SECONDS = 120.0
-Server = Annotated[
-    str | None,
-    typer.Option("--server", envvar="CACHEMGR_SERVER", help="The service's URL."),
-]
-Token = Annotated[
-    str | None, typer.Option("--token", envvar="CACHEMGR_TOKEN", help="A token of the service.")
-]
-Metastore = Annotated[
-    str | None,
-    typer.Option(
-        "--metastore",
-        envvar="CACHEMGR_METASTORE_URL",
-        help="Without a service: the metastore to work on.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -41,11 +25,13 @@ class Client:
         server: The service's URL; None works on a metastore in this process.
         token: A token of the service.
         metastore: The metastore, if no service is asked.
+        output: How the command shows its data.
     """
 
     server: str | None
     token: str | None
     metastore: str | None
+    output: Format = Format.TABLE
 
     def call(self, method: str, path: str, **more: Any) -> Any:
         """One call.
@@ -108,17 +94,11 @@ def _application(stack: AsyncExitStack, metastore: str | None) -> Any:
     from cachemgr.api.state import ApiState
     from cachemgr.metastore import open_metastore
     from cachemgr.service_settings import service_settings
-    from cachemgr.spark.host import SparkHost
+    from cachemgr.spark.host import host_of
 
     settings = service_settings(metastore_url=metastore)
     store = stack.enter_context(open_metastore(settings.metastore_url, create=False))
-    host = SparkHost(
-        settings.spark_master,
-        settings.metastore_url,
-        settings.location,
-        settings.spark_conf,
-        settings.spark_init,
-    )
+    host = host_of(settings)
     stack.callback(host.stop)
     return create_app(ApiState(store, host, lambda: True))
 

@@ -1,29 +1,69 @@
-"""One way to fail: an expected error is one line on stderr and exit code 1; a bug says that it is
-one."""
+"""One way to fail: one line on stderr and exit code 1, a bug included; the trace only with --debug,
+and never a secret."""
 
 from __future__ import annotations
 
+import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import typer
+from typer.exceptions import TyperException
 
 from cachemgr.errors import CacheManagerError
 from matcher.errors import MatcherError
 
+_debug: ContextVar[bool] = ContextVar("debug", default=False)
+# a URL's password, and a token of the service
+_SECRETS = ((re.compile(r"(://[^/\s:@]*:)[^@\s]*@"), r"\1***@"),
+            (re.compile(r"\b(cachemgr_[0-9a-f]+_)[0-9a-f]+"), r"\1***"))  # fmt: skip
+
+
+def set_debug(wanted: bool) -> None:
+    """Whether a failure shows its trace, for the command that runs now."""
+    _debug.set(wanted)
+
+
+def masked(text: str) -> str:
+    """The text without passwords and tokens.
+
+    >>> masked("postgresql://ann:secret@db/x")
+    'postgresql://ann:***@db/x'
+    """
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
 
 @contextmanager
 def handled() -> Iterator[None]:
-    """Turn expected errors inside the block into a message and exit code 1."""
+    """Turn errors inside the block into a message and exit code 1."""
     try:
         yield
-    except (CacheManagerError, MatcherError) as error:
-        text = str(error) if isinstance(error, CacheManagerError) else f"[{error.code}] {error}"
-        typer.echo(f"error: {text}", err=True)
+    except (typer.Exit, typer.Abort, TyperException):
+        raise
+    except Exception as error:
+        if _debug.get():
+            typer.echo(masked(traceback.format_exc()), err=True)
+        typer.echo(masked(f"error: {_told(error)}"), err=True)
         raise typer.Exit(1) from error
-    except OSError as error:
-        typer.echo(f"error: {error.filename or ''}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from error
-    except UnicodeDecodeError as error:
-        typer.echo(f"error: a file is not UTF-8 text ({error.reason}): save it as UTF-8", err=True)
-        raise typer.Exit(1) from error
+
+
+def _told(error: Exception) -> str:
+    match error:
+        case CacheManagerError():
+            return str(error)
+        case MatcherError():
+            return f"[{error.code}] {error}"
+        case OSError():
+            return f"{error.filename or ''}: {error.strerror or error}"
+        case UnicodeDecodeError():
+            return f"a file is not UTF-8 text ({error.reason}): save it as UTF-8"
+        case _:
+            first = (str(error).strip() or "no message").splitlines()[0]
+            return (
+                f"[INTERNAL_ERROR] {type(error).__name__}: {first}; this is a bug: "
+                "`cachemgr --debug …` shows where"
+            )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from cachemgr.results import ResultRows
+from cachemgr.service_settings import ServiceSettings
 from cachemgr.settings import PREFIX
 from cachemgr.spark import api
 
@@ -73,3 +74,14 @@ class SparkHost:
             spark.sql(statement)
         api.enable(spark)
         return spark
+
+
+def host_of(settings: ServiceSettings) -> SparkHost:
+    """The application that the settings describe, not started yet."""
+    return SparkHost(
+        settings.spark_master,
+        settings.metastore_url,
+        settings.location,
+        settings.spark_conf,
+        settings.spark_init,
+    )

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -68,12 +72,47 @@ def test_switches(run, cache, store):
         assert getattr(store.reader.cache_by_id(cache.id), field) is value
 
 
-def test_drop_asks_first(run, cache, store):
-    code, _, err = run("cache", "drop", "cube", input="n\n")
-    assert code == 1 and "drop the relational cache cube?" in err
+def test_drop_wants_consent(run, cache, store):
+    code, out, err = run("cache", "drop", "cube")
+    assert (code, out) == (1, "") and "NOT_CONFIRMED" in err and "--yes" in err
     assert store.reader.cache("default", "cube") is not None
     assert run("cache", "drop", "cube", "--yes")[0] == 0
     assert store.reader.cache("default", "cube") is None
+
+
+@pytest.mark.parametrize("answer, kept", [(b"n\n", True), (b"y\n", False)])
+def test_drop_asks_on_a_terminal(cache, store, metastore_url, answer, kept):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", "from cachemgr.cli import main; main()", "cache", "drop"]
+    running = subprocess.Popen(
+        [*command, "cube", "--metastore", metastore_url], stdin=theirs, stderr=subprocess.PIPE
+    )
+    os.write(ours, answer)
+    _, err = running.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert b"Drop the relational cache cube?" in err
+    assert running.returncode == (1 if kept else 0)
+    assert (store.reader.cache("default", "cube") is not None) is kept
+
+
+def test_switches_show_what_became_of_it_as_json(run, cache):
+    code, out, err = run("cache", "pause", "cube", "-o", "json")
+    assert code == 0 and json.loads(out)["paused"] is True and "paused" in err
+
+
+def test_a_bug_is_one_line_and_a_trace_only_with_debug(monkeypatch):
+    def broken(self, method, path, **more):
+        raise RuntimeError("postgresql://ann:secret@db and cachemgr_0af_99ee")
+
+    monkeypatch.setattr("cachemgr.cli.client.Client.call", broken)
+    done = CliRunner().invoke(main, ["cache", "list"])
+    assert done.exit_code == 1 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert "INTERNAL_ERROR" in done.stderr and "--debug" in done.stderr
+    done = CliRunner().invoke(main, ["--debug", "cache", "list"])
+    assert done.exit_code == 1 and "Traceback" in done.stderr
+    for text in ("secret", "99ee"):
+        assert text not in done.stderr
 
 
 def test_refresh_and_history(run, cache, store):
