@@ -252,6 +252,20 @@ class GrantRow(Base):
     principal: Mapped[str] = mapped_column(Text, primary_key=True)
 
 
+class RestrictedTableRow(Base):
+    """A base table that no cache answers for anyone not granted."""
+
+    __tablename__ = "restricted_tables"
+    __table_args__ = (UniqueConstraint("location"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    location: Mapped[str] = mapped_column(Text)
+    table_id: Mapped[str | None] = mapped_column(Text)
+    restricted_by: Mapped[str] = mapped_column(Text)
+    restricted_at: Mapped[datetime]
+
+
 class TokenRow(Base):
     """A bearer token of the service; of its secret only a digest is kept."""
 

@@ -46,6 +46,7 @@ from cachemgr.metastore.records import (
     as_utc,
     name_key,
 )
+from cachemgr.metastore.restricted import RestrictedReads, restricted_tables
 
 
 def matches_like(pattern: str, name: str) -> bool:
@@ -65,7 +66,7 @@ def matches_like(pattern: str, name: str) -> bool:
     return False
 
 
-class Reader(QueueReads, AccessReads):
+class Reader(QueueReads, AccessReads, RestrictedReads):
     """Questions to the metastore; made by `open_metastore`."""
 
     def revision(self) -> int:
@@ -256,7 +257,9 @@ class Reader(QueueReads, AccessReads):
                 )
                 for row in rows
             )
-            return RegistryState(revision, entries, live_ids, _joins(session))
+            return RegistryState(
+                revision, entries, live_ids, _joins(session), restricted_tables(session)
+            )
 
 
 def _revision(session: Session) -> int:

@@ -279,6 +279,18 @@ class JoinRecord:
 
 
 @dataclass(frozen=True)
+class RestrictedTable:
+    """A base table that no cache answers for anyone not granted; its name is only shown."""
+
+    id: str
+    name: str
+    location: str
+    table_id: str | None
+    restricted_by: str
+    restricted_at: datetime
+
+
+@dataclass(frozen=True)
 class DecisionRecord:
     """One decision about a query."""
 
@@ -354,9 +366,11 @@ class RegistryState:
         entries: Live caches changed since the revision asked for.
         live_ids: Every live cache: what a session holds besides them is to be forgotten.
         joins: All record-preserving joins.
+        restricted: All restricted base tables.
     """
 
     revision: int
     entries: tuple[RegistryEntry, ...]
     live_ids: frozenset[str]
     joins: tuple[JoinRecord, ...]
+    restricted: tuple[RestrictedTable, ...] = ()

@@ -18,10 +18,11 @@ from cachemgr.metastore.models import DecisionRow, JoinRow
 from cachemgr.metastore.queue_writes import QueueWrites
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinState, as_utc, name_key
 from cachemgr.metastore.refresh_writes import RefreshWrites
+from cachemgr.metastore.restricted import RestrictedWrites
 from cachemgr.metastore.writes import bump_revision
 
 
-class Writer(CacheWrites, RefreshWrites, QueueWrites, AccessWrites):
+class Writer(CacheWrites, RefreshWrites, QueueWrites, AccessWrites, RestrictedWrites):
     """Changes to the metastore; made by `open_metastore`."""
 
     def create_join(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from cachemgr.access import keys_of, may_use
 from cachemgr.spark.freshness import CommitTimes, TableSeen, Verdict, check_freshness
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
@@ -51,11 +52,12 @@ class QueryState:
 
 @dataclass(frozen=True)
 class Checks:
-    """The sources that eligibility asks."""
+    """The sources that eligibility asks; `restricted` gives what `cachemgr.access` calls so."""
 
     served: Callable[[str], ServedCache | None]
     comparer: SettingsComparer
     commits: CommitTimes
+    restricted: Callable[[], Mapping[str, str]] = dict
 
 
 @dataclass
@@ -86,8 +88,10 @@ class BlockVeto:
                 f"cache {rewrite.cache} changed while this query was decided",
                 "run the query again",
             )
-        reason = _state(cache, self.query) or self.checks.comparer.compare(
-            self.query.settings, cache.settings
+        reason = (
+            _state(cache, self.query)
+            or self._access(rewrite, cache)
+            or self.checks.comparer.compare(self.query.settings, cache.settings)
         )
         if reason is not None:
             return reason
@@ -113,6 +117,17 @@ class BlockVeto:
         self.passed[id(rewrite)] = (cache, verdict.exact, sql)
         return None
 
+    def _access(self, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
+        restricted = self.checks.restricted()
+        reads: frozenset[str] = frozenset()
+        if restricted:  # rare, and the sets are made for it alone
+            # What is joined to the cache is read by Spark itself, with the user's own rights.
+            live = {extra.relation.key for extra in rewrite.extra}
+            places = {r.key for r in self.block.relations} - live
+            ids = {t.table_id for p in places for t in self.query.seen.get(p, ()) if t.table_id}
+            reads = cache.reads.union(ids, *map(keys_of, places))
+        return may_use(self.query.principal, cache.name, cache.principals, reads, restricted)
+
     def _freshness(self, cache: ServedCache) -> Verdict:
         # What the cache has not read is joined to it, and read by Spark as in the query itself.
         own = {relation.key for relation in cache.plan.relations}
@@ -134,11 +149,5 @@ def _state(cache: ServedCache, query: QueryState) -> Reason | None:
             ReasonCode.CACHE_NOT_REFRESHED,
             f"cache {cache.name} was never refreshed",
             f"REFRESH RELATIONAL CACHE {cache.name}",
-        )
-    if cache.principals is not None and query.principal not in cache.principals:
-        return Reason(
-            ReasonCode.NOT_GRANTED,
-            f"{query.principal} has no grant on cache {cache.name}",
-            f"GRANT USE ON RELATIONAL CACHE {cache.name} TO `{query.principal}`",
         )
     return None

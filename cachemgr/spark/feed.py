@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
+from cachemgr.access import reads_of, restricted_keys
 from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.metastore.records import DecisionRecord, JoinRecord, RegistryEntry
+from cachemgr.metastore.records import DecisionRecord, JoinRecord, RegistryEntry, RegistryState
 from cachemgr.spark.result_settings import changes_results
 from cachemgr.spark.served import ServedCache, matcher_name, serve
 from cachemgr.telemetry import Telemetry
@@ -50,6 +51,7 @@ class Feed:
         self._served: dict[str, ServedCache] = {}
         self._names: dict[str, str] = {}
         self._joins: tuple[JoinRecord, ...] = ()
+        self._restricted: Mapping[str, str] = {}
         self._share = Sharing()
         self._revision = 0
         self._stamp = 0
@@ -93,6 +95,10 @@ class Feed:
     def served(self, name: str) -> ServedCache | None:
         """The cache of a matcher's name."""
         return self._served.get(name)
+
+    def restricted(self) -> Mapping[str, str]:
+        """What is restricted now, as `cachemgr.access.may_use` takes it."""
+        return self._restricted
 
     def caches(self) -> tuple[ServedCache, ...]:
         """All caches that are served now."""
@@ -140,6 +146,8 @@ class Feed:
                     # What a join says changes the plans of caches that did not change themselves.
                     state = reader.registry(0)
                 self._joins = state.joins
+                # before what comes new: it must not serve for a moment as if nothing were marked
+                self._restricted = self._restricted_by(state)
                 for entry in state.entries:
                     self._put(entry)
                 for cache_id in [i for i in self._names if i not in state.live_ids]:
@@ -162,6 +170,13 @@ class Feed:
     def flush_log(self) -> None:
         """Write the decisions noted so far."""
         self._flush()
+
+    def _restricted_by(self, state: RegistryState) -> Mapping[str, str]:
+        if not state.restricted:
+            return {}
+        reads = {c.id: c.reads for c in self._served.values()}
+        reads |= {entry.cache.id: reads_of(entry) for entry in state.entries}
+        return restricted_keys(state.restricted, reads.items())
 
     def _put(self, entry: RegistryEntry) -> None:
         cache = entry.cache

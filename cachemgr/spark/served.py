@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cachemgr.access import reads_of
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
 from cachemgr.names import DEFAULT_NAMESPACE
 from matcher.codec import decode_plan
@@ -36,6 +37,7 @@ class ServedCache:
         settings: Fingerprint of the result-changing settings that it is refreshed under.
         principals: Who may use it; None is everybody who may read the base tables.
         unvalidated: Names of the joins in the plan that nobody validated.
+        reads: The places and table ids that its rows come from (`cachemgr.access.reads_of`).
         stamp: The feed's count of changes once this state was complete.
     """
 
@@ -51,6 +53,7 @@ class ServedCache:
     settings: frozenset[tuple[str, str]]
     principals: frozenset[str] | None
     unvalidated: frozenset[str]
+    reads: frozenset[str] = frozenset()
     stamp: int = 0
 
 
@@ -112,6 +115,7 @@ def serve(
         settings=settings,
         principals=entry.grants if cache.narrowed else None,
         unvalidated=frozenset(j.name for j in plan.joins if not j.validated),
+        reads=reads_of(entry),
     )
 
 

@@ -78,7 +78,7 @@ class CacheSession:
         self.principal: str = spark.sparkContext.sparkUser()
         self.comparer = SettingsComparer(self._default_of)
         self.commits = CommitTimes(lambda place, version: first_commit_after(spark, place, version))
-        self.checks = Checks(feed.served, self.comparer, self.commits)
+        self.checks = Checks(feed.served, self.comparer, self.commits, feed.restricted)
         # In a session of ours: what the user sets in his must not decide how pins are read.
         self.pins_session = own_session(spark, {})
         self.pins = PinStore(self.pins_session, pin_max_bytes)

@@ -92,3 +92,18 @@ def test_keys_are_forgotten_after_a_day(store):
         old = text("UPDATE idempotency_keys SET created_at = '2020-01-01 00:00:00'")
         connection.execute(old)
     assert store.writer.begin_request("ann", "k", "r2").is_new
+
+
+def test_restricted_tables_are_kept_by_place_and_move_the_revision(store):
+    before = store.reader.revision()
+    mark = store.writer.restrict_table("hr.pay", "file:/pay", "id-1", by="root")
+    assert store.reader.restricted_tables() == (mark,)
+    assert store.reader.registry(before).restricted == (mark,)
+    assert store.reader.revision() == before + 1
+    again = store.writer.restrict_table("hr.salaries", "file:/pay", "id-2", by="ann")
+    assert (again.id, again.name, again.table_id) == (mark.id, "hr.salaries", "id-2")
+    assert again.restricted_by == "root" and store.reader.restricted_tables() == (again,)
+    assert store.writer.unrestrict_table(mark.id) == again
+    assert store.reader.restricted_tables() == () and store.reader.revision() == before + 3
+    with pytest.raises(NotFoundError, match="SHOW RESTRICTED BASE TABLES"):
+        store.writer.unrestrict_table(mark.id)

@@ -10,10 +10,11 @@ from cachemgr.metastore.records import Freshness
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.spark.freshness import CommitTimes
 from cachemgr.spark.hook import HookContext
+from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
 from cachemgr.spark.session import _exact_only
-from matcher.ir import Block, CachePlan, Rewrite
+from matcher.ir import Block, CachePlan, ExtraJoin, Relation, Rewrite
 from matcher.reasons import ReasonCode
 
 CACHE = ServedCache(
@@ -74,3 +75,46 @@ def test_a_write_and_a_subquery_take_exact_answers_only() -> None:
     assert write is not None and write.code is ReasonCode.NOT_STRICT_FOR_WRITE
     inside = _exact_only(replace(context, in_subquery=True))
     assert inside is not None and inside.code is ReasonCode.MIXED_SNAPSHOTS
+
+
+PAY = {"file:/pay": "hr.pay", "id-pay": "hr.pay"}
+SEEN = TableRef("hr.pay", "file:/pay", "id-pay", 3, "delta", False)
+
+
+def restricted_code(
+    cache: ServedCache, block: Block, rewrite: Rewrite = REWRITE, seen: TableRef = SEEN
+) -> ReasonCode | None:
+    checks = Checks(
+        lambda name: cache,
+        SettingsComparer(lambda key: None),
+        CommitTimes(lambda place, version: None),
+        lambda: PAY,
+    )
+    query = replace(QUERY, seen={seen.location: [seen]})
+    reason = BlockVeto(query, block, checks)._access(rewrite, cache)
+    return None if reason is None else reason.code
+
+
+def reading(*places: str) -> Block:
+    return Block(tuple(Relation(p, p) for p in places), (), ())
+
+
+def test_a_restricted_table_in_the_cache_or_in_the_block() -> None:
+    over = replace(CACHE, reads=frozenset({"file:/sales", "file:/pay"}))
+    assert restricted_code(over, reading("file:/sales")) is ReasonCode.TABLE_RESTRICTED
+    # the rewrite left it out, as a record-preserving join allows: the user may not read it
+    left_out = reading("file:/sales", "file:/pay")
+    assert restricted_code(CACHE, left_out) is ReasonCode.TABLE_RESTRICTED
+    moved = replace(SEEN, location="file:/moved")
+    assert restricted_code(CACHE, reading("file:/moved"), seen=moved) is (
+        ReasonCode.TABLE_RESTRICTED
+    )
+    granted = replace(over, principals=frozenset({"ann"}))
+    assert restricted_code(granted, left_out) is None
+    assert restricted_code(CACHE, reading("file:/sales")) is None
+
+
+def test_a_restricted_table_that_spark_itself_joins_to_the_cache_is_read_by_the_user() -> None:
+    extra = ExtraJoin(Relation("file:/pay", "hr.pay"))
+    rewrite = replace(REWRITE, extra=(extra,))
+    assert restricted_code(CACHE, reading("file:/sales", "file:/pay"), rewrite) is None

@@ -251,3 +251,16 @@ def test_an_unvalidated_join_is_marked_so():
 def test_noop_a_join_over_a_table_that_the_cache_does_not_read():
     elsewhere = join(left=JoinSide("z", "file:/z", "iz"))
     assert holding([elsewhere]) == ()
+
+
+def test_a_mark_reaches_the_session_with_the_revision_and_goes_with_it(metastore, feed):
+    cache = metastore.writer.create_cache(record("c", "file:/t"), now=NOW)
+    nested = record("n", f"file:/caches/{cache.id}")
+    metastore.writer.create_cache(nested, now=NOW)
+    feed.sync()
+    assert feed.restricted() == {}
+    mark = metastore.writer.restrict_table("t", "file:/t", None, by="root")
+    assert feed.sync()
+    assert {"file:/t", cache.id, nested.id} <= feed.restricted().keys()
+    metastore.writer.unrestrict_table(mark.id)
+    assert feed.sync() and feed.restricted() == {}

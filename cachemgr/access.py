@@ -1,0 +1,135 @@
+"""Who may be answered from which cache: the one place that every door asks.
+
+A cache that nobody was granted on serves whoever may read its base tables; the first GRANT narrows
+it to those granted. A base table marked restricted is never answered from a cache for anyone who
+was not granted on that cache, its owner included: the owner of a cache that a service refreshes may
+never have read the table himself.
+
+A table is known by its table id and its place, never by its name, and either of them is enough: a
+table created again at a restricted place and a restricted one that was moved stay restricted. What
+a cache made from a restricted table holds is restricted like it, so a cache over that cache is too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from cachemgr.metastore.records import RegistryEntry, RestrictedTable
+from matcher.reasons import Reason, ReasonCode
+
+# A cache's files lie in a folder named by its id; Delta's own table ids have dashes.
+_CACHE_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def may_use(
+    principal: str,
+    cache: str,
+    principals: Collection[str] | None,
+    reads: Iterable[str],
+    restricted: Mapping[str, str],
+) -> Reason | None:
+    """Why somebody may not be answered from a cache; None if he may.
+
+    Every door that answers, explains or hands out a rewrite asks here: the sessions' decider, the
+    rewrite and explain of the REST interface, the catalog that remote hooks follow, the SQL shell.
+
+    Args:
+        principal: Who asks: the token's in the service, `sparkUser` in a session on the metastore.
+        cache: The cache's name, for the reason.
+        principals: Who was granted on it; None if nobody ever was (`CacheRecord.narrowed` is
+            False), which lets everybody in unless a table is restricted.
+        reads: What the cache reads (`reads_of`), and what the block that it would answer reads and
+            the rewrite does not read itself (`keys_of` each place, and the table ids).
+        restricted: What is restricted now, from `restricted_keys`.
+
+    Returns:
+        The reason, `TABLE_RESTRICTED` or `NOT_GRANTED`.
+    """
+    if principals is not None and principal in principals:
+        return None
+    mend = f"GRANT USE ON RELATIONAL CACHE {cache} TO `{principal.replace('`', '``')}`"
+    table = next((restricted[key] for key in reads if key in restricted), None)
+    if table is not None:
+        return Reason(
+            ReasonCode.TABLE_RESTRICTED,
+            f"{table} is restricted, and {principal} has no grant on cache {cache}",
+            mend,
+        )
+    if principals is not None:
+        return Reason(ReasonCode.NOT_GRANTED, f"{principal} has no grant on cache {cache}", mend)
+    return None
+
+
+def keys_of(location: str) -> tuple[str, ...]:
+    """What a place is known by: itself, and the id of the cache whose files lie there.
+
+    >>> keys_of("file:/data/t"), len(keys_of("file:/caches/" + "0" * 32))
+    (('file:/data/t',), 2)
+    """
+    last = location.rstrip("/").rpartition("/")[2]
+    return (location, last) if _CACHE_ID.fullmatch(last) else (location,)
+
+
+def reads_of(entry: RegistryEntry) -> frozenset[str]:
+    """The places and table ids that a cache's rows come from.
+
+    Those of its definition and of its published snapshot both count: a view in it may have been
+    redefined since.
+
+    Args:
+        entry: The cache as the metastore hands it out.
+    """
+    published = entry.published
+    plans = [entry.cache.plan, published.run.plan if published is not None else None]
+    places = [str(r[0]) for plan in plans for r in (plan or {}).get("relations", ())]
+    found: set[str] = set()
+    for table in published.tables if published is not None else ():
+        places.append(table.location)
+        found |= {table.table_id} if table.table_id else set()
+    return frozenset(found.union(*map(keys_of, places)))
+
+
+def restricted_keys(
+    marks: Iterable[RestrictedTable], caches: Iterable[tuple[str, frozenset[str]]]
+) -> dict[str, str]:
+    """What is restricted, to the name of the base table that makes it so.
+
+    Args:
+        marks: The marked base tables.
+        caches: The ids of all caches with what each reads.
+
+    Returns:
+        Places, table ids, and the ids of the caches that hold rows of a marked table, also by way
+        of other caches.
+    """
+    found: dict[str, str] = {}
+    for mark in marks:
+        found |= dict.fromkeys(keys_of(mark.location), mark.name)
+        if mark.table_id is not None:
+            found[mark.table_id] = mark.name
+    rest = dict(caches) if found else {}
+    moved = True
+    while moved:
+        hit = {i: k for i, reads in rest.items() if (k := _first(reads, found)) is not None}
+        moved = bool(hit)
+        for cache_id, name in hit.items():
+            found[cache_id] = name
+            del rest[cache_id]
+    return found
+
+
+def _first(reads: frozenset[str], found: Mapping[str, str]) -> str | None:
+    return next((found[key] for key in sorted(reads) if key in found), None)
+
+
+def shown_to(principal: str, entry: RegistryEntry) -> RegistryEntry:
+    """A cache as its registry entry may be given to one principal: who else was granted is not
+    told, and `may_use` says the same of it.
+
+    Args:
+        principal: Whom it is given to.
+        entry: The cache.
+    """
+    return replace(entry, grants=entry.grants & {principal})
