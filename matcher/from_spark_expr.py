@@ -159,6 +159,8 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ex
     if cls == "Like":
         escape = () if list(params) == ["\\"] else tuple(params)
         return Call("like", args, type_, null, escape)
+    if cls == "GetTimestamp" and type_ in _READS and _as_usual(params[1:], settings):
+        return Call(_READS[type_], args, type_, null)
     modes = [_mode(p, settings) for p in params]
     if cls in OPERATORS:
         op = OPERATORS[cls]
@@ -180,6 +182,14 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ex
         found = Call(name, _one_spelling(name, args), type_, null)
         return (fold(found) if name == "date_add" else None) or found
     return _opaque(data, args)
+
+
+# The first parameter of GetTimestamp is only a name for its error message.
+_READS: Final = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp_ntz"}
+
+
+def _as_usual(params: Sequence[str], settings: Settings) -> bool:
+    return all(_mode(p, settings) == "session" for p in params)
 
 
 def _one_spelling(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import sqlglot
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from matcher.errors import SqlInputError
 from matcher.expr import Col
 from matcher.from_sql_from import FromClause
+from matcher.from_sql_parse import next_argument, parse_statements
 from matcher.from_sql_scope import UNKNOWN_REL, Scope
 from matcher.from_sql_select import SelectReader, is_plain, why_not_plain
 from matcher.from_sql_split import Split, split_select
@@ -116,7 +117,7 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
 
 def _parse(text: str) -> exp.Expr:
     try:
-        statements = [s for s in sqlglot.parse(text, dialect="spark") if s is not None]
+        statements = parse_statements(text)
     except (SqlglotError, RecursionError) as error:
         if isinstance(error, RecursionError):
             raise SqlInputError("SYNTAX_ERROR", "the query is nested too deeply to read") from error
@@ -163,21 +164,10 @@ def _computed_unit(text: str) -> bool:
     for start, token in enumerate(tokens[:-2]):
         name = token.text.lower()
         if name in ("trunc", "date_trunc") and tokens[start + 1].token_type == TokenType.L_PAREN:
-            unit = start + 2 if name == "date_trunc" else _second_argument(tokens, start + 2)
+            unit = start + 2 if name == "date_trunc" else next_argument(tokens, start + 2)
             if unit >= len(tokens) or tokens[unit].token_type != TokenType.STRING:
                 return True
     return False
-
-
-def _second_argument(tokens: list[Token], place: int) -> int:
-    """Where the second argument of a call starts whose first one starts at `place`."""
-    depth = 0
-    for number in range(place, len(tokens)):
-        kind = tokens[number].token_type
-        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-        if kind == TokenType.COMMA and depth == 0:
-            return number + 1
-    return len(tokens)
 
 
 def _escapes_agree(text: str) -> bool:

@@ -16,6 +16,7 @@ from matcher.constants import fold
 from matcher.expr import Call, Expr, Lit
 from matcher.from_sql_arrays import SKETCHES, array_size, sort_array
 from matcher.from_sql_coerce import cast_to, compare, refuse_char
+from matcher.from_sql_formats import FORMATTED, formatted
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings, common_type, is_numeric, rounded_type
 from matcher.reasons import ReasonCode
@@ -97,6 +98,7 @@ _NON_DETERMINISTIC_NAMES: Final = frozenset(
         "try_reflect", "unix_timestamp", "current_date", "current_timestamp", "randstr", "uniform",
     }
 )  # fmt: skip
+_OF_NOW: Final = frozenset({"unix_timestamp"})  # without an argument
 # the bare words that Spark reads as functions where no column has the name
 SESSION_WORDS: Final = frozenset(
     {"current_date", "current_timestamp", "current_user", "user", "session_user", "localtimestamp"}
@@ -137,6 +139,8 @@ def call_function(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
     if isinstance(node, exp.Anonymous):
         known = _BY_NAME.get(node.name.lower())
         args = [build(a) for a in node.expressions]
+        if node.name.lower() in FORMATTED:
+            return formatted(node.name.lower(), args, settings)
         if known is not None and known[0] == "cast" and len(args) == 1:
             return cast_to(args[0], known[2], settings)
         if known is not None and known[0] in ("isnull", "isnotnull") and len(args) == 1:
@@ -153,10 +157,17 @@ def name_of(node: exp.Expr) -> str:
     return node.sql("spark").split("(")[0].lower()
 
 
+def is_scalar(node: exp.Anonymous) -> bool:
+    """True if the call is one of a function here that the parser does not know."""
+    return node.name.lower() in _BY_NAME or node.name.lower() in FORMATTED
+
+
 def refuse_non_deterministic(node: exp.Expr) -> None:
     """Raises NotSupported for a function whose value depends on chance, the clock or the
     session."""
     named = isinstance(node, exp.Anonymous) and node.name.lower() in _NON_DETERMINISTIC_NAMES
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _OF_NOW:
+        named = not node.expressions
     if named or isinstance(node, _NON_DETERMINISTIC_NODES):
         raise unsupported(
             ReasonCode.NON_DETERMINISTIC, f"{name_of(node)}() differs from run to run or by session"
@@ -210,8 +221,6 @@ def _ts_or_ds_add(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
 
 
 def _to_date(node: exp.Func, build: Build, settings: TextSettings) -> Expr:
-    if node.args.get("format") is not None:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "to_date with a format")
     return cast_to(build(node.this), "date", settings)
 
 

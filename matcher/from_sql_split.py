@@ -9,10 +9,14 @@ top: below, a window would lack rows (`matcher.limits`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from sqlglot import exp
+
+from matcher.from_sql_aggregates import is_aggregate
+from matcher.from_sql_functions import is_scalar
 
 _TOP: Final = ("distinct", "order", "limit", "offset")
 _BELOW: Final = ("expressions", "from_", "joins", "where", "group", "having", "with_", "hint")
@@ -53,7 +57,7 @@ def split_select(node: exp.Select) -> Split | None:
     if node.args.get("distinct") is not None and node.args["distinct"].args.get("on"):
         return None
     pieces = _Pieces.of(node)
-    if pieces is None:
+    if pieces is None or (pieces.grouped and not all(map(_is_known, _calls(node)))):
         return None
     items: list[exp.Expr] = []
     names: list[str | None] = []
@@ -140,7 +144,7 @@ class _Pieces:
     def _is_piece(self, expr: exp.Expr) -> bool:
         if isinstance(expr, exp.Column) or expr in self.keys:
             return True
-        return self.grouped and isinstance(expr, exp.AggFunc)
+        return self.grouped and is_aggregate(expr.this if isinstance(expr, exp.Filter) else expr)
 
     def select(self, node: exp.Select) -> exp.Select:
         """The SELECT of the pieces, with the clauses that stay below."""
@@ -157,13 +161,24 @@ class _Pieces:
 
 def _own_aggregate(item: exp.Expr) -> bool:
     """True if an aggregate is computed by the SELECT and not by one of its windows."""
-    for found in item.find_all(exp.AggFunc):
+    for found in filter(is_aggregate, item.walk()):
         parent = found.parent
         while isinstance(parent, _WRAPPERS):
             parent = parent.parent
         if not (isinstance(parent, exp.Window) and found in parent.this.walk()):
             return True
     return False
+
+
+def _calls(node: exp.Select) -> Iterator[exp.Anonymous]:
+    """Calls that the parser does not know, in what may stay on top of the groups."""
+    for part in (*node.expressions, node.args.get("order")):
+        yield from part.find_all(exp.Anonymous) if part is not None else ()
+
+
+def _is_known(call: exp.Anonymous) -> bool:
+    """False for what may be an aggregate: above the groups it would make one of them all."""
+    return is_scalar(call) or is_aggregate(call)
 
 
 def _at_position(item: exp.Expr, node: exp.Select) -> exp.Expr | None:

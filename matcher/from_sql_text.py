@@ -15,6 +15,8 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from matcher.from_sql_parse import parse_statements
+
 _SET_OPERATORS: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
 _TAILS: Final = frozenset(
     {TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.SORT_BY,
@@ -187,7 +189,7 @@ def _own_starts(node: exp.Select) -> Iterator[int]:
 
 def _same(piece: str, wanted: exp.Expr) -> bool:
     try:
-        return sqlglot.parse_one(piece, dialect="spark") == wanted
+        return parse_statements(piece) == [wanted]
     except SqlglotError:
         return False
 

@@ -14,7 +14,9 @@ _ANY: Final = -1
 _TABLE: Final = """
     year:1 quarter:1 month:1 day:1 dayofmonth:1 dayofweek:1 weekday:1 dayofyear:1 weekofyear:1
     yearofweek:1 hour:1 minute:1 second:1 trunc:2 date_trunc:2 date_add:2 date_sub:2 datediff:2
-    add_months:2 last_day:1 next_day:2 months_between:3 date_format:2 unix_date:1 make_date:3
+    add_months:2 last_day:1 next_day:2 months_between:3 date_format:2
+    unix_date:1 make_date:3 to_timestamp_ltz:2 to_timestamp_ntz:2 from_unixtime:2 unix_timestamp:2
+    to_unix_timestamp:2
     upper:1 lower:1 trim:1 ltrim:1 rtrim:1 length:1 char_length:1 substring:2/3 concat:*
     concat_ws:* replace:3 lpad:3 rpad:3 instr:2 locate:2/3 reverse:1 repeat:2 initcap:1
     translate:3 split:2/3 regexp_replace:3/4 regexp_extract:2/3 ascii:1 left:2 right:2
@@ -31,7 +33,9 @@ STRICT: Final = frozenset(
     "eq ne lt le gt ge add sub mul div idiv mod neg like rlike startswith endswith contains not "
     "cast cmp year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
     "upper lower trim ltrim rtrim length substring concat reverse abs sign sqrt exp "
-    "date_add date_sub add_months datediff last_day trunc date_trunc unix_date replace".split()
+    "date_add date_sub add_months datediff last_day trunc date_trunc unix_date replace "
+    "date_format to_timestamp_ltz to_timestamp_ntz from_unixtime unix_timestamp "
+    "to_unix_timestamp".split()
 )
 # NULL for nothing but NULL: where no argument is NULL, neither is the result.
 NULL_FOR_NULL_ONLY: Final = frozenset(

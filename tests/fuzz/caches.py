@@ -54,7 +54,7 @@ def _joins(rng: Random, world: World) -> tuple[tuple[Join, ...], list[Column]]:
         return (Join("INNER", "d1", "d1", (on,)),), world.columns(["f", "d1"])
     if kind < 0.12:
         return (Join("CROSS", "d1", "d1", ()),), world.columns(["f", "d1"])
-    if kind < 0.32 and chosen:
+    if kind < 0.36 and chosen:
         return _outer(rng, chosen), columns
     return tuple(link_join(k) for k in chosen), columns
 
@@ -100,7 +100,7 @@ def _plain(rng: Random, name: str, base: Spec, columns: list[Column]) -> Cache:
         if extra.text not in {i.piece.text for i in items}:
             items.append(Item(extra, "x0"))
     spec = replace(base, items=tuple(items), tags=tags("whole.plain_cache"))
-    if rng.random() < 0.3:
+    if rng.random() < 0.4:
         order = tuple(
             (i, rng.choice(["ASC", "DESC NULLS LAST", "DESC"])) for i in range(len(items))
         )

@@ -18,17 +18,20 @@ _BUCKETS = {
         ("extract(YEAR FROM {})", "extract"), ("extract(MONTH FROM {})", "extract"),
         ("date_format({}, 'yyyy-MM')", "date_format"), ("last_day({})", "date_trunc"),
         ("dayofweek({})", "date_part"), ("date_format({}, 'yyyy')", "date_format"),
+        ("date_format({}, 'yyyyMM')", "date_format"), ("date_format({}, 'MMM yy')", "date_format"),
+        ("date_format({}, 'y.Q')", "date_format"), ("date_format({}, 'yyyy-MM-dd')", "date_format"),
         ("date_trunc('WEEK', {})", "date_trunc"), ("year({}) * 100 + month({})", "date_part"),
     ),
     "timestamp": (
-        ("to_date({})", "to_date"), ("CAST({} AS DATE)", "to_date"), ("to_date({})", "to_date"),
-        ("to_date({})", "to_date"), ("CAST({} AS DATE)", "to_date"),
+        *(("to_date({})", "to_date"),) * 5, *(("CAST({} AS DATE)", "to_date"),) * 3,
         ("date_trunc('HOUR', {})", "date_trunc"), ("date_trunc('DAY', {})", "date_trunc"),
         ("date_trunc('MONTH', {})", "date_trunc"), ("date_trunc('YEAR', {})", "date_trunc"),
         ("year({})", "date_part"), ("hour({})", "date_part"), ("month({})", "date_part"),
         ("date_format({}, 'yyyy-MM-dd')", "date_format"), ("extract(HOUR FROM {})", "extract"),
         ("extract(YEAR FROM {})", "extract"), ("date_format({}, 'yyyy-MM')", "date_format"),
         ("date_trunc('MINUTE', {})", "date_trunc"), ("trunc(to_date({}), 'MM')", "date_trunc"),
+        ("date_format({}, 'yyyy')", "date_format"), ("date_format({}, 'dd HH')", "date_format"),
+        ("date_format(to_date({}), 'E d')", "date_format"),
     ),
     "string": (
         ("upper({})", "expression_of_key"), ("substring({}, 1, 1)", "expression_of_key"),
@@ -137,8 +140,8 @@ def _exotic(
 ) -> Measure | None:
     column = rng.choice(columns)
     kind = rng.choice(
-        ["stddev", "stddev", "variance", "covariance", "covariance", "correlation", "correlation",
-         "bool", "bit", "bit",
+        ["stddev", "variance", "variance", "variance", "covariance", "covariance", "covariance",
+         "correlation", "correlation", "correlation", "bool", "bit", "bit", "any",
          "distinct", "filter", "filter", "case", "case", "set", "hll", "hll", "any", "percentile",
          "percentile", "approx", "approx", "distinct"]
     )  # fmt: skip

@@ -128,7 +128,7 @@ def _keys(rng: Random, world: World, cache: Cache) -> list[Piece]:
         elif kind < 0.60 and column is not None:
             coarse = bucket(rng, column)
             found.append(Piece(coarse.text, coarse.tags | tags("key.coarser"), coarse.column))
-        elif kind < 0.67 and column is not None:
+        elif kind < 0.70 and column is not None:
             found += _determined(rng, world, cache, column)
     return list({k.text: k for k in found}.values())
 
@@ -211,7 +211,7 @@ def _join_shape(rng: Random, world: World, cache: Cache, spec: Spec) -> Spec:
     for link in world.links:
         missing = link.right not in have and link.left in have - hidden
         wanted = link.right in needed
-        if missing and (wanted or rng.random() < 0.05):
+        if missing and (wanted or rng.random() < 0.07):
             again = any(j.alias == link.right for j in cache.spec.joins)
             found |= tags("join.dimension_again" if again else "join.compensating")
             kind = (

@@ -238,7 +238,7 @@ class _Maker:
             "x": "double", "t": "date", "u": "timestamp", "v": "string", "p": "boolean",
             "s": "smallint", "y": "float", "w": "decimal(38,4)", "q": "int",
         }  # fmt: skip
-        always = ["i", "j", "b", "c", "t", "v", *(["u"] if self.rng.random() < 0.6 else [])]
+        always = ["i", "j", "b", "c", "t", "v", *(["u"] if self.rng.random() < 0.8 else [])]
         others = [k for k in kinds if k not in always]
         chosen = always + self.rng.sample(others, self.rng.randint(2, len(others)))
         columns = [self._reference(k) for k in links]

@@ -25,6 +25,9 @@ hour(ts) | minute(ts) | date_trunc('month', t) | date_trunc('month', ts) | date_
 trunc(t, 'MM') | date_add(t, 3) | date_sub(t, i) | t + 3 | t - 3 | datediff(t, t) | last_day(t)
 add_months(t, 2) | to_date(s) | extract(YEAR FROM t) | extract(WEEK FROM ts) | weekday(t)
 unix_date(t)
+date_format(t, 'yyyy') | date_format(ts, s) | to_date(s, 'yyyyMMdd') | to_date(ts, 'yyyy')
+to_timestamp(s, 'yyyy') | to_timestamp(s) | to_timestamp_ntz(s, 'yyyy') | to_timestamp_ltz(i)
+from_unixtime(i) | from_unixtime(b, 'yyyy') | unix_timestamp(s) | to_unix_timestamp(t, 'yyyy')
 upper(s) | lower(s) | length(s) | substring(s, 1, 2) | left(s, 2) | right(s, 2) | s || 'x'
 concat(s, i)
 trim(s) | replace(s, 'a', 'b') | lpad(s, 3, 'x') | instr(s, 'a') | locate('a', s, 2) | repeat(s, 2)

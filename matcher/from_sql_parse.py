@@ -1,0 +1,100 @@
+"""Spark SQL text to the parser's tree, without what the parser would lose on the way.
+
+The parser turns `date_format(d, 'yyyy-MM')` into an expression with a strftime pattern, which not
+every pattern of Spark survives; others of these calls lose an argument, or are written back as
+another function (`to_char(x, f)` as a cast, `listagg(x)` with a separator). Their names are
+therefore replaced in the tokens, so that each stays a call of a function that the parser does not
+know, with its arguments as they stand; afterwards the names are put back into the tree.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlglot
+from sqlglot import Dialect, Token, TokenType, exp
+
+# function → the least number of arguments with which the parser loses something
+_RAW: Final = {
+    "date_format": 1, "to_date": 2, "try_to_date": 2, "to_timestamp": 1, "from_unixtime": 1,
+    "unix_timestamp": 0, "to_unix_timestamp": 0, "from_utc_timestamp": 1, "to_utc_timestamp": 1,
+    "to_char": 1, "to_number": 1, "get_json_object": 1, "parse_json": 1, "to_json": 2, "log10": 1,
+    "log2": 1, "str_to_map": 1, "listagg": 1, "string_agg": 1, "first": 2, "last": 2,
+    "percentile": 3, "initcap": 2, "uuid": 1, "random": 1, "rand": 1, "named_struct": 1,
+    "regexp_like": 3, "array_agg": 2, "collect_list": 2,
+}  # fmt: skip
+_NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+
+
+def parse_statements(text: str) -> list[exp.Expr]:
+    """The statements of a text, those that hold nothing left out.
+
+    Raises:
+        SqlglotError: the text does not parse.
+    """
+    tokens = sqlglot.tokenize(text, read="spark")
+    mark = _mark(text)
+    marked = [t for i, t in enumerate(tokens) if _loses(tokens, i)]
+    changed = {id(t): _renamed(t, mark + t.text) for t in marked}
+    given = [changed.get(id(t), t) for t in tokens]
+    found = [s for s in Dialect.get_or_raise("spark").parser().parse(given, text) if s is not None]
+    for statement in found if marked else ():
+        _put_back(statement, mark)
+    return found
+
+
+def _mark(text: str) -> str:
+    """A start of a name that no name in the text has."""
+    mark = "raw_"
+    while mark in text.lower():
+        mark += "_"
+    return mark
+
+
+def _loses(tokens: list[Token], place: int) -> bool:
+    """True if a call starts here that the parser would not keep as it is."""
+    token = tokens[place]
+    least = _RAW.get(token.text.lower())
+    if least is None or place + 1 >= len(tokens):
+        return False
+    if tokens[place + 1].token_type != TokenType.L_PAREN:
+        return False
+    return count_arguments(tokens, place + 2, least) >= least
+
+
+def count_arguments(tokens: list[Token], place: int, enough: int) -> int:
+    """How many arguments a call has whose first one starts at `place`; counted up to `enough`."""
+    if place >= len(tokens) or tokens[place].token_type == TokenType.R_PAREN:
+        return 0
+    count, start = 1, place
+    while count < enough:
+        start = next_argument(tokens, start)
+        if start >= len(tokens):
+            break
+        count += 1
+    return count
+
+
+def next_argument(tokens: list[Token], place: int) -> int:
+    """Where the argument after the one at `place` starts; `len(tokens)` if there is none."""
+    depth = 0
+    for number in range(place, len(tokens)):
+        kind = tokens[number].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth < 0:
+            break
+        if kind == TokenType.COMMA and depth == 0:
+            return number + 1
+    return len(tokens)
+
+
+def _renamed(token: Token, text: str) -> Token:
+    kind = token.token_type if token.token_type in _NAMES else TokenType.VAR
+    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
+
+
+def _put_back(tree: exp.Expr, mark: str) -> None:
+    for node in tree.find_all(exp.Anonymous, exp.Identifier):
+        name = node.this
+        if isinstance(name, str) and name.startswith(mark):
+            node.set("this", name.removeprefix(mark))
