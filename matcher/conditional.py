@@ -8,10 +8,9 @@ from `x` in the rows where `p` is TRUE, and both are empty where `p` holds nowhe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
-from matcher.expr import Agg, Call, Col, Expr, Lit
+from matcher.expr import Agg, Call, Expr, Lit
 
 # They ignore NULL arguments, whatever they compute (`ignore nulls` variants of FIRST are not here:
 # their parameter would have to be looked at, and nobody writes them so).
@@ -47,23 +46,6 @@ def as_filter(agg: Agg) -> Agg:
     if agg.filter is not None:
         condition = Call("and", (agg.filter, condition), "boolean")
     return Agg(agg.func, args, agg.type, agg.nullable, agg.distinct, condition, agg.params)
-
-
-def value_columns(expr: Expr) -> Iterator[Col]:
-    """The columns that `expr` computes with: not those that only decide between values.
-
-    >>> p, x, y = (Col(0, name, "int") for name in "pxy")
-    >>> [c.name for c in value_columns(Call("case", (p, x, Call("neg", (y,), "int")), "int"))]
-    ['x', 'y']
-    """
-    if isinstance(expr, Col):
-        yield expr
-    elif isinstance(expr, Call):
-        args = expr.args
-        if expr.op == "case":
-            args = (*args[1::2], *args[-1:]) if len(args) % 2 else args[1::2]
-        for arg in args:
-            yield from value_columns(arg)
 
 
 def _condition(case: Call) -> tuple[Expr, Expr] | None:

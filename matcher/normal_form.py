@@ -12,13 +12,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from threading import Lock
 from typing import Final
 
-from matcher.conditional import value_columns
 from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, columns, rebuild, walk
 from matcher.ir import (
     Block,
@@ -34,11 +34,10 @@ from matcher.predicates import PredicateContext, column_equality
 from matcher.sharing import Sharing
 
 OCCURRENCE: Final = 1 << 20
-# Stands among the columns that a plan mentions if it holds rows and not groups of them.
+# Stands among columns: single rows are needed, or held, and not groups of them.
 SINGLE_ROWS: Final = (-1, "")
 # Tables that no cache reads get numbers from here on, which mean something in one query alone.
 STRANGERS: Final = 1 << 19
-_OF_KEYS: Final = frozenset(("count", "min", "max"))
 MAX_MAPPINGS: Final = 24
 
 
@@ -182,6 +181,8 @@ class NormalQuery:
         found = self._contexts.get(equalities)
         if found is None:
             found = PredicateContext(self.predicates, equalities)
+            # before a cache's expressions, which may know less of NULL, or more
+            found.settle_on(self.expressions())
             self._contexts[equalities] = found
         return found
 
@@ -218,14 +219,15 @@ class NormalQuery:
         named = frozenset((c.rel % OCCURRENCE, c.name) for c in needed - joined)
         return named if self.group_keys is not None else named | {SINGLE_ROWS}
 
-    def measured(self) -> frozenset[tuple[int, str]]:
-        """The (table, column) pairs of what is added up, conditions left out: a cache that has the
-        table must mention the column, and one without any of the tables cannot serve."""
-        own = [a for a in self.aggregates if not a.distinct and a.func not in _OF_KEYS]
-        joined = {m for members in self.context().classes().values() for m in members}
-        values = {c for agg in own for arg in agg.args for c in value_columns(arg)}
-        found = values or {c for agg in own for arg in agg.args for c in columns(arg)}
-        return frozenset((c.rel % OCCURRENCE, c.name) for c in found - joined)
+    def linked(self) -> tuple[tuple[tuple[int, str], ...], ...]:
+        """The classes of equal columns, as (table, column) pairs."""
+        classes = self.context().classes().values()
+        return tuple(tuple((m.rel % OCCURRENCE, m.name) for m in found) for found in classes)
+
+    def repeated(self) -> int:
+        """The tables that the query reads more than once, as a set of bits."""
+        times = Counter(rel % OCCURRENCE for rel in self.relations)
+        return sum(1 << table for table, n in times.items() if n > 1 and table < STRANGERS)
 
 
 def mappings(
@@ -278,7 +280,6 @@ class PreparedPlan:
         "keys",
         "literal_predicates",
         "measures",
-        "mentioned",
         "name",
         "order_by",
         "plan",
@@ -311,7 +312,6 @@ class PreparedPlan:
         self.order_by: Final = tuple(
             SortKey(relabel(k.expr, rels, memo), k.ascending, k.nulls_first) for k in plan.order_by
         )
-        self.mentioned: Final = self._mentioned()
         # the conditions on rows that other constants in a query may satisfy or not
         self.literal_predicates: Final = tuple(
             p
@@ -340,22 +340,6 @@ class PreparedPlan:
     def removals(self) -> dict[tuple[frozenset[int], bool], object]:
         """Memo of `rules.map_relations` for this plan."""
         return self._removals
-
-    def _mentioned(self) -> frozenset[tuple[int, str]]:
-        """The (table, column) pairs of all that is stored or filtered by, with their equals.
-
-        More than what can be served, never less.
-        """
-        exprs = [e for e, _ in self.columns] + [a for a, _ in self.measures] + list(self.predicates)
-        exprs += [p for join in self.hung for p in join.conditions()]
-        named = {column for expr in exprs for column in columns(expr)}
-        tops = {self.context.find(column) for column in named}
-        equal = (
-            c for top, members in self.context.classes().items() if top in tops for c in members
-        )
-        seen = named.union(equal)
-        found = frozenset((c.rel % OCCURRENCE, c.name) for c in seen)
-        return found if self.plan.keys is not None else found | {SINGLE_ROWS}
 
 
 def _by_size(

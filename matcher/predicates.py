@@ -76,6 +76,7 @@ class PredicateContext:
         "_canonical",
         "_nonnull",
         "_parent",
+        "_settled",
         "conjuncts",
         "domains",
         "residuals",
@@ -86,6 +87,7 @@ class PredicateContext:
     ) -> None:
         self._parent: dict[Col, Col] = {}
         self._canonical: dict[Expr, Expr] = {}
+        self._settled: dict[Expr, Expr] = {}
         self._nonnull: set[Expr] = set()
         self._branches: dict[Expr, tuple[PredicateContext, ...]] = {}
         self.domains: dict[Expr, Domain] = {}
@@ -202,9 +204,20 @@ class PredicateContext:
         if known is None:
             known = self._canonicalise(expr)
             if len(self._canonical) >= _MEMO_CAPACITY:  # a cache's context outlives many queries
-                self._canonical = {}
+                self._canonical = dict(self._settled)
             self._canonical[expr] = known
         return known
+
+    def settle_on(self, exprs: Iterable[Expr]) -> None:
+        """Let these expressions be the ones that equal ones are spelled by.
+
+        Expressions are equal whatever is known of NULL in them, and what is asked first is
+        remembered: a column that a LEFT join of some cache makes NULL must not stand for the same
+        column here, where it is never NULL, nor the other way round.
+        """
+        for expr in exprs:
+            self.canonical(expr)
+        self._settled = dict(self._canonical)
 
     def _canonicalise(self, expr: Expr) -> Expr:
         if isinstance(expr, Col):
@@ -258,11 +271,16 @@ class PredicateContext:
             return None
         return literal_of(self.domain(operand).single, operand.type)
 
+    @property
+    def is_never_true(self) -> bool:
+        """True if it is plain that no row passes."""
+        return FALSE in self.residuals or NULL in self.residuals
+
     def implies(self, predicate: Expr) -> bool:
         """True if every row that passes this conjunction satisfies `predicate` (never a wrong
         True)."""
-        if FALSE in self.residuals or NULL in self.residuals:
-            return True  # no row passes
+        if self.is_never_true:
+            return True
         pair = column_equality(predicate)
         if pair is not None:
             # never by the values of constants: `matcher.shapes` relies on that

@@ -38,15 +38,15 @@ from matcher.sharing import Sharing
 
 Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()
-_MENDED_BY_JOINING: Final = frozenset(
+# Refusals of a whole cache that no further table mends.
+_FOR_GOOD: Final = frozenset(
     {
-        ReasonCode.COLUMN_NOT_IN_CACHE,
-        ReasonCode.COLUMN_NOT_IN_GROUPING_SET,
-        ReasonCode.PREDICATE_COLUMN_MISSING,
-        ReasonCode.AGG_NOT_DERIVABLE,
-        ReasonCode.MAY_BE_NULL,
-        ReasonCode.DISTINCT_NOT_DERIVABLE,
-        ReasonCode.TABLE_NOT_IN_CACHE,  # one that the query reads more often than the cache
+        ReasonCode.PREDICATE_NOT_CONTAINED,
+        ReasonCode.JOIN_CONDITION_DIFFERS,
+        ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
+        ReasonCode.EXTRA_TABLE_FILTERED,
+        ReasonCode.LIMIT_NOT_CONTAINED,
+        ReasonCode.CACHE_IS_AGGREGATED,
     }
 )
 
@@ -59,6 +59,7 @@ class Registry:
         self._plans: dict[str, PreparedPlan] = {}
         self._shards: dict[int, Shard] = {}
         self._by_table: dict[int, tuple[int, ...]] = {}
+        self._by_home: dict[int, tuple[int, ...]] = {}
         self._share = Sharing()
         self._limited: frozenset[str] = frozenset()
         self._spelled: dict[str, str] = {}
@@ -100,12 +101,20 @@ class Registry:
 
     def _put_in(self, prepared: PreparedPlan) -> None:
         mask = mask_of(prepared.relations)
-        shard = self._shards.get(mask)
-        if shard is None:
-            shard = Shard({}, {})
+        before = self._shards.get(mask)
+        if before is None:
             for table in bits_of(mask):
                 self._by_table[table] = (*self._by_table.get(table, ()), mask)
-        self._shards[mask] = shard.including(prepared)
+        shard = (before or Shard({}, {}, 0)).including(prepared)
+        self._shards[mask] = shard
+        if before is None or before.home != shard.home:
+            self._by_home[shard.home] = (*self._by_home.get(shard.home, ()), mask)
+        if before is not None and before.home != shard.home:
+            self._leave_home(mask, before)
+
+    def _leave_home(self, mask: int, shard: Shard) -> None:
+        left = tuple(m for m in self._by_home[shard.home] if m != mask)
+        self._by_home[shard.home] = left
 
     def _take_out(self, old: PreparedPlan) -> None:
         self._limited -= {old.name}
@@ -115,6 +124,7 @@ class Registry:
             self._shards[mask] = shard
             return
         del self._shards[mask]
+        self._leave_home(mask, shard)
         for table in bits_of(mask):
             self._by_table[table] = tuple(m for m in self._by_table[table] if m != mask)
 
@@ -192,7 +202,9 @@ class Registry:
         first_rows = key[2]
         for delta in (False,) if first_rows else (False, True):
             plans = tuple(
-                self._propose_joinable(query, _hopeless(misses)) if delta else self._propose(query)
+                self._propose_joinable(query, _hopeless(misses, rewrites))
+                if delta
+                else self._propose(query)
             )
             if first_rows:
                 plans = tuple(p for p in plans if p.plan.limit is not None)
@@ -257,7 +269,7 @@ class Registry:
         return occurrences(found) if any(n < STRANGERS for n in found) else None
 
     def _propose_joinable(self, query: NormalQuery, without: frozenset[str]) -> list[PreparedPlan]:
-        return propose_joinable(query, self._by_table, self._shards, without)
+        return propose_joinable(query, self._by_home, self._shards, without)
 
     def _propose(self, query: NormalQuery) -> Iterator[PreparedPlan]:
         if any(rel % OCCURRENCE >= STRANGERS for rel in query.relations):
@@ -296,12 +308,16 @@ def _matched(
     return rewrites
 
 
-def _hopeless(misses: Iterable[Miss]) -> frozenset[str]:
-    """The caches that were refused, and not for what a joined table could give."""
-    tried = {m.cache for m in misses}
-    return frozenset(
-        tried - {m.cache for m in misses if any(r.code in _MENDED_BY_JOINING for r in m.reasons)}
-    )
+def _hopeless(
+    misses: Iterable[Miss], rewrites: Iterable[tuple[Rewrite, PreparedPlan]]
+) -> frozenset[str]:
+    """The caches that were refused for nothing that a joined table could mend, and those that
+    serve as they are and may not."""
+    codes: dict[str, set[ReasonCode]] = {}
+    for miss in misses:
+        codes.setdefault(miss.cache, set()).update(reason.code for reason in miss.reasons)
+    served = {rewrite.cache for rewrite, _ in rewrites}
+    return frozenset(n for n, found in codes.items() if n in served or found <= _FOR_GOOD)
 
 
 def _first_passed(

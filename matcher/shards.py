@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
+from matcher.mentions import ANY_COLUMN, STORED, fixed_tables, mentioned
 from matcher.normal_form import (
     OCCURRENCE,
     SINGLE_ROWS,
@@ -15,8 +15,8 @@ from matcher.normal_form import (
     PreparedPlan,
 )
 
-_MAX_SHARDS: Final = 256
-_MAX_PLANS: Final = 12
+# Where shards stand of which no table must be in the query.
+_NOWHERE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,13 @@ class Shard:
     """The caches over one set of tables, grouped by which of the tables' columns they mention.
 
     `bits` numbers these columns, so that a group is refused by one operation on small integers.
+    `fixed` are the tables that a query must read to be served here, as bits: those that no cache
+    here may ignore.
     """
 
     bits: dict[tuple[int, str], int]
     groups: dict[int, tuple[PreparedPlan, ...]]
+    fixed: int
 
     def mask(self, columns: frozenset[tuple[int, str]]) -> int | None:
         """The columns as bits; None if some column is mentioned by no cache here."""
@@ -42,77 +45,105 @@ class Shard:
     def including(self, plan: PreparedPlan) -> Shard:
         """A copy with `plan` in it."""
         bits = dict(self.bits)
-        for column in plan.mentioned:
+        named = mentioned(plan)
+        for column in named:
             bits.setdefault(column, len(bits))
-        grown = Shard(bits, dict(self.groups))
-        mask = grown.mask(plan.mentioned) or 0
+        fixed = mask_of(fixed_tables(plan))
+        grown = Shard(bits, dict(self.groups), self.fixed & fixed if self.groups else fixed)
+        mask = grown.mask(named) or 0
         grown.groups[mask] = (*grown.groups.get(mask, ()), plan)
         return grown
 
     def excluding(self, plan: PreparedPlan) -> Shard:
         """A copy without `plan`."""
         groups = dict(self.groups)
-        mask = self.mask(plan.mentioned) or 0
+        mask = self.mask(mentioned(plan)) or 0
         left = tuple(p for p in groups[mask] if p is not plan)
         if left:
             groups[mask] = left
         else:
             del groups[mask]
-        return Shard(self.bits, groups)
+        return Shard(self.bits, groups, self.fixed)
+
+    @property
+    def home(self) -> int:
+        """The one table under which the shard is looked for by queries that read others too."""
+        return (self.fixed & -self.fixed).bit_length() - 1 if self.fixed else _NOWHERE
 
 
 def propose_joinable(
     query: NormalQuery,
-    by_table: Mapping[int, tuple[int, ...]],
+    by_home: Mapping[int, tuple[int, ...]],
     shards: Mapping[int, Shard],
     without: frozenset[str] = frozenset(),
 ) -> list[PreparedPlan]:
-    """The caches that could serve if tables of the query are joined to them, the nearest first.
+    """The caches that could serve if tables of the query are joined to them, those first that share
+    most tables with it.
 
-    Such a cache has a table whose columns are added up, and mentions those of them that are of its
-    tables: a column of a table joined to it is added up once for each row of a group. Looking at
-    them all would cost the more the more caches there are, so the first few alone are proposed:
-    those that share the most tables with the query, and lack the fewest of its columns.
+    Such a cache has no table that it may not ignore beside the query's, and mentions what a query
+    needs of its own tables: the columns of filters, groups and sums. It stores one of those that
+    are equal to a column of another table, by which that is joined. A table that may be joined
+    again by its key needs no other column, and one that the query reads twice may be joined, too.
     """
-    tables = {rel % OCCURRENCE for rel in query.relations}
-    known = mask_of(tuple(t for t in tables if t < STRANGERS))
-    needed, measured = query.required(), query.measured()
-    facts = {table for table, _ in measured}
-    starts = {t for t in facts if t < STRANGERS} if facts else set(bits_of(known))
-    seen: dict[int, Shard] = {}
-    for table in sorted(starts, key=lambda t: len(by_table.get(t, ()))):
-        for mask in by_table.get(table, ())[:_MAX_SHARDS]:
+    known = mask_of(rel for rel in query.relations if rel % OCCURRENCE < STRANGERS)
+    needed = _Needed(query)
+    found: list[tuple[int, int, tuple[PreparedPlan, ...]]] = []
+    for home in (_NOWHERE, *bits_of(known)):
+        for mask in by_home.get(home, ()):
             shard = shards.get(mask)  # gone if it was dropped meanwhile
-            if shard is not None:
-                seen[mask] = shard
-    nearest = _nearest(seen, known, needed, measured, query.group_keys is None)
-    return list(islice((p for p in nearest if p.name not in without), _MAX_PLANS))
-
-
-def _nearest(
-    shards: Mapping[int, Shard],
-    known: int,
-    needed: frozenset[tuple[int, str]],
-    measured: frozenset[tuple[int, str]],
-    single_rows: bool,
-) -> Iterator[PreparedPlan]:
-    ranked: list[tuple[int, int, int, tuple[PreparedPlan, ...]]] = []
-    for mask, shard in shards.items():
-        mine = frozenset(m for m in measured if m[0] < STRANGERS and mask >> m[0] & 1)
-        own = shard.mask(mine | {SINGLE_ROWS} if single_rows else mine)
-        if own is None:
-            continue
-        bits = [b for b in map(shard.bits.get, needed) if b is not None]
-        for mentioned, plans in list(shard.groups.items()):
-            if mentioned & own == own:
-                lacking = len(needed) - sum(mentioned >> bit & 1 for bit in bits)
+            if shard is not None and shard.fixed & ~known == 0 and mask & known:
                 missing = (known & ~mask).bit_count()
-                ranked.append((missing, lacking, len(ranked), plans))
-    for *_, plans in sorted(ranked):
-        yield from plans
+                found += ((missing, len(found), plans) for plans in needed.of(mask, shard))
+    return [p for *_, plans in sorted(found) for p in plans if p.name not in without]
 
 
-def mask_of(relations: tuple[int, ...]) -> int:
+class _Needed:
+    """What a query needs of the tables of a cache, whichever these are."""
+
+    __slots__ = ("_columns", "_linked", "_repeated", "_single_rows")
+
+    def __init__(self, query: NormalQuery) -> None:
+        self._columns = [c for c in query.required() if 0 <= c[0] < STRANGERS]
+        self._linked = query.linked()
+        self._repeated = query.repeated()
+        self._single_rows = query.group_keys is None
+
+    def of(self, mask: int, shard: Shard) -> Iterator[tuple[PreparedPlan, ...]]:
+        """The groups of caches of a shard that have it."""
+        own = mask & ~self._repeated
+        all_of = shard.mask(frozenset({SINGLE_ROWS})) if self._single_rows else 0
+        if all_of is None:
+            return
+        any_of: list[int] = []
+        for table, column in self._columns:
+            if own >> table & 1:
+                bits = _bits(shard, ((table, column), (table, ANY_COLUMN)))
+                if not bits:
+                    return
+                any_of.append(bits)
+        for members in self._linked:
+            here = [m for m in members if m[0] < STRANGERS and mask >> m[0] & 1]
+            if 0 < len(here) < len(members) and all(own >> t & 1 for t, _ in here):
+                stored = ((t + STORED, column) for t, column in here)
+                bits = _bits(shard, (*stored, *((t, ANY_COLUMN) for t, _ in here)))
+                if not bits:
+                    return
+                any_of.append(bits)
+        for has, plans in list(shard.groups.items()):
+            if has & all_of == all_of and all(has & bits for bits in any_of):
+                yield plans
+
+
+def _bits(shard: Shard, columns: Iterable[tuple[int, str]]) -> int:
+    found = 0
+    for column in columns:
+        bit = shard.bits.get(column)
+        if bit is not None:
+            found |= 1 << bit
+    return found
+
+
+def mask_of(relations: Iterable[int]) -> int:
     """The tables of relation numbers as a set of bits."""
     mask = 0
     for rel in relations:

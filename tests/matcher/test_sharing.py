@@ -7,6 +7,7 @@ import pytest
 from bench.population import plans
 from matcher.codec import decode_plan, encode_plan
 from matcher.expr import Agg, Call, Col, Expr, Lit
+from matcher.mentions import mentioned
 from matcher.normal_form import Interner, PreparedPlan
 from matcher.sharing import Sharing
 
@@ -54,4 +55,4 @@ def test_plans_of_the_same_tables_share_all_that_they_say_alike() -> None:
     mine, theirs = (p.predicates for p in prepared)
     assert all(a is b for a, b in zip(mine, theirs, strict=True))
     alone = PreparedPlan(first, Interner())
-    assert alone.mentioned == prepared[0].mentioned and alone.predicates == mine
+    assert mentioned(alone) == mentioned(prepared[0]) and alone.predicates == mine
