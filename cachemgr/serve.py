@@ -55,7 +55,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         process = _process(settings, metastore, host) if scheduler else None
         app.router.lifespan_context = _lifespan(settings, process, host)
         config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
-        _Server(config).run()
+        _Server(config, app.state.watches.close).run()
 
 
 def work(settings: ServiceSettings) -> None:
@@ -159,7 +159,16 @@ def _end(settings: ServiceSettings, process: Process | None, host: SparkHost) ->
 
 
 class _Server(uvicorn.Server):
-    """Ends with exit code 0 when told to stop; its own class kills the process once more."""
+    """Ends with exit code 0 when told to stop; its own class kills the process once more.
+
+    Args:
+        config: What to serve.
+        stopping: Lets those requests go that wait for something to happen.
+    """
+
+    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stopping = stopping
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -168,6 +177,7 @@ class _Server(uvicorn.Server):
             yield
 
     def _stop(self) -> None:
+        self._stopping()
         self.should_exit = True
 
 

@@ -8,8 +8,20 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from cachemgr import __version__
-from cachemgr.api import caches, errors, joins, middleware, models, queries, refreshes, system
+from cachemgr.api import (
+    caches,
+    catalog,
+    errors,
+    joins,
+    middleware,
+    models,
+    queries,
+    refreshes,
+    system,
+)
+from cachemgr.api.catalog_pages import Pages
 from cachemgr.api.state import ApiState
+from cachemgr.api.waiting import Watches
 
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": models.Error} for status in (400, 401, 403, 404, 405, 409, 413, 422, 429, 503)
@@ -40,8 +52,10 @@ def create_app(
         responses=_ERRORS,
     )
     app.state.cachemgr = state
+    app.state.watches = Watches(lambda: state.metastore.reader)
+    app.state.pages = Pages(lambda: state.metastore.reader)
     registry = metrics if metrics is not None else CollectorRegistry()
-    for router in (caches.router, refreshes.router, joins.router, queries.router):
+    for router in (caches.router, refreshes.router, joins.router, queries.router, catalog.router):
         app.include_router(router)
     app.include_router(system.make_router(registry))
     errors.install(app)

@@ -213,6 +213,7 @@ class Decision(_Model):
     grouping_set: str | None
     reasons: list[dict[str, Any]]
     millis: float
+    principal: str | None
 
 
 class DecisionList(_Model):

@@ -41,19 +41,37 @@ def page(
     Raises:
         ApiError: The token is not one of this list.
     """
-    after = None if token is None else _read(token, of)
+    after = None if token is None else read_token(token, of)
     rest = [i for i in items if after is None or list(key(i)) > after]
     shown = rest[:size]
     more = len(rest) > size
-    return shown, _write(of, key(shown[-1])) if more else None
+    return shown, write_token(of, key(shown[-1])) if more else None
 
 
-def _write(of: str, after: Sequence[str]) -> str:
+def write_token(of: str, after: Sequence[str]) -> str:
+    """The token of the page that begins after an item.
+
+    Args:
+        of: The list's name.
+        after: What tells where that item stands.
+    """
     data = json.dumps([of, *after], ensure_ascii=False)
     return base64.urlsafe_b64encode(data.encode()).decode().rstrip("=")
 
 
-def _read(token: str, of: str) -> list[str]:
+def read_token(token: str, of: str) -> list[str]:
+    """Where a page begins.
+
+    Args:
+        token: What `write_token` gave.
+        of: The list's name.
+
+    Returns:
+        What tells where the item before it stands.
+
+    Raises:
+        ApiError: The token is not one of this list.
+    """
     try:
         data = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except (binascii.Error, ValueError, RecursionError):

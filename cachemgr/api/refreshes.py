@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from anyio import to_thread
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from cachemgr.api import models, views
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
 from cachemgr.api.state import ApiState, Operator, State, Viewer
+from cachemgr.api.waiting import watches_of
 from cachemgr.errors import NotFoundError
 
 router = APIRouter(prefix="/api/v1", tags=["refreshes"])
 _OVER = frozenset({"PUBLISHED", "UNCHANGED", "FAILED", "SUPERSEDED", "CANCELLED"})
-_LOOK_SECONDS = 0.2
 _MAX_RUNS = 10_000
 _FAR = 10**19
 RefreshId = Annotated[str, Path(max_length=64)]
@@ -71,7 +71,8 @@ def _newest_first(found: models.Refresh) -> tuple[str, str]:
 
 
 @router.get("/refreshes/{refresh_id}", operation_id="getRefresh")
-def get_refresh(
+async def get_refresh(
+    request: Request,
     state: State,
     viewer: Viewer,
     refresh_id: RefreshId,
@@ -81,12 +82,11 @@ def get_refresh(
     ] = 0,
 ) -> models.Refresh:
     """One refresh; with waitSeconds the answer comes when it is over, or the time is."""
-    until = time.monotonic() + wait_seconds
-    while True:
-        found = _refresh(state, refresh_id)
-        if found.state in _OVER or time.monotonic() >= until:
-            return found
-        time.sleep(_LOOK_SECONDS)
+    found = await to_thread.run_sync(_refresh, state, refresh_id)
+    if found.state in _OVER or wait_seconds <= 0:
+        return found
+    await watches_of(request).refreshes.wait(refresh_id, wait_seconds)
+    return await to_thread.run_sync(_refresh, state, refresh_id)
 
 
 @router.post("/refreshes/{refresh_id}/cancel", operation_id="cancelRefresh")

@@ -63,7 +63,12 @@ State = Annotated[ApiState, Depends(state_of)]
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-def _principal(request: Request, state: State, credentials: Credentials) -> Principal:
+def identify(state: State, credentials: Credentials) -> Principal:
+    """Who sends a request.
+
+    Raises:
+        ApiError: The token is missing or not good (any more).
+    """
     if credentials is None:
         if state.open_to_all():
             return Principal("local", Role.ADMIN)
@@ -83,7 +88,7 @@ def needs(role: Role) -> Callable[[Principal], Principal]:
         role: The least role.
     """
 
-    def check(principal: Annotated[Principal, Depends(_principal)]) -> Principal:
+    def check(principal: Annotated[Principal, Depends(identify)]) -> Principal:
         if not principal.role.covers(role):
             raise ApiError(
                 403,

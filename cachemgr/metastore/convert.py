@@ -275,6 +275,7 @@ def decision_record(row: DecisionRow) -> DecisionRecord:
         grouping_set=row.grouping_set,
         reasons=tuple(row.reasons),
         millis=row.millis,
+        principal=row.principal,
     )
 
 
@@ -289,6 +290,7 @@ def decision_row(record: DecisionRecord) -> DecisionRow:
         grouping_set=record.grouping_set,
         reasons=[dict(reason) for reason in record.reasons],
         millis=record.millis,
+        principal=record.principal,
     )
 
 

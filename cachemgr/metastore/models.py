@@ -317,7 +317,8 @@ class DecisionRow(Base):
     """One decision about a query."""
 
     __tablename__ = "rewrite_decisions"
-    __table_args__ = (Index(None, "at"),)
+    # A batch that is sent again, because its answer was lost, finds itself here.
+    __table_args__ = (Index(None, "at"), UniqueConstraint("batch", "position"))
 
     # SQLite numbers rows by itself for INTEGER alone, not for BIGINT.
     id: Mapped[int] = mapped_column(
@@ -331,6 +332,9 @@ class DecisionRow(Base):
     grouping_set: Mapped[str | None] = mapped_column(Text)
     reasons: Mapped[list[Any]]
     millis: Mapped[float]
+    principal: Mapped[str | None] = mapped_column(Text)
+    batch: Mapped[str | None] = mapped_column(String(64))
+    position: Mapped[int | None]
 
 
 class RegistryRevisionRow(Base):
@@ -340,3 +344,5 @@ class RegistryRevisionRow(Base):
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     revision: Mapped[int] = mapped_column(BigInteger)
+    # Another one for each metastore that was made: revisions of two do not compare.
+    epoch: Mapped[str] = mapped_column(String(32), server_default="")

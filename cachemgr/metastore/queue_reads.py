@@ -43,6 +43,15 @@ class QueueReads(Reads):
             row = session.get(RefreshRequestRow, refresh_id)
             return request_record(row) if row else None
 
+    def open_refreshes(self, ids: Collection[str]) -> frozenset[str]:
+        """Those among some refreshes that wait or run."""
+        waiting = select(RefreshRequestRow.id).where(RefreshRequestRow.id.in_(ids))
+        running = select(RefreshRunRow.id).where(
+            RefreshRunRow.id.in_(ids), RefreshRunRow.state == RunState.RUNNING.value
+        )
+        with self._session() as session:
+            return frozenset(session.scalars(waiting)) | frozenset(session.scalars(running))
+
     def cancel_requested(self, refresh_id: str) -> bool:
         """Whether somebody has cancelled a refresh that runs."""
         asked = select(RefreshRunRow.cancel_requested).where(RefreshRunRow.id == refresh_id)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session, defer
 
 from cachemgr.metastore.access import AccessReads
 from cachemgr.metastore.convert import (
@@ -18,7 +16,6 @@ from cachemgr.metastore.convert import (
     lease_record,
     run_record,
     set_record,
-    table_record,
 )
 from cachemgr.metastore.models import (
     CacheRow,
@@ -28,8 +25,6 @@ from cachemgr.metastore.models import (
     JoinRow,
     LeaseRow,
     RefreshRunRow,
-    RegistryRevisionRow,
-    SnapshotTableRow,
 )
 from cachemgr.metastore.queue_reads import QueueReads
 from cachemgr.metastore.records import (
@@ -40,13 +35,12 @@ from cachemgr.metastore.records import (
     LeaseRecord,
     Outcome,
     RefreshRunRecord,
-    RegistryEntry,
-    RegistryState,
     SnapshotRecord,
     as_utc,
     name_key,
 )
-from cachemgr.metastore.restricted import RestrictedReads, restricted_tables
+from cachemgr.metastore.registry_reads import RegistryReads, all_joins, snapshots_of
+from cachemgr.metastore.restricted import RestrictedReads
 
 
 def matches_like(pattern: str, name: str) -> bool:
@@ -66,13 +60,8 @@ def matches_like(pattern: str, name: str) -> bool:
     return False
 
 
-class Reader(QueueReads, AccessReads, RestrictedReads):
+class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads):
     """Questions to the metastore; made by `open_metastore`."""
-
-    def revision(self) -> int:
-        """The counter that moves with every change to what sessions match."""
-        with self._session() as session:
-            return _revision(session)
 
     def caches(self, include_dropped: bool = False) -> tuple[CacheRecord, ...]:
         """All caches by namespace and name; dropped ones last, if asked for."""
@@ -133,7 +122,7 @@ class Reader(QueueReads, AccessReads, RestrictedReads):
     def snapshot(self, refresh_id: str) -> SnapshotRecord | None:
         """A refresh run with the base versions that it read; None if there is none."""
         with self._session() as session:
-            return _snapshots(session, {refresh_id}).get(refresh_id)
+            return snapshots_of(session, {refresh_id}).get(refresh_id)
 
     def published(self, cache_id: str) -> SnapshotRecord | None:
         """The snapshot that a cache serves from; None before its first refresh."""
@@ -141,12 +130,12 @@ class Reader(QueueReads, AccessReads, RestrictedReads):
             row = session.get(CacheRow, cache_id)
             if row is None or row.published_refresh_id is None:
                 return None
-            return _snapshots(session, {row.published_refresh_id}).get(row.published_refresh_id)
+            return snapshots_of(session, {row.published_refresh_id}).get(row.published_refresh_id)
 
     def snapshots(self, refresh_ids: Collection[str]) -> dict[str, SnapshotRecord]:
         """Several refresh runs with the base versions that they read, by id."""
         with self._session() as session:
-            return _snapshots(session, set(refresh_ids))
+            return snapshots_of(session, set(refresh_ids))
 
     def lease(self, cache_id: str) -> LeaseRecord | None:
         """Who refreshes a cache now; None if there is no such cache."""
@@ -157,7 +146,7 @@ class Reader(QueueReads, AccessReads, RestrictedReads):
     def joins(self) -> tuple[JoinRecord, ...]:
         """All record-preserving joins by name."""
         with self._session() as session:
-            return _joins(session)
+            return all_joins(session)
 
     def join(self, name: str) -> JoinRecord | None:
         """The record-preserving join of a name, whatever its case; None if there is none."""
@@ -211,92 +200,3 @@ class Reader(QueueReads, AccessReads, RestrictedReads):
                 if cache is None or cache in row.caches:
                     found.append(decision_record(row))
         return tuple(found)
-
-    def registry(self, since: int = 0) -> RegistryState:
-        """What a session needs to match, as of one moment and in a fixed number of queries.
-
-        Args:
-            since: The revision that the session stands at; 0 asks for everything.
-
-        Returns:
-            The live caches changed since, and all joins.
-        """
-        with self._session() as session:
-            revision = _revision(session)
-            live = CacheRow.dropped_at.is_(None)
-            live_ids = frozenset(session.scalars(select(CacheRow.id).where(live)))
-            wanted = (live, CacheRow.revision > since)
-            published = CacheRow.published_refresh_id.is_not(None)
-            rows = [
-                *session.scalars(select(CacheRow).where(*wanted, ~published)),
-                # what counts is the plan of their refresh: theirs would be parsed for nothing
-                *session.scalars(
-                    select(CacheRow).where(*wanted, published).options(defer(CacheRow.plan))
-                ),
-            ]
-            changed = select(CacheRow.id).where(*wanted)
-            sets: dict[str, list[GroupingSetRecord]] = defaultdict(list)
-            for set_row in session.scalars(
-                select(GroupingSetRow)
-                .where(GroupingSetRow.cache_id.in_(changed))
-                .order_by(GroupingSetRow.cache_id, GroupingSetRow.ordinal)
-            ):
-                sets[set_row.cache_id].append(set_record(set_row))
-            grants: dict[str, set[str]] = defaultdict(set)
-            for grant in session.scalars(select(GrantRow).where(GrantRow.cache_id.in_(changed))):
-                grants[grant.cache_id].add(grant.principal)
-            snapshots = _snapshots(
-                session, {r.published_refresh_id for r in rows if r.published_refresh_id}
-            )
-            entries = tuple(
-                _entry(
-                    row,
-                    tuple(sets[row.id]),
-                    snapshots.get(row.published_refresh_id or ""),
-                    frozenset(grants[row.id]),
-                )
-                for row in rows
-            )
-            return RegistryState(
-                revision, entries, live_ids, _joins(session), restricted_tables(session)
-            )
-
-
-def _revision(session: Session) -> int:
-    return session.scalar(select(RegistryRevisionRow.revision)) or 0
-
-
-def _entry(
-    row: CacheRow,
-    sets: tuple[GroupingSetRecord, ...],
-    published: SnapshotRecord | None,
-    grants: frozenset[str],
-) -> RegistryEntry:
-    planned = published is not None and published.run.plan is not None
-    return RegistryEntry(cache_record(row, with_plan=not planned), sets, published, grants)
-
-
-def _joins(session: Session) -> tuple[JoinRecord, ...]:
-    rows = session.scalars(select(JoinRow).order_by(JoinRow.name_key))
-    return tuple(join_record(row) for row in rows)
-
-
-def _snapshots(session: Session, refresh_ids: Collection[str]) -> dict[str, SnapshotRecord]:
-    ids = sorted(refresh_ids)
-    runs: dict[str, RefreshRunRecord] = {}
-    tables: dict[str, list[SnapshotTableRow]] = defaultdict(list)
-    # In portions: databases bound the number of parameters of one statement.
-    for start in range(0, len(ids), 500):
-        portion = ids[start : start + 500]
-        for run in session.scalars(select(RefreshRunRow).where(RefreshRunRow.id.in_(portion))):
-            runs[run.id] = run_record(run)
-        for table in session.scalars(
-            select(SnapshotTableRow)
-            .where(SnapshotTableRow.refresh_id.in_(portion))
-            .order_by(SnapshotTableRow.refresh_id, SnapshotTableRow.ordinal)
-        ):
-            tables[table.refresh_id].append(table)
-    return {
-        run_id: SnapshotRecord(run, tuple(table_record(row) for row in tables[run_id]))
-        for run_id, run in runs.items()
-    }

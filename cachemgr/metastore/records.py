@@ -303,6 +303,7 @@ class DecisionRecord:
     reasons: tuple[Json, ...] = ()
     millis: float = 0.0
     id: int | None = None
+    principal: str | None = None
 
 
 @dataclass(frozen=True)
@@ -374,3 +375,41 @@ class RegistryState:
     live_ids: frozenset[str]
     joins: tuple[JoinRecord, ...]
     restricted: tuple[RestrictedTable, ...] = ()
+
+
+@dataclass(frozen=True)
+class RegistryMark:
+    """Where a registry stands.
+
+    Args:
+        epoch: Which metastore's it is; revisions of two do not compare.
+        revision: The counter that moves with each change.
+    """
+
+    epoch: str
+    revision: int
+
+
+@dataclass(frozen=True)
+class CatalogPage:
+    """A portion of what was granted to one principal or to everybody, as of one moment.
+
+    Args:
+        mark: That moment.
+        entries: The live caches of this page that are so, by last change.
+        changed: The ids of all caches of this page, dropped ones and those of others included.
+        end: (revision, id) of the last of them, where the next page begins; None if this page
+            reaches `mark`.
+        live: All live caches that are so, on this page or not, and the revisions of their last
+            changes.
+        granted: The ids of the caches that the principal has a grant on.
+        joins: All record-preserving joins.
+    """
+
+    mark: RegistryMark
+    entries: tuple[RegistryEntry, ...]
+    changed: tuple[str, ...]
+    end: tuple[int, str] | None
+    live: Mapping[str, int]
+    granted: frozenset[str]
+    joins: tuple[JoinRecord, ...]

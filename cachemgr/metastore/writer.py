@@ -105,13 +105,33 @@ class Writer(CacheWrites, RefreshWrites, QueueWrites, AccessWrites, RestrictedWr
             bump_revision(session)
             session.delete(_join(session, name))
 
-    def log_decisions(self, batch: Iterable[DecisionRecord]) -> None:
-        """Store decisions; sessions are not told, since these change nothing for them."""
+    def log_decisions(
+        self, batch: Iterable[DecisionRecord], *, batch_id: str | None = None
+    ) -> bool:
+        """Store decisions; sessions are not told, since these change nothing for them.
+
+        Args:
+            batch: The decisions.
+            batch_id: Under which the very same batch may be sent again, at most 64 characters.
+
+        Returns:
+            False if a batch of that id was stored before: nothing is stored then.
+        """
         rows = [decision_row(record) for record in batch]
         if not rows:
-            return
+            return True
+        for position, row in enumerate(rows if batch_id is not None else ()):
+            row.batch, row.position = batch_id, position
         with self._transaction() as session:
-            session.add_all(rows)
+            known = select(DecisionRow.id).where(DecisionRow.batch == batch_id).limit(1)
+            if batch_id is not None and session.scalar(known) is not None:
+                return False
+            try:
+                with session.begin_nested():
+                    session.add_all(rows)
+            except IntegrityError:  # sent twice at once, and the other was quicker
+                return False
+            return True
 
     def prune_decisions(self, before: datetime | int) -> int:
         """Delete the decisions made before a moment.

@@ -1,0 +1,161 @@
+"""What the catalog and the decisions of sessions look like on the wire; see `cachemgr.wire`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from cachemgr.api.models import _Body, _Model
+from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_REASONS
+
+Name = Annotated[str, Field(max_length=512)]
+
+
+class ServedSet(_Model):
+    """The size of one grouping set."""
+
+    grouping_id: int
+    rows: int | None
+    bytes: int | None
+
+
+class ServedTable(_Model):
+    """A base table at the version that a snapshot read."""
+
+    name: str
+    location: str
+    table_id: str | None
+    version: int | None
+
+
+class ServedSnapshot(_Model):
+    """The snapshot that a cache serves from."""
+
+    refresh_id: str
+    cache_version: int | None
+    facts: dict[str, Any]
+    tables: list[ServedTable]
+
+
+class ServedCache(_Model):
+    """All that a session needs of a cache to match against it."""
+
+    id: str
+    revision: int
+    namespace: str
+    name: str
+    location: str
+    partition_by: list[str]
+    settings: dict[str, str]
+    freshness: Literal["STRICT", "MAX_STALENESS", "UNLIMITED"]
+    max_staleness_seconds: int | None
+    rewrite_enabled: bool
+    granted: Annotated[bool, Field(description="The principal has a grant on it.")]
+    plan: dict[str, Any] | None
+    grouping_sets: list[ServedSet]
+    published: ServedSnapshot | None
+
+
+class ServedSide(_Model):
+    """One table of a record-preserving join."""
+
+    name: str
+    location: str
+    table_id: str | None
+
+
+class ServedJoin(_Model):
+    """A record-preserving join."""
+
+    name: str
+    left: ServedSide
+    right: ServedSide
+    keys: list[list[str]]
+    validated: bool
+    state: str
+    validated_versions: dict[str, list[str | int | None]]
+
+
+class Catalog(_Model):
+    """A page of what a principal may use. Who has read to the page without a nextPageToken stands
+    at its revision."""
+
+    catalog_version: str
+    epoch: Annotated[str, Field(description="Revisions of two epochs do not compare.")]
+    revision: int
+    principal: str
+    full: Annotated[bool, Field(description="This is everything, and no change.")]
+    caches: list[ServedCache]
+    gone: Annotated[
+        list[str],
+        Field(description="Ids of caches that were dropped, or that the principal may not use."),
+    ]
+    restricted: Annotated[
+        dict[str, str],
+        Field(description="Places, table ids and cache ids that are restricted; whose table it is"),
+    ]
+    joins: Annotated[list[ServedJoin], Field(description="All of them.")]
+    digest: Annotated[
+        str,
+        Field(
+            description="SHA-256 over a line `id revision` for each live cache, sorted by id: of "
+            "whoever stands at this revision and has another, something is amiss."
+        ),
+    ]
+    next_page_token: str | None
+
+
+class WhyMissed(_Body):
+    """A reason."""
+
+    code: Annotated[str, Field(max_length=64)]
+    detail: Annotated[str, Field(max_length=MAX_DETAIL)]
+
+
+class NewDecision(_Body):
+    """What was decided about a query."""
+
+    at: Annotated[AwareDatetime, Field(strict=False)]
+    session_id: Annotated[str, Field(max_length=128)]
+    query_hash: Annotated[str, Field(max_length=64)]
+    outcome: Annotated[Outcome, Field(strict=False)]
+    caches: Annotated[list[Name], Field(default_factory=list, max_length=MAX_NAMES)]
+    grouping_set: Annotated[str | None, Field(max_length=MAX_DETAIL)] = None
+    reasons: Annotated[list[WhyMissed], Field(default_factory=list, max_length=MAX_REASONS)]
+    millis: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+
+    def record(self, principal: str, now: datetime) -> DecisionRecord:
+        """As the metastore stores it.
+
+        Args:
+            principal: Whose it is.
+            now: This moment: none is later.
+        """
+        return DecisionRecord(
+            at=min(self.at, now),
+            session_id=self.session_id,
+            query_hash=self.query_hash,
+            outcome=self.outcome,
+            caches=tuple(self.caches),
+            grouping_set=self.grouping_set,
+            reasons=tuple(r.model_dump() for r in self.reasons),
+            millis=self.millis,
+            principal=principal,
+        )
+
+
+class DecisionBatch(_Body):
+    """Decisions, under an id by which the batch is known when it comes again."""
+
+    batch_id: Annotated[str, Field(min_length=8, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
+    decisions: Annotated[list[NewDecision], Field(min_length=1, max_length=MAX_BATCH)]
+
+
+class DecisionsLogged(_Model):
+    """How many were noted."""
+
+    stored: int
+    repeated: bool

@@ -1,0 +1,199 @@
+"""What sessions match against: the whole registry, or what one principal may use of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Select, and_, or_, select
+from sqlalchemy.orm import Session, defer
+
+from cachemgr.metastore.convert import (
+    cache_record,
+    join_record,
+    run_record,
+    set_record,
+    table_record,
+)
+from cachemgr.metastore.models import (
+    CacheRow,
+    GrantRow,
+    GroupingSetRow,
+    JoinRow,
+    RefreshRunRow,
+    RegistryRevisionRow,
+    SnapshotTableRow,
+)
+from cachemgr.metastore.reads import Reads
+from cachemgr.metastore.records import (
+    CatalogPage,
+    GroupingSetRecord,
+    JoinRecord,
+    RefreshRunRecord,
+    RegistryEntry,
+    RegistryMark,
+    RegistryState,
+    SnapshotRecord,
+)
+from cachemgr.metastore.restricted import restricted_tables
+
+_LIVE = CacheRow.dropped_at.is_(None)
+
+
+class RegistryReads(Reads):
+    """The caches with all that matching needs."""
+
+    def revision(self) -> int:
+        """The counter that moves with every change to what sessions match."""
+        return self.mark().revision
+
+    def mark(self) -> RegistryMark:
+        """Where the registry stands."""
+        with self._session() as session:
+            return _mark(session)
+
+    def registry(self, since: int = 0) -> RegistryState:
+        """What a session needs to match, as of one moment and in a fixed number of queries.
+
+        Args:
+            since: The revision that the session stands at; 0 asks for everything.
+
+        Returns:
+            The live caches changed since, and all joins.
+        """
+        with self._session() as session:
+            revision = _mark(session).revision
+            live_ids = frozenset(session.scalars(select(CacheRow.id).where(_LIVE)))
+            changed = select(CacheRow.id).where(_LIVE, CacheRow.revision > since)
+            return RegistryState(
+                revision,
+                _entries(session, changed),
+                live_ids,
+                all_joins(session),
+                restricted_tables(session),
+            )
+
+    def catalog(self, principal: str, since: int, after: str | None, limit: int) -> CatalogPage:
+        """One portion of what was granted to a principal or to everybody, in the order of the
+        caches' last changes. What a restricted base table forbids is left to `cachemgr.access`.
+
+        Pages may be read while caches change: what changes moves to a later page, so whoever has
+        read to the end stands at the mark of the last page.
+
+        Args:
+            principal: Who.
+            since: Leave out what changed last at an earlier revision than this.
+            after: And at this one, the caches with lesser or equal ids; None leaves out all.
+            limit: How many caches to look at.
+
+        Returns:
+            The page.
+        """
+        beyond = CacheRow.revision > since
+        if after is not None:
+            beyond = or_(beyond, and_(CacheRow.revision == since, CacheRow.id > after))
+        with self._session() as session:
+            mark = _mark(session)
+            granted = frozenset(
+                session.scalars(select(GrantRow.cache_id).where(GrantRow.principal == principal))
+            )
+            every = select(CacheRow.id, CacheRow.revision, CacheRow.narrowed).where(_LIVE)
+            live = {
+                row.id: row.revision
+                for row in session.execute(every)
+                if not row.narrowed or row.id in granted
+            }
+            portion = (
+                select(CacheRow.id, CacheRow.revision)
+                .where(beyond)
+                .order_by(CacheRow.revision, CacheRow.id)
+                .limit(limit)
+            )
+            looked_at = [(row.revision, row.id) for row in session.execute(portion)]
+            mine = [cache_id for _, cache_id in looked_at if cache_id in live]
+            found = _entries(session, select(CacheRow.id).where(CacheRow.id.in_(mine)))
+            return CatalogPage(
+                mark=mark,
+                entries=tuple(sorted(found, key=lambda e: (e.cache.revision, e.cache.id))),
+                changed=tuple(cache_id for _, cache_id in looked_at),
+                end=looked_at[-1] if len(looked_at) == limit else None,
+                live=live,
+                granted=granted,
+                joins=all_joins(session),
+            )
+
+
+def _mark(session: Session) -> RegistryMark:
+    row = session.execute(select(RegistryRevisionRow.epoch, RegistryRevisionRow.revision)).first()
+    return RegistryMark("", 0) if row is None else RegistryMark(row.epoch, row.revision)
+
+
+def _entries(session: Session, ids: Select[Any]) -> tuple[RegistryEntry, ...]:
+    published = CacheRow.published_refresh_id.is_not(None)
+    wanted = select(CacheRow).where(CacheRow.id.in_(ids))
+    rows = [
+        *session.scalars(wanted.where(~published)),
+        # what counts is the plan of their refresh: theirs would be parsed for nothing
+        *session.scalars(wanted.where(published).options(defer(CacheRow.plan))),
+    ]
+    sets: dict[str, list[GroupingSetRecord]] = defaultdict(list)
+    for set_row in session.scalars(
+        select(GroupingSetRow)
+        .where(GroupingSetRow.cache_id.in_(ids))
+        .order_by(GroupingSetRow.cache_id, GroupingSetRow.ordinal)
+    ):
+        sets[set_row.cache_id].append(set_record(set_row))
+    grants: dict[str, set[str]] = defaultdict(set)
+    for grant in session.scalars(select(GrantRow).where(GrantRow.cache_id.in_(ids))):
+        grants[grant.cache_id].add(grant.principal)
+    snapshots = snapshots_of(
+        session, {r.published_refresh_id for r in rows if r.published_refresh_id}
+    )
+    return tuple(
+        _entry(
+            row,
+            tuple(sets[row.id]),
+            snapshots.get(row.published_refresh_id or ""),
+            frozenset(grants[row.id]),
+        )
+        for row in rows
+    )
+
+
+def _entry(
+    row: CacheRow,
+    sets: tuple[GroupingSetRecord, ...],
+    published: SnapshotRecord | None,
+    grants: frozenset[str],
+) -> RegistryEntry:
+    planned = published is not None and published.run.plan is not None
+    return RegistryEntry(cache_record(row, with_plan=not planned), sets, published, grants)
+
+
+def all_joins(session: Session) -> tuple[JoinRecord, ...]:
+    """All record-preserving joins by name."""
+    rows = session.scalars(select(JoinRow).order_by(JoinRow.name_key))
+    return tuple(join_record(row) for row in rows)
+
+
+def snapshots_of(session: Session, refresh_ids: Collection[str]) -> dict[str, SnapshotRecord]:
+    """Refresh runs with the base versions that they read, by id."""
+    ids = sorted(refresh_ids)
+    runs: dict[str, RefreshRunRecord] = {}
+    tables: dict[str, list[SnapshotTableRow]] = defaultdict(list)
+    # In portions: databases bound the number of parameters of one statement.
+    for start in range(0, len(ids), 500):
+        portion = ids[start : start + 500]
+        for run in session.scalars(select(RefreshRunRow).where(RefreshRunRow.id.in_(portion))):
+            runs[run.id] = run_record(run)
+        for table in session.scalars(
+            select(SnapshotTableRow)
+            .where(SnapshotTableRow.refresh_id.in_(portion))
+            .order_by(SnapshotTableRow.refresh_id, SnapshotTableRow.ordinal)
+        ):
+            tables[table.refresh_id].append(table)
+    return {
+        run_id: SnapshotRecord(run, tuple(table_record(row) for row in tables[run_id]))
+        for run_id, run in runs.items()
+    }

@@ -1,0 +1,219 @@
+"""How the service tells sessions which caches there are: registry entries, joins and decisions as
+plain JSON data, and back.
+
+What matching does not ask for (owners, statements, the history of refreshes) does not travel, and
+comes back empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from cachemgr.access import shown_to
+from cachemgr.metastore.records import (
+    CacheRecord,
+    DecisionRecord,
+    Freshness,
+    GroupingSetRecord,
+    JoinRecord,
+    JoinSide,
+    JoinState,
+    RefreshRunRecord,
+    RegistryEntry,
+    RunState,
+    SnapshotRecord,
+    SnapshotTableRecord,
+)
+from matcher.codec import PLAN_VERSION
+
+_FORMAT = 1
+CATALOG_VERSION: Final = f"{_FORMAT}.{PLAN_VERSION}"
+"""What both sides must agree on: the form of these data, and the meaning of plans in them."""
+
+MAX_BATCH: Final = 500
+MAX_NAMES: Final = 100
+MAX_REASONS: Final = 100
+MAX_DETAIL: Final = 2_000
+_NEVER = datetime.fromtimestamp(0, UTC)
+
+
+def digest(live: Mapping[str, int]) -> str:
+    """What tells two sets of caches apart.
+
+    Args:
+        live: Id of each cache to the revision of its last change.
+    """
+    text = "\n".join(f"{cache_id} {revision}" for cache_id, revision in sorted(live.items()))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def encode_entry(entry: RegistryEntry, principal: str) -> dict[str, Any]:
+    """A cache as JSON data for one principal: who else was granted is not told."""
+    cache, published = entry.cache, entry.published
+    planned = published is not None and published.run.plan is not None
+    plan = published.run.plan if published is not None and planned else cache.plan
+    return {
+        "id": cache.id,
+        "revision": cache.revision,
+        "namespace": cache.namespace,
+        "name": cache.name,
+        "location": cache.location,
+        "partitionBy": list(cache.partition_by),
+        "settings": dict(cache.settings),
+        "freshness": cache.freshness.value,
+        "maxStalenessSeconds": cache.max_staleness_seconds,
+        "rewriteEnabled": cache.rewrite_enabled,
+        "granted": cache.narrowed and bool(shown_to(principal, entry).grants),
+        "plan": None if plan is None else dict(plan),
+        "groupingSets": [
+            {"groupingId": s.grouping_id, "rows": s.rows, "bytes": s.bytes}
+            for s in entry.grouping_sets
+        ],
+        "published": None if published is None else _encode_snapshot(published),
+    }
+
+
+def _encode_snapshot(published: SnapshotRecord) -> dict[str, Any]:
+    facts = published.run.facts
+    return {
+        "refreshId": published.run.id,
+        "cacheVersion": published.run.cache_version,
+        "facts": {k: facts[k] for k in ("base_rows", "base_bytes") if k in facts},
+        "tables": [
+            {"name": t.name, "location": t.location, "tableId": t.table_id, "version": t.version}
+            for t in published.tables
+        ],
+    }
+
+
+def decode_entry(data: Mapping[str, Any], principal: str) -> RegistryEntry:
+    """The inverse of `encode_entry`.
+
+    Args:
+        data: What `encode_entry` gave.
+        principal: Whom it was sent to.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is something else.
+    """
+    published = None if data["published"] is None else _decode_snapshot(data)
+    cache = CacheRecord(
+        id=data["id"],
+        revision=data["revision"],
+        namespace=data["namespace"],
+        name=data["name"],
+        definition="",
+        definition_hash="",
+        location=data["location"],
+        partition_by=tuple(data["partitionBy"]),
+        settings=data["settings"],
+        freshness=Freshness(data["freshness"]),
+        max_staleness_seconds=data["maxStalenessSeconds"],
+        rewrite_enabled=data["rewriteEnabled"],
+        narrowed=data["granted"],
+        plan=data["plan"] if published is None else None,
+        published_refresh_id=None if published is None else published.run.id,
+    )
+    sets = tuple(
+        GroupingSetRecord(s["groupingId"], number, (), rows=s["rows"], bytes=s["bytes"])
+        for number, s in enumerate(data["groupingSets"])
+    )
+    grants = frozenset({principal} if data["granted"] else ())
+    return RegistryEntry(cache, sets, published, grants)
+
+
+def _decode_snapshot(data: Mapping[str, Any]) -> SnapshotRecord:
+    published = data["published"]
+    run = RefreshRunRecord(
+        id=published["refreshId"],
+        cache_id=data["id"],
+        state=RunState.PUBLISHED,
+        mode="",
+        reason="",
+        holder="",
+        fencing_token=0,
+        started_at=_NEVER,
+        cache_version=published["cacheVersion"],
+        facts=published["facts"],
+        plan=data["plan"],
+    )
+    tables = tuple(
+        SnapshotTableRecord(t["name"], t["location"], t["tableId"], t["version"], None)
+        for t in published["tables"]
+    )
+    return SnapshotRecord(run, tables)
+
+
+def encode_join(join: JoinRecord) -> dict[str, Any]:
+    """A record-preserving join as JSON data."""
+    return {
+        "name": join.name,
+        "left": _encode_side(join.left),
+        "right": _encode_side(join.right),
+        "keys": [list(pair) for pair in join.keys],
+        "validated": join.validated,
+        "state": join.state.value,
+        "validatedVersions": {p: list(v) for p, v in join.validated_versions.items()},
+    }
+
+
+def decode_join(data: Mapping[str, Any]) -> JoinRecord:
+    """The inverse of `encode_join`.
+
+    Args:
+        data: What `encode_join` gave.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is something else.
+    """
+    return JoinRecord(
+        name=data["name"],
+        definition="",
+        left=_decode_side(data["left"]),
+        right=_decode_side(data["right"]),
+        keys=tuple((left, right) for left, right in data["keys"]),
+        id="",
+        validated=data["validated"],
+        state=JoinState(data["state"]),
+        validated_versions={p: (i, v) for p, (i, v) in data["validatedVersions"].items()},
+    )
+
+
+def _encode_side(side: JoinSide) -> dict[str, Any]:
+    return {"name": side.name, "location": side.location, "tableId": side.table_id}
+
+
+def _decode_side(data: Mapping[str, Any]) -> JoinSide:
+    return JoinSide(data["name"], data["location"], data["tableId"])
+
+
+def encode_decision(decision: DecisionRecord) -> dict[str, Any]:
+    """A decision as JSON data, cut to what the service takes."""
+    return {
+        "at": decision.at.isoformat(),
+        "sessionId": _clean(decision.session_id, 128),
+        "queryHash": _clean(decision.query_hash, 64),
+        "outcome": decision.outcome.value,
+        "caches": [_clean(name, 512) for name in decision.caches[:MAX_NAMES]],
+        "groupingSet": None
+        if decision.grouping_set is None
+        else _clean(decision.grouping_set, MAX_DETAIL),
+        "reasons": _reasons(decision.reasons),
+        "millis": max(0.0, decision.millis),
+    }
+
+
+def _reasons(reasons: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    found = [
+        {"code": _clean(str(r["code"]), 64), "detail": _clean(str(r["detail"]), MAX_DETAIL)}
+        for r in reasons
+    ]
+    return found[:MAX_REASONS]
+
+
+def _clean(text: str, most: int) -> str:
+    # PostgreSQL stores no NUL, and no request may hold one
+    return text.replace("\0", "")[:most]
