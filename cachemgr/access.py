@@ -16,7 +16,23 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from cachemgr.ddl.statements import (
+    CreateRelationalCache,
+    DescribeRelationalCache,
+    ExplainRefresh,
+    ExplainRewrite,
+    GrantUse,
+    RestrictBaseTable,
+    RevokeUse,
+    ShowCreateRelationalCache,
+    ShowRecordPreservingJoins,
+    ShowRelationalCaches,
+    ShowRestrictedBaseTables,
+    Statement,
+    UnrestrictBaseTable,
+)
 from cachemgr.metastore.records import RegistryEntry, RestrictedTable
+from cachemgr.roles import Role
 from matcher.reasons import Reason, ReasonCode
 
 # A cache's files lie in a folder named by its id; Delta's own table ids have dashes.
@@ -60,6 +76,35 @@ def may_use(
     if principals is not None:
         return Reason(ReasonCode.NOT_GRANTED, f"{principal} has no grant on cache {cache}", mend)
     return None
+
+
+def role_needed(statement: Statement) -> Role:
+    """The least role that a statement needs where roles are asked for: at the service's doors. (A
+    session on the metastore itself has the rights of the database's user.)
+
+    Who sees which rows is the admin's to say. So is where a cache's files go, since whoever may
+    read that place reads what the service was able to.
+
+    Args:
+        statement: Any statement.
+    """
+    match statement:
+        case GrantUse() | RevokeUse() | RestrictBaseTable() | UnrestrictBaseTable():
+            return Role.ADMIN
+        case CreateRelationalCache(location=str()):
+            return Role.ADMIN
+        case (
+            ShowRelationalCaches()
+            | ShowCreateRelationalCache()
+            | DescribeRelationalCache()
+            | ShowRecordPreservingJoins()
+            | ShowRestrictedBaseTables()
+            | ExplainRewrite()
+            | ExplainRefresh()
+        ):
+            return Role.VIEWER
+        case _:
+            return Role.OPERATOR
 
 
 def keys_of(location: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from cachemgr import restrictions
 from cachemgr.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
@@ -27,6 +28,7 @@ from cachemgr.ddl.statements import (
     RefreshMode,
     RefreshRelationalCache,
     RenameTo,
+    RestrictBaseTable,
     RevokeUse,
     SetFreshness,
     SetPaused,
@@ -36,7 +38,9 @@ from cachemgr.ddl.statements import (
     ShowCreateRelationalCache,
     ShowRecordPreservingJoins,
     ShowRelationalCaches,
+    ShowRestrictedBaseTables,
     Statement,
+    UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
 from cachemgr.definitions import build_record, grouping_set_records, matched_columns
@@ -112,6 +116,8 @@ class CacheService:
                 return describe_rows(self._facts(self._find(name), lag=extended), extended)
             case ShowRecordPreservingJoins():
                 return join_rows(self._metastore.reader.joins())
+            case ShowRestrictedBaseTables():
+                return restrictions.rows(self._metastore)
             case ExplainRewrite(query, format_json):
                 return self._engine.explain_rewrite(query.text, as_json=format_json)
             case ExplainRefresh(name, mode):
@@ -139,6 +145,10 @@ class CacheService:
             case RevokeUse(name, principal):
                 self._metastore.writer.revoke(self._find(name).id, principal)
                 return done(str(name), f"revoked from {principal}")
+            case RestrictBaseTable(name):
+                return restrictions.restrict(self._metastore, self._engine, name, principal)
+            case UnrestrictBaseTable(name):
+                return restrictions.unrestrict(self._metastore, self._engine, name)
             case CreateRecordPreservingJoin():
                 return self._create_join(statement)
             case DropRecordPreservingJoin(name, if_exists):
@@ -150,6 +160,7 @@ class CacheService:
                 | ShowCreateRelationalCache()
                 | DescribeRelationalCache()
                 | ShowRecordPreservingJoins()
+                | ShowRestrictedBaseTables()
                 | ExplainRewrite()
                 | ExplainRefresh()
                 | ExplainCreate()

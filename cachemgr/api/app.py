@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from cachemgr import __version__
 from cachemgr.api import (
+    access,
     caches,
     catalog,
     errors,
@@ -55,7 +56,8 @@ def create_app(
     app.state.watches = Watches(lambda: state.metastore.reader)
     app.state.pages = Pages(lambda: state.metastore.reader)
     registry = metrics if metrics is not None else CollectorRegistry()
-    for router in (caches.router, refreshes.router, joins.router, queries.router, catalog.router):
+    routers = (caches, refreshes, joins, queries, catalog, access)
+    for router in (module.router for module in routers):
         app.include_router(router)
     app.include_router(system.make_router(registry))
     errors.install(app)

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
+from cachemgr.access import role_needed
 from cachemgr.api import models, views
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
-from cachemgr.api.state import ApiState, Operator, State, Viewer
+from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.convert import freshness_fields, policy_fields
 from cachemgr.ddl import parse
 from cachemgr.ddl.statements import (
@@ -22,6 +23,7 @@ from cachemgr.ddl.statements import (
 from cachemgr.errors import NotFoundError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.names import DEFAULT_NAMESPACE
+from cachemgr.roles import Role
 
 router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
 CacheName = Annotated[
@@ -48,8 +50,9 @@ def find(state: ApiState, name: str) -> CacheRecord:
     return found
 
 
-def _one(state: ApiState, cache: CacheRecord) -> models.Cache:
-    return views.caches(state.metastore, [cache])[0]
+def _one(state: ApiState, cache: CacheRecord, reader: Principal | None = None) -> models.Cache:
+    grants = reader is not None and reader.role.covers(Role.ADMIN)
+    return views.caches(state.metastore, [cache], grants=grants)[0]
 
 
 @router.get("", operation_id="listCaches")
@@ -65,7 +68,9 @@ def list_caches(
     shown, token = page(
         found, lambda c: (c.namespace.lower(), c.name.lower()), "caches", page_size, page_token
     )
-    return models.CacheList(caches=views.caches(state.metastore, shown), next_page_token=token)
+    grants = viewer.role.covers(Role.ADMIN)
+    caches = views.caches(state.metastore, shown, grants=grants)
+    return models.CacheList(caches=caches, next_page_token=token)
 
 
 @router.post("", status_code=201, operation_id="createCache")
@@ -77,6 +82,7 @@ def create_cache(
     statement = parse(body.ddl)
     if not isinstance(statement, CreateRelationalCache):
         raise ApiError(400, "NOT_A_CREATE", "ddl is not a CREATE RELATIONAL CACHE statement")
+    require(operator, role_needed(statement))
     with state.spark_lock:
         state.statements.execute(body.ddl, operator.name)
     name = statement.name
@@ -89,7 +95,7 @@ def create_cache(
 @router.get("/{name}", operation_id="getCache")
 def get_cache(state: State, viewer: Viewer, name: CacheName) -> models.Cache:
     """One cache."""
-    return _one(state, find(state, name))
+    return _one(state, find(state, name), viewer)
 
 
 @router.patch("/{name}", operation_id="updateCache")

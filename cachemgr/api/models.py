@@ -97,7 +97,11 @@ class Cache(_Model):
     status: Status
     published: Published | None
     next_due_at: datetime | None
-    grants: list[str] | None
+    narrowed: bool
+    grants: Annotated[
+        list[str] | None,
+        Field(description="Who may use it, if it is narrowed and an admin reads it."),
+    ] = None
 
 
 class CacheList(_Model):

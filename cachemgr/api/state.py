@@ -89,16 +89,29 @@ def needs(role: Role) -> Callable[[Principal], Principal]:
     """
 
     def check(principal: Annotated[Principal, Depends(identify)]) -> Principal:
-        if not principal.role.covers(role):
-            raise ApiError(
-                403,
-                "FORBIDDEN",
-                f"{principal.name} is {principal.role.value}, this needs {role.value}: "
-                "use another token",
-            )
-        return principal
+        return require(principal, role)
 
     return check
+
+
+def require(principal: Principal, role: Role) -> Principal:
+    """The principal, if he has a role.
+
+    Args:
+        principal: Who asks.
+        role: The least role.
+
+    Raises:
+        ApiError: 403, he has a lesser one.
+    """
+    if not principal.role.covers(role):
+        raise ApiError(
+            403,
+            "FORBIDDEN",
+            f"{principal.name} is {principal.role.value}, this needs {role.value}: "
+            "use another token",
+        )
+    return principal
 
 
 Viewer = Annotated[Principal, Depends(needs(Role.VIEWER))]

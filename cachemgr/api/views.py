@@ -21,19 +21,29 @@ from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
 
 
-def caches(metastore: Metastore, found: Sequence[CacheRecord]) -> list[models.Cache]:
-    """Caches with their schedules and snapshots, in a fixed number of questions."""
+def caches(
+    metastore: Metastore, found: Sequence[CacheRecord], *, grants: bool = False
+) -> list[models.Cache]:
+    """Caches with their schedules and snapshots, in a fixed number of questions.
+
+    Args:
+        metastore: Where they are.
+        found: The caches.
+        grants: Whether to tell who was granted on them.
+    """
     schedules = {s.cache.id: s for s in metastore.reader.schedules([c.id for c in found])}
     ids = {c.published_refresh_id for c in found if c.published_refresh_id}
     snapshots = metastore.reader.snapshots(ids)
-    return [
-        _cache(metastore, c, schedules.get(c.id), snapshots.get(c.published_refresh_id or ""))
-        for c in found
+    shown = [
+        _cache(c, schedules.get(c.id), snapshots.get(c.published_refresh_id or "")) for c in found
     ]
+    if grants:
+        for cache in shown:
+            cache.grants = list(metastore.reader.grants(cache.id)) if cache.narrowed else None
+    return shown
 
 
 def _cache(
-    metastore: Metastore,
     cache: CacheRecord,
     schedule: ScheduleRecord | None,
     published: SnapshotRecord | None,
@@ -64,7 +74,7 @@ def _cache(
         status=models.Status.model_validate(status),
         published=None if published is None else _published(published),
         next_due_at=None if due is None else due.at,
-        grants=list(metastore.reader.grants(cache.id)) if cache.narrowed else None,
+        narrowed=cache.narrowed,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from cachemgr import __version__
+from cachemgr.cli import grants as _grants  # noqa: F401 - commands of `cachemgr cache`
 from cachemgr.cli.cache import app as caches
 from cachemgr.cli.database import app as database
 from cachemgr.cli.demo import demo
@@ -17,6 +18,7 @@ from cachemgr.cli.explain import explain
 from cachemgr.cli.failure import set_debug
 from cachemgr.cli.join import app as joins
 from cachemgr.cli.serve import serve, worker
+from cachemgr.cli.table import app as tables
 from cachemgr.cli.token import app as tokens
 
 main = typer.Typer(
@@ -32,6 +34,7 @@ main.command()(serve)
 main.command()(worker)
 main.add_typer(caches, name="cache")
 main.add_typer(joins, name="join")
+main.add_typer(tables, name="table")
 main.add_typer(tokens, name="token")
 main.add_typer(database, name="db")
 

@@ -31,6 +31,7 @@ from cachemgr.ddl.statements import (
     RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
+    RestrictBaseTable,
     RevokeUse,
     SetFreshness,
     SetPaused,
@@ -40,7 +41,9 @@ from cachemgr.ddl.statements import (
     ShowCreateRelationalCache,
     ShowRecordPreservingJoins,
     ShowRelationalCaches,
+    ShowRestrictedBaseTables,
     Statement,
+    UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
 from cachemgr.ddl.text import Kind, Tok, lex, split_statements
@@ -354,6 +357,9 @@ _TEXTS: dict[str, Callable[[Cursor], Statement]] = {
     ),
     "GRANT USE ON RELATIONAL CACHE": _grant,
     "REVOKE USE ON RELATIONAL CACHE": _revoke,
+    "RESTRICT BASE TABLE": lambda cur: RestrictBaseTable(cur.name("table name")),
+    "UNRESTRICT BASE TABLE": lambda cur: UnrestrictBaseTable(cur.name("table name")),
+    "SHOW RESTRICTED BASE TABLES": lambda cur: ShowRestrictedBaseTables(),
 }
 _READERS = {tuple(text.split(" ")): reader for text, reader in _TEXTS.items()}
 _PHRASES = tuple(_READERS)

@@ -30,6 +30,7 @@ from cachemgr.ddl.statements import (
     RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
+    RestrictBaseTable,
     RevokeUse,
     SetFreshness,
     SetPaused,
@@ -39,8 +40,10 @@ from cachemgr.ddl.statements import (
     ShowCreateRelationalCache,
     ShowRecordPreservingJoins,
     ShowRelationalCaches,
+    ShowRestrictedBaseTables,
     Statement,
     TableRef,
+    UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
 from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
@@ -63,6 +66,9 @@ STATEMENTS: dict[type, str] = {
     ValidateRecordPreservingJoin: "VALIDATE RECORD PRESERVING JOIN",
     GrantUse: "GRANT USE ON RELATIONAL CACHE",
     RevokeUse: "REVOKE USE ON RELATIONAL CACHE",
+    RestrictBaseTable: "RESTRICT BASE TABLE",
+    UnrestrictBaseTable: "UNRESTRICT BASE TABLE",
+    ShowRestrictedBaseTables: "SHOW RESTRICTED BASE TABLES",
 }
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -102,6 +108,8 @@ def render(statement: Statement) -> str:
             return "SHOW RELATIONAL CACHES" + ("" if pattern is None else f" LIKE {quote(pattern)}")
         case ShowRecordPreservingJoins():
             return "SHOW RECORD PRESERVING JOINS"
+        case ShowRestrictedBaseTables():
+            return "SHOW RESTRICTED BASE TABLES"
         case _:
             return _short(statement)
 
@@ -189,6 +197,10 @@ def _short(statement: Statement) -> str:
             return f"GRANT USE ON RELATIONAL CACHE {render_name(name)} TO {_part(principal)}"
         case RevokeUse(name, principal):
             return f"REVOKE USE ON RELATIONAL CACHE {render_name(name)} FROM {_part(principal)}"
+        case RestrictBaseTable(name):
+            return f"RESTRICT BASE TABLE {render_name(name)}"
+        case UnrestrictBaseTable(name):
+            return f"UNRESTRICT BASE TABLE {render_name(name)}"
         case _:
             raise TypeError(f"not a statement: {statement!r}")
 

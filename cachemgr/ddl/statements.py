@@ -318,6 +318,25 @@ class RevokeUse:
     principal: str
 
 
+@dataclass(frozen=True, slots=True)
+class RestrictBaseTable:
+    """RESTRICT BASE TABLE name."""
+
+    name: QualifiedName
+
+
+@dataclass(frozen=True, slots=True)
+class UnrestrictBaseTable:
+    """UNRESTRICT BASE TABLE name."""
+
+    name: QualifiedName
+
+
+@dataclass(frozen=True, slots=True)
+class ShowRestrictedBaseTables:
+    """SHOW RESTRICTED BASE TABLES."""
+
+
 Statement: TypeAlias = (
     CreateRelationalCache
     | AlterRelationalCache
@@ -335,4 +354,7 @@ Statement: TypeAlias = (
     | ValidateRecordPreservingJoin
     | GrantUse
     | RevokeUse
+    | RestrictBaseTable
+    | UnrestrictBaseTable
+    | ShowRestrictedBaseTables
 )

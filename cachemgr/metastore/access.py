@@ -17,7 +17,7 @@ from cachemgr.metastore.models import IdempotencyRow, TokenRow
 from cachemgr.metastore.reads import Reads, database_moment
 from cachemgr.metastore.records import Repeated, TokenRecord, new_id
 from cachemgr.metastore.writes import Writes
-from cachemgr.roles import Role
+from cachemgr.roles import Role, check_principal
 
 PREFIX: Final = "cachemgr"
 KEY_HOURS: Final = 24
@@ -76,8 +76,7 @@ class AccessWrites(Writes):
         Raises:
             ConfigurationError: The principal is empty, or the time is not positive.
         """
-        if not principal.strip():
-            raise ConfigurationError("BAD_PRINCIPAL", "a token needs a principal: name one")
+        name = check_principal(principal)
         if expires_in is not None and expires_in <= timedelta(0):
             raise ConfigurationError("BAD_EXPIRY", "a token that has expired serves nobody")
         secret = secrets.token_hex(24)
@@ -85,7 +84,7 @@ class AccessWrites(Writes):
             now = self._moment(session, None)
             row = TokenRow(
                 id=new_id(),
-                principal=principal.strip(),
+                principal=name,
                 role=role.value,
                 digest=_digest(secret),
                 created_at=now,

@@ -29,6 +29,7 @@ from cachemgr.metastore.records import (
     name_key,
 )
 from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
+from cachemgr.roles import check_principal
 
 
 class CacheWrites(Writes):
@@ -201,15 +202,17 @@ class CacheWrites(Writes):
             False if that was so already.
 
         Raises:
+            ConfigurationError: That is no principal.
             NotFoundError: There is no such cache.
         """
+        name = check_principal(principal)
         with self._transaction() as session:
             bump_revision(session, cache_id)
             row = live_cache(session, cache_id)
-            if principal in _principals(session, cache_id):
+            if name in _principals(session, cache_id):
                 return False
             row.narrowed = True
-            session.add(GrantRow(cache_id=cache_id, principal=principal))
+            session.add(GrantRow(cache_id=cache_id, principal=name))
             return True
 
     def revoke(self, cache_id: str, principal: str) -> None:

@@ -89,8 +89,7 @@ class SparkEngine:
         if found is None or found.kind != "delta" or not _whole_table(captured.document):
             raise DefinitionError(
                 "NOT_A_DELTA_TABLE",
-                f"{name} is a view or no Delta table: a record-preserving join is declared on "
-                "Delta tables themselves",
+                f"{name} is a view or no Delta table: name the Delta tables themselves",
             )
         columns = tuple(column.name for column in captured.schema)
         return TableState(found.name, found.location, found.table_id, columns)

@@ -127,6 +127,9 @@ _BY_CLASS: dict[type, st.SearchStrategy[ddl.Statement]] = {
     ddl.ValidateRecordPreservingJoin: st.builds(ddl.ValidateRecordPreservingJoin, _NAME),
     ddl.GrantUse: st.builds(ddl.GrantUse, _NAME, _PART),
     ddl.RevokeUse: st.builds(ddl.RevokeUse, _NAME, _PART),
+    ddl.RestrictBaseTable: st.builds(ddl.RestrictBaseTable, _NAME),
+    ddl.UnrestrictBaseTable: st.builds(ddl.UnrestrictBaseTable, _NAME),
+    ddl.ShowRestrictedBaseTables: st.just(ddl.ShowRestrictedBaseTables()),
 }
 _STATEMENT = st.one_of(list(_BY_CLASS.values()))
 

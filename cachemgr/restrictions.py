@@ -1,0 +1,74 @@
+"""RESTRICT, UNRESTRICT and SHOW RESTRICTED BASE TABLES: from names to the marks that are kept."""
+
+from __future__ import annotations
+
+from cachemgr.ddl.render import render_name
+from cachemgr.ddl.statements import QualifiedName
+from cachemgr.engine import Engine
+from cachemgr.errors import DefinitionError, NotFoundError
+from cachemgr.metastore import Metastore
+from cachemgr.metastore.records import RestrictedTable
+from cachemgr.results import ResultRows, done, table
+
+
+def restrict(
+    metastore: Metastore, engine: Engine, name: QualifiedName, principal: str
+) -> ResultRows:
+    """Mark the table that a name stands for now.
+
+    Args:
+        metastore: Where marks are kept.
+        engine: Resolves the name.
+        name: The table.
+        principal: Who marks it.
+
+    Raises:
+        DefinitionError: It is no Delta table.
+    """
+    found = engine.resolve_table(render_name(name))
+    metastore.writer.restrict_table(found.name, found.location, found.table_id, by=principal)
+    return done(found.name, "restricted")
+
+
+def unrestrict(metastore: Metastore, engine: Engine, name: QualifiedName) -> ResultRows:
+    """Take the mark of a table away.
+
+    Args:
+        metastore: Where marks are kept.
+        engine: Resolves the name.
+        name: The table; where it is gone, the name or the place that the mark shows.
+
+    Raises:
+        NotFoundError: It is not restricted.
+    """
+    marks = metastore.reader.restricted_tables()
+    found = [mark for mark in marks if mark.location == name.last] or _named(marks, engine, name)
+    if not found:
+        raise NotFoundError(
+            "TABLE_NOT_RESTRICTED",
+            f"{name} is not restricted: SHOW RESTRICTED BASE TABLES lists those that are",
+        )
+    for mark in found:
+        metastore.writer.unrestrict_table(mark.id)
+    return done(found[0].name, "not restricted any more")
+
+
+def _named(
+    marks: tuple[RestrictedTable, ...], engine: Engine, name: QualifiedName
+) -> list[RestrictedTable]:
+    try:
+        state = engine.resolve_table(render_name(name))
+    except DefinitionError:  # it is gone: what the mark was called must do
+        return [mark for mark in marks if mark.name.lower() == str(name).lower()]
+    return [m for m in marks if m.location == state.location or m.table_id == state.table_id]
+
+
+def rows(metastore: Metastore) -> ResultRows:
+    """SHOW RESTRICTED BASE TABLES."""
+    return table(
+        ["name", "location", "table_id", "restricted_by", "restricted_at"],
+        [
+            (m.name, m.location, m.table_id, m.restricted_by, m.restricted_at.isoformat(" "))
+            for m in metastore.reader.restricted_tables()
+        ],
+    )

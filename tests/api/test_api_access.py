@@ -1,0 +1,154 @@
+"""Grants and restricted tables by REST and by CLI, and who is told what."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+from typer.testing import CliRunner
+
+from cachemgr.access import role_needed
+from cachemgr.cli import main
+from cachemgr.ddl import parse
+from cachemgr.roles import Role
+
+ODD = ["ann@example.com", "team/blue", "o'hara", "DOMAIN\\user", "é ü", "%2e%2e", "a?b#c"]
+TEXTS = {
+    "viewer": [
+        "SHOW RELATIONAL CACHES",
+        "SHOW CREATE RELATIONAL CACHE c",
+        "DESCRIBE RELATIONAL CACHE c",
+        "SHOW RECORD PRESERVING JOINS",
+        "SHOW RESTRICTED BASE TABLES",
+        "EXPLAIN REWRITE SELECT 1",
+        "EXPLAIN REFRESH c",
+    ],
+    "operator": [
+        "CREATE RELATIONAL CACHE c AS SELECT 1 AS a",
+        "EXPLAIN CREATE RELATIONAL CACHE c AS SELECT 1 AS a",
+        "ALTER RELATIONAL CACHE c PAUSE",
+        "REFRESH RELATIONAL CACHE c",
+        "DROP RELATIONAL CACHE c",
+        "VALIDATE RECORD PRESERVING JOIN j",
+        "DROP RECORD PRESERVING JOIN j",
+        "CREATE RECORD PRESERVING JOIN j AS a INNER JOIN b ON a.k = b.k PRESERVES a",
+    ],
+    "admin": [
+        "CREATE RELATIONAL CACHE c LOCATION 's3://open/to/me' AS SELECT 1 AS a",
+        "GRANT USE ON RELATIONAL CACHE c TO p",
+        "REVOKE USE ON RELATIONAL CACHE c FROM p",
+        "RESTRICT BASE TABLE t",
+        "UNRESTRICT BASE TABLE t",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("role", "text"), [(role, text) for role, texts in TEXTS.items() for text in texts]
+)
+def test_the_role_of_each_statement(role, text):
+    assert role_needed(parse(text)) is Role(role)
+
+
+@pytest.fixture
+def admin(client_of):
+    return client_of(Role.ADMIN)
+
+
+def quoted(principal: str) -> str:
+    return quote(principal, safe="")
+
+
+@pytest.mark.parametrize("principal", ODD)
+def test_any_principal_can_be_granted_and_revoked(admin, cache, store, principal):
+    path = f"/api/v1/caches/cube/grants/{quoted(principal)}"
+    answer = admin.put(path)
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == {"narrowed": True, "principals": [principal]}
+    assert store.reader.grants(cache.id) == (principal,)
+    assert admin.put(path).json()["principals"] == [principal]
+    assert admin.delete(path).json() == {"narrowed": True, "principals": []}
+    again = admin.delete(path)
+    assert again.status_code == 404 and again.json()["error"]["type"] == "GRANT_NOT_FOUND"
+
+
+@pytest.mark.parametrize("principal", [" ", "a\nb", "x" * 257, "a\u202eb"])
+def test_what_is_no_principal(admin, cache, store, principal):
+    answer = admin.put(f"/api/v1/caches/cube/grants/{quoted(principal)}")
+    assert answer.status_code in (400, 404, 422), answer.text
+    assert store.reader.grants(cache.id) == ()
+    assert not store.reader.cache_by_id(cache.id).narrowed
+
+
+def test_grants_are_shown_to_admins_alone(client_of, admin, cache):
+    admin.put("/api/v1/caches/cube/grants/ann")
+    for path, pick in (
+        ("/api/v1/caches/cube", lambda found: found),
+        ("/api/v1/caches", lambda found: found["caches"][0]),
+    ):
+        assert pick(admin.get(path).json())["grants"] == ["ann"]
+        for role in (Role.VIEWER, Role.OPERATOR):
+            found = pick(client_of(role).get(path).json())
+            assert found["narrowed"] is True and found["grants"] is None
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+def test_who_sees_rows_is_the_admins_to_say(client_of, cache, store, role):
+    mark = store.writer.restrict_table("hr.pay", "file:/pay", "id", by="root")
+    before = store.reader.revision()
+    other = client_of(role)
+    refused = [
+        other.get("/api/v1/caches/cube/grants"),
+        other.put("/api/v1/caches/cube/grants/me"),
+        other.delete("/api/v1/caches/cube/grants/me"),
+        other.post("/api/v1/tables/restricted", json={"table": "t"}),
+        other.delete(f"/api/v1/tables/restricted/{mark.id}"),
+        other.post(
+            "/api/v1/caches",
+            json={"ddl": "CREATE RELATIONAL CACHE c LOCATION '/tmp/mine' AS SELECT a FROM t"},
+        ),
+    ]
+    assert [answer.status_code for answer in refused] == [403] * 6
+    assert store.reader.revision() == before
+    assert store.reader.restricted_tables() == (mark,)
+
+
+def test_restricted_tables_are_listed_and_unmarked(client_of, admin, store):
+    mark = store.writer.restrict_table("hr.pay", "file:/pay", "id", by="root")
+    found = client_of(Role.VIEWER).get("/api/v1/tables/restricted").json()["tables"]
+    assert [(t["id"], t["name"], t["restrictedBy"]) for t in found] == [(mark.id, "hr.pay", "root")]
+    path = f"/api/v1/tables/restricted/{mark.id}"
+    assert admin.delete(path).status_code == 204
+    assert admin.delete(path).json()["error"]["type"] == "TABLE_NOT_RESTRICTED"
+
+
+@pytest.mark.parametrize("table", ["", "t; DROP TABLE x", "a.b.c.d", "SELECT 1", "`", "x" * 600])
+def test_a_text_that_is_more_than_a_name_is_no_table(admin, store, table):
+    answer = admin.post("/api/v1/tables/restricted", json={"table": table})
+    assert answer.status_code in (400, 422), answer.text
+    assert store.reader.restricted_tables() == ()
+
+
+def run(store, *args):
+    return CliRunner().invoke(main, [*args, "--metastore", store.url])
+
+
+def test_grants_by_cli(store, cache):
+    assert "everybody" in run(store, "cache", "grants", "cube").stdout
+    assert run(store, "cache", "grant", "cube", "ann@example.com").exit_code == 0
+    found = run(store, "cache", "grants", "cube", "-o", "json")
+    assert json.loads(found.stdout) == [{"narrowed": True, "principals": ["ann@example.com"]}]
+    assert run(store, "cache", "revoke", "cube", "ann@example.com").exit_code == 0
+    assert run(store, "cache", "grants", "cube").stdout.strip() == "principal"
+    failed = run(store, "cache", "revoke", "cube", "bob")
+    assert failed.exit_code == 1 and "GRANT_NOT_FOUND" in failed.stderr
+
+
+def test_restricted_tables_by_cli(store):
+    store.writer.restrict_table("hr.pay", "file:/pay", "id", by="root")
+    assert "hr.pay" in run(store, "table", "list").stdout
+    failed = run(store, "table", "unrestrict", "hr.nothing")
+    assert failed.exit_code == 1 and "TABLE_NOT_RESTRICTED" in failed.stderr
+    assert run(store, "table", "unrestrict", "HR.pay").exit_code == 0
+    assert store.reader.restricted_tables() == ()
