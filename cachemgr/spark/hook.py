@@ -132,7 +132,7 @@ def _answer(decider: Decider, request: Any) -> None:
     data = json.loads(request.read())
     document = data["document"]
     hints: Hints = read_hints(data["texts"], data["tags"])
-    session = _session(data["session"], request.session())
+    session = _session(data["session"], request)
     context = HookContext(
         session_key=data["session"],
         settings=data["settings"],
@@ -165,8 +165,9 @@ def _graft(session: SparkSession, request: Any, replacement: Replacement) -> str
     return wrong
 
 
-def _session(key: str, jsession: Any) -> SparkSession:
-    # The active session of Python may be another one than that whose query is planned.
+def _session(key: str, request: Any) -> SparkSession:
+    # The active session of Python may be another one than that whose query is planned. The request
+    # is asked for it once: each call into the JVM costs as much as reading the plan.
     found = _sessions.get(key)
     if found is not None and found.sparkContext is SparkContext._active_spark_context:
         return found
@@ -176,7 +177,7 @@ def _session(key: str, jsession: Any) -> SparkSession:
     if context is None:
         raise HookError("SPARK_STOPPED", "the Spark application is gone: start a new one")
     with unnoticed():
-        found = _sessions[key] = SparkSession(context, jsession)
+        found = _sessions[key] = SparkSession(context, request.session())
     return found
 
 
@@ -245,14 +246,20 @@ def counters(spark: SparkSession) -> dict[str, int]:
     return values
 
 
-def durations(spark: SparkSession, *, asked: bool) -> tuple[float, ...]:
-    """What the rule added to queries, in milliseconds: those of the last 1,024, in no order.
+def measured(spark: SparkSession, *, asked: bool) -> int:
+    """How many plans the rule was timed on so far, in all sessions; `asked` as in `durations`."""
+    return int(java_class(spark, "Counters").measured(asked))
+
+
+def durations(spark: SparkSession, *, asked: bool, last: int = 1024) -> tuple[float, ...]:
+    """What the rule added to plans, in milliseconds, oldest first.
 
     Args:
         spark: Any session of the application; all are counted together.
-        asked: Queries that the decider was asked about, or else those that Java passed over.
+        asked: Plans that the decider was asked about, or else those that Java passed over.
+        last: So many of them at most; 1,024 are kept.
     """
-    nanos: list[int] = json.loads(java_class(spark, "Counters").durations(asked))
+    nanos: list[int] = json.loads(java_class(spark, "Counters").durations(asked, last))
     return tuple(each / 1e6 for each in nanos)
 
 

@@ -39,13 +39,19 @@ public final class Counters {
         kept[(int) (next.getAndIncrement() % KEPT)] = nanos;
     }
 
-    /** The last durations in nanoseconds, in no order. */
-    public static String durations(boolean asked) {
+    /** How many durations there were so far. */
+    public static long measured(boolean asked) {
+        return (asked ? NEXT_ASKED : NEXT_PASSED).get();
+    }
+
+    /** The last durations in nanoseconds, oldest first. */
+    public static String durations(boolean asked, int last) {
         long[] kept = asked ? ASKED : PASSED;
-        long filled = Math.min(KEPT, (asked ? NEXT_ASKED : NEXT_PASSED).get());
+        long end = measured(asked);
+        long start = Math.max(0, end - Math.min(KEPT, last));
         StringBuilder out = new StringBuilder("[");
-        for (int i = 0; i < filled; i++) {
-            out.append(i > 0 ? "," : "").append(kept[i]);
+        for (long i = start; i < end; i++) {
+            out.append(i > start ? "," : "").append(kept[(int) (i % KEPT)]);
         }
         return out.append(']').toString();
     }
