@@ -9,12 +9,13 @@ import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tests.fuzz import ledger
+from tests.fuzz.capabilities import TAGS
 from tests.fuzz.worlds import Generated, Judge, Totals, compare_doors, generated, settle
 
 
@@ -42,6 +43,8 @@ def main() -> int:
             if chosen.minutes and time.monotonic() - began > 60 * chosen.minutes:
                 break
             made = ahead.result()
+            if chosen.only:
+                made = only(made, chosen.only)
             if seed + 1 in seeds:  # decided here while Spark executes the last one's
                 ahead = pool.submit(generated, seed + 1)
             wrong, differs = len(totals.wrong), len(totals.differs)
@@ -60,6 +63,12 @@ def main() -> int:
     return 1 if totals.wrong or totals.lost or totals.differs else 0
 
 
+def only(made: Generated, item: str) -> Generated:
+    """The pairs of a world that exercise one item; the others are not counted."""
+    kept = [p for p in made.accepted if item in p.tags]
+    return replace(made, accepted=kept, again=[], repeated=0, refused=[], invalid=[])
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--start", type=int, default=0)
@@ -70,6 +79,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--doors", type=int, default=0, help="compare both doors for one query in so many (Spark)"
     )
+    parser.add_argument("--only", choices=TAGS, help="execute just the pairs of one item")
     parser.add_argument("--ledger", action="store_true", help="write an entry")
     parser.add_argument("--out", type=Path, help="folder for what was wrong")
     return parser.parse_args()
