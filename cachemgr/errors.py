@@ -6,6 +6,10 @@ Codes are stable and may be tested for by callers; texts may change.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+# A refresh ended because its process has no Spark any more: it says nothing about the cache.
+SPARK_LOST: Final = "SPARK_LOST"
 
 
 class CacheManagerError(Exception):

@@ -40,5 +40,7 @@ def configure_logs(level: str, log_format: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    for noisy in ("py4j", "apscheduler", "uvicorn.access"):
+    for noisy in ("py4j", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # it warns of each look that is skipped while a long one lasts, which is meant
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -16,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from cachemgr.api.app import create_app
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.api.state import ApiState
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.service_settings import ServiceSettings
@@ -26,6 +27,8 @@ from cachemgr.telemetry import logger
 from cachemgr.worker.process import Process
 from cachemgr.worker.single import sole_process
 from cachemgr.worker.worker import Worker
+
+_LOOK_FOR_SPARK_SECONDS: Final = 1.0
 
 
 def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
@@ -55,7 +58,8 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         process = _process(settings, metastore, host) if scheduler else None
         app.router.lifespan_context = _lifespan(settings, process, host)
         config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
-        _Server(config, app.state.watches.close).run()
+        with _ends_without_spark(host):
+            _Server(config, app.state.watches.close).run()
 
 
 def work(settings: ServiceSettings) -> None:
@@ -73,9 +77,10 @@ def work(settings: ServiceSettings) -> None:
         process = _process(settings, metastore, host)
         process.start()
         logger.info("worker %s takes refreshes", _holder())
-        with _told_to_stop() as told:
-            told.wait()
-        _end(settings, process, host)
+        with _ends_without_spark(host):
+            with _told_to_stop() as told:
+                told.wait()
+            _end(settings, process, host)
 
 
 def work_once(settings: ServiceSettings) -> int:
@@ -135,6 +140,38 @@ def _worker(settings: ServiceSettings, metastore: Metastore, refresher: SparkRef
 
 def _holder() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@contextmanager
+def _ends_without_spark(host: SparkHost) -> Iterator[None]:
+    """Stop the process when its JVM has died: Python cannot start a second one, and what starts
+    this process again starts a whole one. Its refreshes are handed over meanwhile.
+
+    Raises:
+        RefreshError: The JVM died, so that the exit code tells.
+    """
+    over, lost = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_LOOK_FOR_SPARK_SECONDS):
+            if host.lost():
+                lost.set()
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    thread = threading.Thread(target=watch, name="cachemgr-spark-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    if lost.is_set():
+        raise RefreshError(
+            SPARK_LOST,
+            "the JVM of this process has ended (killed, or out of memory): start the process "
+            "again; its refreshes were handed over",
+        )
 
 
 def _lifespan(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from cachemgr.access import role_needed
 from cachemgr.api import models, views
@@ -20,7 +20,7 @@ from cachemgr.ddl.statements import (
     SetFreshness,
     SetRefresh,
 )
-from cachemgr.errors import NotFoundError
+from cachemgr.errors import AlreadyExistsError, NotFoundError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.names import DEFAULT_NAMESPACE
 from cachemgr.roles import Role
@@ -75,7 +75,11 @@ def list_caches(
 
 @router.post("", status_code=201, operation_id="createCache")
 def create_cache(
-    state: State, operator: Operator, body: models.NewCache, response: Response
+    state: State,
+    operator: Operator,
+    body: models.NewCache,
+    request: Request,
+    response: Response,
 ) -> models.Cache:
     """Create a cache by its CREATE RELATIONAL CACHE statement. It is refreshed by its trigger, or
     by POST …/refreshes."""
@@ -83,11 +87,18 @@ def create_cache(
     if not isinstance(statement, CreateRelationalCache):
         raise ApiError(400, "NOT_A_CREATE", "ddl is not a CREATE RELATIONAL CACHE statement")
     require(operator, role_needed(statement))
-    with state.spark_lock:
-        state.statements.execute(body.ddl, operator.name)
     name = statement.name
     namespace = ".".join(name.namespace) or DEFAULT_NAMESPACE
-    cache = find(state, f"{namespace}.{name.last}")
+    try:
+        with state.spark_lock:
+            state.statements.execute(body.ddl, operator.name)
+        cache = find(state, f"{namespace}.{name.last}")
+    except AlreadyExistsError:
+        cache = find(state, f"{namespace}.{name.last}")
+        # cut off after it was made and before the answer: this is the answer
+        made = (cache.owner, cache.definition) == (operator.name, statement.select.text)
+        if not made or not getattr(request.state, "again", False):
+            raise
     response.headers["Location"] = f"{router.prefix}/{namespace}.{name.last}"
     return _one(state, cache)
 

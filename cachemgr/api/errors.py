@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from cachemgr.errors import (
+    SPARK_LOST,
     AlreadyExistsError,
     CacheManagerError,
     ConflictError,
@@ -20,7 +21,7 @@ from cachemgr.errors import (
 
 _log = logging.getLogger("cachemgr.api")
 _UNAVAILABLE: Final = frozenset(
-    {"METASTORE_BUSY", "METASTORE_FAILED", "METASTORE_FULL", "METASTORE_UNREADABLE"}
+    {"METASTORE_BUSY", "METASTORE_FAILED", "METASTORE_FULL", "METASTORE_UNREADABLE", SPARK_LOST}
 )
 RETRY_SECONDS: Final = 5
 _NAMES: Final = {

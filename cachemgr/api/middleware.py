@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -9,6 +10,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -17,9 +19,10 @@ from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.responses import JSONResponse
 
-from cachemgr.api.errors import envelope, status_of, unexpected
+from cachemgr.api.errors import RETRY_SECONDS, envelope, status_of, unexpected
 from cachemgr.api.state import ApiState, digest_of
 from cachemgr.errors import CacheManagerError
+from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
 
 MAX_BODY: Final = 2 * 1024 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -155,9 +158,11 @@ async def _once(request: Request, call_next: Next, key: str) -> Response:
             "this Idempotency-Key was sent with another request: take a new one",
         )
     if not known.is_new and known.status is None:
-        return envelope(
+        answer = envelope(
             request, 409, "IDEMPOTENCY_IN_PROGRESS", "the first request is still being carried out"
         )
+        answer.headers["Retry-After"] = str(RETRY_SECONDS)
+        return answer
     if not known.is_new:
         assert known.status is not None
         kept = dict(known.body or {})
@@ -166,8 +171,10 @@ async def _once(request: Request, call_next: Next, key: str) -> Response:
             status_code=known.status,
             headers={**kept.get("headers", {}), "Idempotency-Replayed": "true"},
         )
+    request.state.again = known.again
     status: int | None = None
     content: dict[str, Any] | None = None
+    keeping = asyncio.create_task(_keep(state, sender, key))
     try:
         response = await call_next(request)
         body = b"".join([part async for part in response.body_iterator])  # type: ignore[attr-defined]
@@ -181,7 +188,16 @@ async def _once(request: Request, call_next: Next, key: str) -> Response:
             }
         return Response(body, response.status_code, dict(response.headers))
     finally:
+        keeping.cancel()
         await to_thread.run_sync(writer.end_request, sender, key, status, content)
+
+
+async def _keep(state: ApiState, sender: str, key: str) -> None:
+    """While a request is carried out, nobody else may take it for abandoned."""
+    while True:
+        await asyncio.sleep(KEY_ABANDONED_SECONDS / 3)
+        with suppress(CacheManagerError):  # the database is away: the next time will do
+            await to_thread.run_sync(state.metastore.writer.keep_request, sender, key)
 
 
 def _sender(state: ApiState, authorization: str) -> str:

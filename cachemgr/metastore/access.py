@@ -21,6 +21,8 @@ from cachemgr.roles import Role, check_principal
 
 PREFIX: Final = "cachemgr"
 KEY_HOURS: Final = 24
+# Who carries a request out says so all the while; one that nobody did for so long was cut off.
+KEY_ABANDONED_SECONDS: Final = 30
 
 
 class AccessReads(Reads):
@@ -135,7 +137,11 @@ class AccessWrites(Writes):
                     IdempotencyRow.created_at < now - timedelta(hours=KEY_HOURS)
                 )
             )
-            found = session.get(IdempotencyRow, (principal, key))
+            found = session.get(IdempotencyRow, (principal, key), with_for_update=True)
+            if found is not None and found.status is None and found.request == request:
+                if found.created_at < now - timedelta(seconds=KEY_ABANDONED_SECONDS):
+                    found.created_at = now
+                    return Repeated(True, again=True)
             if found is not None:
                 return Repeated(False, found.request == request, found.status, found.body)
             try:
@@ -148,6 +154,24 @@ class AccessWrites(Writes):
             except IntegrityError:  # another replica was quicker
                 return Repeated(False)
             return Repeated(True)
+
+    def keep_request(self, principal: str, key: str) -> None:
+        """Say that a request is still being carried out.
+
+        Args:
+            principal: Who sent it.
+            key: Its key.
+        """
+        with self._transaction() as session:
+            session.execute(
+                update(IdempotencyRow)
+                .where(
+                    IdempotencyRow.principal == principal,
+                    IdempotencyRow.key == key,
+                    IdempotencyRow.status.is_(None),
+                )
+                .values(created_at=self._moment(session, None))
+            )
 
     def end_request(
         self, principal: str, key: str, status: int | None, body: Mapping[str, Any] | None

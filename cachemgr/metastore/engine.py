@@ -19,6 +19,9 @@ DEFAULT_BUSY_SECONDS = 10.0
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _ACCEPTED = "sqlite:///path/to/file.db or postgresql://user:password@host:5432/database"
 _WRITES = "cachemgr_writes"
+# A process that is stopped or cut off inside a transaction must not hold its locks for longer than
+# the others wait for them.
+_LONGEST_PAUSE = 0.8
 
 
 def metastore_url(text: str) -> URL:
@@ -128,7 +131,8 @@ def make_engine(url: URL, busy_seconds: float = DEFAULT_BUSY_SECONDS) -> Engine:
         pool_pre_ping=True,
         connect_args={
             "connect_timeout": 10,
-            "options": f"-c lock_timeout={int(busy_seconds * 1000)} -c timezone=UTC",
+            "options": f"-c lock_timeout={int(busy_seconds * 1000)} -c timezone=UTC "
+            f"-c idle_in_transaction_session_timeout={int(_LONGEST_PAUSE * busy_seconds * 1000)}",
         },
     )
 

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, NotFoundError
 from cachemgr.metastore.convert import request_record, run_record
+from cachemgr.metastore.leases import take_lease, touch_lease
 from cachemgr.metastore.models import (
     CacheRow,
     LeaseRow,
@@ -29,7 +30,6 @@ from cachemgr.metastore.records import (
     as_utc,
     new_id,
 )
-from cachemgr.metastore.refresh_writes import take_lease
 from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
 
 
@@ -119,33 +119,37 @@ class QueueWrites(Writes):
     def requeue_abandoned(self, *, now: datetime | int | None = None) -> int:
         """Ask again for the refreshes whose worker is gone: their lease is past its time.
 
+        One that somebody cancelled is over instead.
+
         Args:
             now: This moment; None asks the database's clock.
 
         Returns:
-            How many.
+            How many were asked for again.
         """
         with self._transaction() as session:
             moment = self._moment(session, now)
-            abandoned = session.scalars(
-                select(RefreshRunRow)
-                .join(LeaseRow, LeaseRow.cache_id == RefreshRunRow.cache_id)
-                .join(CacheRow, CacheRow.id == RefreshRunRow.cache_id)
+            abandoned = session.execute(
+                select(RefreshRunRow.id, RefreshRunRow.holder)
+                .select_from(LeaseRow)
+                .join(RefreshRunRow, RefreshRunRow.cache_id == LeaseRow.cache_id)
+                .join(CacheRow, CacheRow.id == LeaseRow.cache_id)
                 .where(
                     RefreshRunRow.state == RunState.RUNNING.value,
                     RefreshRunRow.fencing_token == LeaseRow.token,
-                    RefreshRunRow.cancel_requested.is_(False),
                     LeaseRow.holder.is_not(None),
                     LeaseRow.expires_at <= moment,
                     CacheRow.dropped_at.is_(None),
-                    RefreshRunRow.cache_id.not_in(select(RefreshRequestRow.cache_id)),
                 )
-                .with_for_update(skip_locked=True, of=RefreshRunRow)
+                # the lease first, as in publishing: locks taken in two orders would deadlock
+                .with_for_update(skip_locked=True, of=LeaseRow)
             ).all()
-            for run in abandoned:
-                _ask_again(session, run, f"taken over from {run.holder}, whose lease ended", moment)
+            again = [
+                _give_up(session, run_id, f"taken over from {gone}, whose lease ended", moment)
+                for run_id, gone in abandoned
+            ]
             session.flush()
-            return len(abandoned)
+            return sum(again)
 
     def hand_over(self, refresh_id: str, *, by: str, now: datetime | int | None = None) -> bool:
         """Give up a refresh that runs and ask for it again, so that another worker takes it.
@@ -158,25 +162,11 @@ class QueueWrites(Writes):
             now: This moment; None asks the database's clock.
 
         Returns:
-            False if it was over already.
+            True if it was asked for again; False if it was over already, or cancelled.
         """
         with self._transaction() as session:
-            run = session.get(RefreshRunRow, refresh_id, with_for_update=True)
-            if run is None or run.state != RunState.RUNNING.value:
-                return False
             moment = self._moment(session, now)
-            why = f"handed over by {by}, which stops"
-            _ask_again(session, run, why, moment)
-            run.state = RunState.SUPERSEDED.value
-            run.finished_at = moment
-            run.error = why
-            session.execute(
-                update(LeaseRow)
-                .where(LeaseRow.cache_id == run.cache_id, LeaseRow.token == run.fencing_token)
-                .values(holder=None, expires_at=None, token=LeaseRow.token + 1)
-                .execution_options(synchronize_session=False)
-            )
-            return True
+            return _give_up(session, refresh_id, f"handed over by {by}, which stops", moment)
 
     def cancel_refresh(
         self, refresh_id: str, *, by: str, now: datetime | int | None = None
@@ -240,8 +230,9 @@ class QueueWrites(Writes):
         failures: int,
         retry_at: datetime | None,
         paused_because: str | None,
+        token: int | None = None,
         now: datetime | int | None = None,
-    ) -> None:
+    ) -> bool:
         """Note down what follows from a scheduled refresh that failed.
 
         Args:
@@ -249,11 +240,19 @@ class QueueWrites(Writes):
             failures: How many failed in a row.
             retry_at: When to try again.
             paused_because: Why the cache is paused now; None leaves it running.
+            token: The fencing token of the refresh; None does not compare. What one meets whose
+                lease was taken over says nothing about the cache.
             now: This moment; None asks the database's clock.
+
+        Returns:
+            False if the lease was lost, and nothing noted.
         """
         with self._transaction() as session:
+            # the counter first, as in publishing
+            revision = None if paused_because is None else bump_revision(session)
+            if token is not None and not touch_lease(session, cache_id, token):
+                return False
             if paused_because is not None:
-                revision = bump_revision(session)
                 session.execute(
                     update(CacheRow)
                     .where(CacheRow.id == cache_id, CacheRow.dropped_at.is_(None))
@@ -272,6 +271,31 @@ class QueueWrites(Writes):
                 retry_at=None if retry_at is None else as_utc(retry_at),
                 paused_because=paused_because,
             )
+            return True
+
+
+def _give_up(session: Session, refresh_id: str, why: str, moment: datetime) -> bool:
+    """End a run that nobody carries out any more, take its lease from it, and ask again.
+
+    The lease's token stays: the run that follows has the next one, and may adopt what this one
+    committed.
+    """
+    found = session.get(RefreshRunRow, refresh_id)
+    if found is None:
+        return False
+    held = touch_lease(session, found.cache_id, found.fencing_token, holder=None, expires_at=None)
+    # read again under the lease's lock
+    session.refresh(found)
+    if not held or found.state != RunState.RUNNING.value:
+        return False
+    found.finished_at = moment
+    found.error = why
+    if found.cancel_requested:
+        found.state = RunState.CANCELLED.value
+        return False
+    found.state = RunState.SUPERSEDED.value
+    _ask_again(session, found, why, moment)
+    return True
 
 
 def _ask(
@@ -303,6 +327,8 @@ def _ask(
 
 
 def _ask_again(session: Session, run: RefreshRunRow, why: str, moment: datetime) -> None:
+    # whoever asks for the same cache at this moment has to wait for the other's request
+    _move_epoch(session, run.cache_id, None)
     _ask(session, run.cache_id, moment, run.origin, why, None, run.requested_by)
 
 

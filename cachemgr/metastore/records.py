@@ -327,12 +327,14 @@ class Repeated:
         same: The request is the one that the key was first sent with.
         status: The answer's status; None while the first request is being carried out.
         body: The answer's body.
+        again: Whoever carried it out before was cut off: some of it may be done.
     """
 
     is_new: bool
     same: bool = True
     status: int | None = None
     body: Json | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, or_, update
+from sqlalchemy import delete, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
 from cachemgr.metastore.convert import lease_record, run_record, set_rows, table_rows
+from cachemgr.metastore.leases import take_lease, touch_lease
 from cachemgr.metastore.models import (
     CacheRow,
     CommitNumberRow,
@@ -285,7 +286,7 @@ class RefreshWrites(Writes):
         """
         with self._transaction() as session:
             expires = self._moment(session, now) + timedelta(seconds=lease_seconds)
-            if not _touch_lease(session, cache_id, token, expires_at=expires):
+            if not touch_lease(session, cache_id, token, expires_at=expires):
                 raise _lost(f"of the cache {cache_id}")
             row = session.get(LeaseRow, cache_id, populate_existing=True)
             if row is None:
@@ -306,60 +307,13 @@ class RefreshWrites(Writes):
             return _release(session, cache_id, token)
 
 
-def take_lease(
-    session: Session, cache_id: str, holder: str, moment: datetime, lease_seconds: float
-) -> int | None:
-    """Take the lease of a cache if it is free or past its time, in one statement.
-
-    The run that held it becomes SUPERSEDED.
-
-    Args:
-        session: The transaction.
-        cache_id: The cache's id.
-        holder: Who takes it, for messages.
-        moment: This moment.
-        lease_seconds: How long it lasts unless renewed.
-
-    Returns:
-        The new fencing token; None if somebody holds it.
-    """
-    token = session.scalar(
-        update(LeaseRow)
-        .where(
-            LeaseRow.cache_id == cache_id,
-            or_(LeaseRow.holder.is_(None), LeaseRow.expires_at <= moment),
-        )
-        .values(
-            holder=holder,
-            token=LeaseRow.token + 1,
-            expires_at=moment + timedelta(seconds=lease_seconds),
-        )
-        .returning(LeaseRow.token)
-        .execution_options(synchronize_session=False)
-    )
-    if token is not None:
-        _supersede(session, cache_id, moment, holder)
-    return token
-
-
-def _touch_lease(session: Session, cache_id: str, token: int, **values: Any) -> bool:
-    done = session.scalar(
-        update(LeaseRow)
-        .where(LeaseRow.cache_id == cache_id, LeaseRow.token == token, LeaseRow.holder.is_not(None))
-        .values(token=token, **values)
-        .returning(LeaseRow.token)
-        .execution_options(synchronize_session=False)
-    )
-    return done is not None
-
-
 def _settle(session: Session, cache_id: str) -> None:
     """A refresh succeeded: failures before it do not count, and what was behind is not any more."""
     change_schedule(session, cache_id, failures=0, retry_at=None, behind_since=None)
 
 
 def _release(session: Session, cache_id: str, token: int) -> bool:
-    return _touch_lease(session, cache_id, token, holder=None, expires_at=None)
+    return touch_lease(session, cache_id, token, holder=None, expires_at=None)
 
 
 def _held_run(session: Session, refresh_id: str, token: int) -> RefreshRunRow:
@@ -371,7 +325,7 @@ def _held_run(session: Session, refresh_id: str, token: int) -> RefreshRunRow:
     found = session.get(RefreshRunRow, refresh_id)
     if found is None:
         raise _no_run(refresh_id)
-    if not _touch_lease(session, found.cache_id, token):
+    if not touch_lease(session, found.cache_id, token):
         raise _lost(refresh_id)
     # Read again under the lock: the look above was not part of it.
     run = _run(session, refresh_id)
@@ -385,19 +339,6 @@ def _run(session: Session, refresh_id: str) -> RefreshRunRow:
     if run is None:
         raise _no_run(refresh_id)
     return run
-
-
-def _supersede(session: Session, cache_id: str, moment: datetime, holder: str) -> None:
-    session.execute(
-        update(RefreshRunRow)
-        .where(RefreshRunRow.cache_id == cache_id, RefreshRunRow.state == RunState.RUNNING.value)
-        .values(
-            state=RunState.SUPERSEDED.value,
-            finished_at=moment,
-            error=f"its lease ended and {holder} took over",
-        )
-        .execution_options(synchronize_session=False)
-    )
 
 
 def _ended(held: bool, cancelled: bool) -> RunState:

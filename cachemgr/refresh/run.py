@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.errors import CacheManagerError, NotFoundError, RefreshError
+from cachemgr.errors import SPARK_LOST, CacheManagerError, NotFoundError, RefreshError
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord, RunState
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.delta_log import head
@@ -34,6 +34,7 @@ from cachemgr.refresh.session import own_session
 from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
+from cachemgr.spark.alive import jvm_is_gone
 from matcher.codec import decode_plan
 from matcher.errors import MatcherError
 from matcher.ir import CachePlan
@@ -141,6 +142,13 @@ def run_claimed(
             plan = plan_refresh(_request(job, mode or cache.refresh_mode.value, run))
             return carry_out(job, plan, run, beat)
         except Exception as error:
+            if jvm_is_gone(spark, error):
+                raise RefreshError(
+                    SPARK_LOST,
+                    f"the Spark of this process ended during the refresh of cache "
+                    f"{cache.qualified_name}: another worker takes it; its last snapshot keeps "
+                    "serving",
+                ) from error
             # What Spark says of jobs that were stopped is not what happened.
             told = beat.stopped or (
                 error if isinstance(error, CacheManagerError) else _told(cache, error)
@@ -160,11 +168,12 @@ def _tagged(spark: SparkSession, tag: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.removeJobTag(tag)
+        with suppress(Exception):  # Spark may be gone
+            context.removeJobTag(tag)
 
 
 def _interrupt(spark: SparkSession, tag: str) -> None:
-    with suppress(Exception):  # Spark may be gone already
+    with suppress(Exception):  # Spark may be gone
         spark.sparkContext.cancelJobsWithTag(tag)
 
 

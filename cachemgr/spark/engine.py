@@ -150,7 +150,8 @@ class SparkEngine:
             self._session.feed.metastore,
             cache.id,
             mode=mode,
-            now=self._now,
+            # leases are compared with those of other machines: by the metastore's clock
+            now=lambda: None,
             holder=f"{socket.gethostname()}:{os.getpid()}",
             replan=lambda: replan(self._spark, cache),
             drop_grace_seconds=self._grace(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 
@@ -14,13 +13,14 @@ from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.run import DEFAULT_DROP_GRACE, run_claimed
 from cachemgr.spark.replan import replan_anywhere
 from cachemgr.spark.tables import current_versions, first_commit_after
+from cachemgr.telemetry import logger
 
 
 class SparkRefresher:
     """Carries refreshes out, and reads the heads of Delta logs.
 
     Args:
-        start: Makes the Spark session; called when it is first needed.
+        start: The Spark session; called whenever one is needed, and starts it the first time.
         metastore: Where caches, runs and leases are.
         lease_seconds: How long a lease lasts without being renewed.
         drop_grace_seconds: How long files of old versions stay for queries planned before.
@@ -38,16 +38,15 @@ class SparkRefresher:
         self._metastore = metastore
         self._lease_seconds = lease_seconds
         self._drop_grace_seconds = drop_grace_seconds
-        self._lock = threading.Lock()
-        self._spark: SparkSession | None = None
 
     @property
     def spark(self) -> SparkSession:
-        """The session, started by the first who asks."""
-        with self._lock:
-            if self._spark is None:
-                self._spark = self._start()
-            return self._spark
+        """The session as it is now."""
+        return self._start()
+
+    def prepare(self) -> None:
+        """Start Spark if it does not run yet."""
+        self._start()
 
     def refresh(
         self, run: RefreshRunRecord, failing: Callable[[CacheManagerError], None]
@@ -57,16 +56,18 @@ class SparkRefresher:
         Raises:
             CacheManagerError: It failed; the snapshot before keeps serving.
         """
+        spark = self.spark
         cache = self._metastore.reader.cache_by_id(run.cache_id)
         return run_claimed(
-            self.spark,
+            spark,
             self._metastore,
             run,
             mode=run.mode,
             now=lambda: None,
-            replan=None if cache is None else lambda: replan_anywhere(self.spark, cache),
+            replan=None if cache is None else lambda: replan_anywhere(spark, cache),
             lease_seconds=self._lease_seconds,
             drop_grace_seconds=self._drop_grace_seconds,
+            checkpoint=lambda step: logger.debug("refresh %s: step %s", run.id, step),
             failing=failing,
         )
 

@@ -13,6 +13,10 @@ from cachemgr.metastore.records import RefreshRunRecord
 class Refresher(Protocol):
     """Spark, as far as refreshes and the watch over base tables need it."""
 
+    def prepare(self) -> None:
+        """Be ready: called before a refresh is taken, so that no lease runs meanwhile."""
+        ...
+
     def refresh(
         self, run: RefreshRunRecord, failing: Callable[[CacheManagerError], None]
     ) -> RefreshRunRecord:

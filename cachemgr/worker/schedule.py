@@ -61,7 +61,8 @@ def ask_for_due(metastore: Metastore) -> Look:
             wanted.cache_id, why=wanted.why, origin=Origin.SCHEDULE, epoch=record.epoch
         )
         if asked is not None:
-            logger.info("refresh of %s asked for: %s", record.cache.qualified_name, wanted.why)
+            name = record.cache.qualified_name
+            logger.info("refresh of %s asked for: %s [%s]", name, wanted.why, asked.id)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
-from cachemgr.errors import CacheManagerError, RefreshError
+from cachemgr.errors import SPARK_LOST, CacheManagerError, RefreshError
 from cachemgr.metastore.records import Origin, RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import logger
@@ -28,7 +28,7 @@ PERMANENT: Final = frozenset(
         "SETTING_NOT_AVAILABLE",
     }
 )
-_NO_FAILURE: Final = frozenset({"REFRESH_CANCELLED", "CACHE_NOT_FOUND", "LEASE_LOST"})
+_NO_FAILURE: Final = frozenset({"REFRESH_CANCELLED", "CACHE_NOT_FOUND", "LEASE_LOST", SPARK_LOST})
 
 
 class Worker:
@@ -75,6 +75,9 @@ class Worker:
         """
         self._metastore.writer.requeue_abandoned()
         taken = 0
+        if self._stopping or not self._metastore.reader.requests():
+            return 0
+        self._refresher.prepare()
         while not self._stopping and len(self._running) < self._slots:
             run = self._metastore.writer.claim_refresh(
                 self._holder,
@@ -138,6 +141,9 @@ class Worker:
     def _end(self, run: RefreshRunRecord, error: CacheManagerError) -> None:
         """One that failed before it came to its own end must not keep its lease."""
         try:
+            if error.code == SPARK_LOST:
+                self._metastore.writer.hand_over(run.id, by=self._holder)
+                return
             self._metastore.writer.fail_refresh(run.id, run.fencing_token, str(error), now=None)
         except CacheManagerError as trouble:
             logger.warning("the end of refresh %s cannot be noted: %s", run.id, trouble)
@@ -155,11 +161,12 @@ class Worker:
             now=self._metastore.reader.now(),
             chance=self._chance,
         )
-        self._metastore.writer.note_failure(
+        noted = self._metastore.writer.note_failure(
             run.cache_id,
             failures=verdict.failures,
             retry_at=verdict.retry_at,
             paused_because=verdict.paused_because,
+            token=run.fencing_token,
         )
-        if verdict.paused_because is not None:
+        if noted and verdict.paused_because is not None:
             logger.error("cache %s is paused: %s", run.cache_id, verdict.paused_because)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import httpx
 import pytest
 from sqlalchemy import text
 
-from cachemgr.errors import MetastoreError
+from cachemgr.api.state import digest_of
+from cachemgr.errors import AlreadyExistsError, MetastoreError
+from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
 from cachemgr.results import ResultRows, table
 from cachemgr.roles import Role
 
@@ -179,13 +182,41 @@ def test_a_repeated_request_is_carried_out_once(serve, store):
 
 def test_one_that_is_being_carried_out(client, cache, store):
     principal, key = "operator", "k1"
-    from cachemgr.api.state import digest_of
-
     path = "/api/v1/caches/cube/pause"
     store.writer.begin_request(principal, key, digest_of(path.encode(), b"", b""))
     answer = client.post(path, headers={"Idempotency-Key": key})
     assert answer.status_code == 409
     assert answer.json()["error"]["type"] == "IDEMPOTENCY_IN_PROGRESS"
+
+
+@pytest.mark.parametrize(("owner", "status"), [("local", 201), ("ann", 409)])
+def test_a_create_that_was_cut_off_is_answered_when_sent_again(
+    serve, store, new_cache, owner, status
+):
+    """The replica died after it had made the cache, and before it could say so."""
+    taken = AlreadyExistsError("CACHE_EXISTS", "the name is taken")
+    url = serve(open_to_all=True, statements=Statements(taken))
+    made = new_cache("cube", owner=owner)
+    body = json.dumps({"ddl": f"CREATE RELATIONAL CACHE cube AS {made.definition}"}).encode()
+    store.writer.begin_request("", "k1", digest_of(b"/api/v1/caches", b"", body))
+
+    def send(key: str) -> httpx.Response:
+        headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
+        return httpx.post(f"{url}/api/v1/caches", content=body, headers=headers)
+
+    assert send("k1").headers["Retry-After"] == "5"
+    with store.engine.begin() as connection:
+        moment = store.reader.now() - timedelta(seconds=KEY_ABANDONED_SECONDS + 1)
+        connection.execute(
+            text("UPDATE idempotency_keys SET created_at = :at"),
+            {"at": moment.strftime("%Y-%m-%d %H:%M:%S.%f")},
+        )
+    again = send("k1")
+    assert again.status_code == status
+    if status == 201:
+        assert again.json()["id"] == made.id and again.headers["Location"].endswith("cube")
+        assert send("k1").headers["Idempotency-Replayed"] == "true"
+    assert send("k2").status_code == 409, "without that key it is somebody else's"
 
 
 def test_a_refresh_is_asked_for_once(client, cache, store):

@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from cachemgr.errors import ConfigurationError, NotFoundError
 from cachemgr.metastore import open_metastore
+from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import Repeated
 from cachemgr.roles import Role
 
@@ -84,6 +85,30 @@ def test_a_repeated_request_is_answered_as_before(store, metastore_url):
     assert writer.begin_request("bob", "k", "r1").is_new, "keys are a principal's own"
     writer.end_request("ann", "k", None, None)
     assert writer.begin_request("ann", "k", "r1").is_new
+
+
+def test_a_request_that_was_cut_off_may_be_carried_out_again(store):
+    writer = store.writer
+    writer.begin_request("ann", "k", "r1")
+    old = text("UPDATE idempotency_keys SET created_at = :at")
+
+    def age(seconds: float) -> None:
+        with store.engine.begin() as connection:
+            moment = store.reader.now() - timedelta(seconds=seconds)
+            connection.execute(old, {"at": moment.strftime("%Y-%m-%d %H:%M:%S.%f")})
+
+    age(KEY_ABANDONED_SECONDS - 5)
+    assert writer.begin_request("ann", "k", "r1") == Repeated(False)
+    age(KEY_ABANDONED_SECONDS + 5)
+    writer.keep_request("ann", "k")
+    assert writer.begin_request("ann", "k", "r1") == Repeated(False), "somebody works on it"
+    age(KEY_ABANDONED_SECONDS + 5)
+    assert not writer.begin_request("ann", "k", "r2").same
+    assert writer.begin_request("ann", "k", "r1") == Repeated(True, again=True)
+    assert writer.begin_request("ann", "k", "r1") == Repeated(False), "one takes it over"
+    writer.end_request("ann", "k", 201, None)
+    age(KEY_ABANDONED_SECONDS + 5)
+    assert writer.begin_request("ann", "k", "r1").status == 201, "an answer is not abandoned"
 
 
 def test_keys_are_forgotten_after_a_day(store):

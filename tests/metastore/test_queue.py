@@ -135,10 +135,69 @@ def test_what_a_dead_worker_held_is_asked_for_again(store, cache, now):
         publish(store, run, late)
 
 
-def test_a_cancelled_refresh_of_a_dead_worker_is_left(store, cache, now):
+def test_a_cancelled_refresh_of_a_dead_worker_is_over(store, cache, now):
+    """Left RUNNING, it would keep its cache busy for ever: nothing would be asked for any more."""
     ask(store, cache, now)
-    store.writer.cancel_refresh(claim(store, now).id, by="ann", now=now)
-    assert store.writer.requeue_abandoned(now=now + timedelta(seconds=30)) == 0
+    run = claim(store, now)
+    store.writer.cancel_refresh(run.id, by="ann", now=now)
+    late = now + timedelta(seconds=30)
+    assert store.writer.requeue_abandoned(now=late) == 0
+    over = store.reader.refresh(run.id)
+    assert (over.state, over.finished_at) == (RunState.CANCELLED, late)
+    assert not schedule(store, cache).busy and store.reader.lease(cache.id).holder is None
+    assert store.writer.requeue_abandoned(now=late) == 0
+
+
+def test_what_was_taken_over_and_cancelled_does_not_come_back(store, cache, now):
+    ask(store, cache, now)
+    claim(store, now)
+    late = now + timedelta(seconds=30)
+    assert store.writer.requeue_abandoned(now=late) == 1
+    (waiting,) = store.reader.requests()
+    store.writer.cancel_refresh(waiting.id, by="ann", now=late)
+    assert store.writer.requeue_abandoned(now=late) == 0
+    assert store.reader.requests() == () and not schedule(store, cache).busy
+
+
+def test_a_lease_that_was_taken_from_its_holder_is_not_renewed(store, cache, now):
+    ask(store, cache, now)
+    run = claim(store, now)
+    late = now + timedelta(seconds=30)
+    store.writer.requeue_abandoned(now=late)
+    with pytest.raises(LeaseLostError):
+        store.writer.renew_lease(cache.id, run.fencing_token, now=late, lease_seconds=20)
+    with pytest.raises(LeaseLostError):
+        publish(store, run, late)
+
+
+def test_what_is_handed_over_may_be_adopted(store, cache, now):
+    """Nobody else held the lease in between: the next token says so."""
+    ask(store, cache, now)
+    run = claim(store, now)
+    assert store.writer.hand_over(run.id, by="w1 {x}", now=now)
+    with pytest.raises(LeaseLostError):
+        publish(store, run, now)
+    again = claim(store, now, holder="w2")
+    assert again.fencing_token == run.fencing_token + 1 and "w1 {x}" in again.reason
+    assert not store.writer.hand_over(run.id, by="w1", now=now)
+    assert store.reader.refresh(again.id).state is RunState.RUNNING
+
+
+def test_the_failure_of_one_that_was_taken_over_does_not_count(store, cache, now):
+    ask(store, cache, now)
+    stale = claim(store, now)
+    late = now + timedelta(seconds=30)
+    store.writer.requeue_abandoned(now=late)
+    publish(store, claim(store, late, holder="w2"), late)
+    before = schedule(store, cache)
+    for because in (None, "five in a row"):
+        noted = store.writer.note_failure(
+            cache.id, failures=5, retry_at=late, paused_because=because, token=stale.fencing_token
+        )
+        assert not noted
+    found = schedule(store, cache)
+    assert (found.failures, found.retry_at, found.cache.paused) == (0, None, False)
+    assert found.cache.version == before.cache.version
 
 
 def test_failures_are_noted_until_one_succeeds(store, cache, now):
