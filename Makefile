@@ -1,12 +1,13 @@
 SCALE ?= 1
 N ?= 20
+MINUTES ?= 10
 ARGS ?=
 VENV := .venv
 STAMP := $(VENV)/.setup-done
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench tpc mutants fuzz fuzz-ledger
+.PHONY: help setup demo test lint bench tpc mutants fuzz fuzz-ledger chaos
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -17,6 +18,7 @@ help:
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
 	@echo "make bench   measure against the budgets, written to bench/results.json"
 	@echo "make fuzz    N random worlds, accepted pairs executed on Spark (N=$(N), ARGS='…'); docs/fuzz.md"
+	@echo "make chaos   replicas under random kills and stops for MINUTES=$(MINUTES); build/chaos"
 	@echo "make fuzz-ledger   what all runs in the ledger add up to"
 
 setup: $(STAMP)
@@ -56,3 +58,6 @@ fuzz: $(STAMP)
 
 fuzz-ledger: $(STAMP)
 	$(VENV)/bin/python -m tests.fuzz.ledger
+
+chaos: $(STAMP)
+	$(VENV)/bin/python -m tests.chaos.run --minutes $(MINUTES) $(ARGS)
