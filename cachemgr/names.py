@@ -45,6 +45,15 @@ def absolute_location(root: str) -> str:
     return str(Path(root).absolute())
 
 
+def is_local(location: str) -> bool:
+    """Whether a place is in this machine's own file system.
+
+    >>> is_local("/caches"), is_local("file:///caches"), is_local("s3a://bucket/caches")
+    (True, True, False)
+    """
+    return _SCHEME.match(location) is None or location.startswith("file:")
+
+
 def cache_location(root: str, cache_id: str) -> str:
     """The private place of one cache: never another cache's, also after OR REPLACE.
 

@@ -18,9 +18,12 @@ from cachemgr.api.app import create_app
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.api.state import ApiState
 from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
+from cachemgr.journal.files import Files
+from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.service_settings import ServiceSettings
+from cachemgr.spark.hadoop_files import HadoopFiles
 from cachemgr.spark.host import SparkHost, host_of
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.telemetry import logger
@@ -56,6 +59,8 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         )
         app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
         process = _process(settings, metastore, host) if scheduler else None
+        if process is None:  # what is not on this machine is left to processes with a Spark
+            keep_journal(metastore, settings.location)
         app.router.lifespan_context = _lifespan(settings, process, host)
         config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
         with _ends_without_spark(host):
@@ -97,6 +102,7 @@ def work_once(settings: ServiceSettings) -> int:
     """
     with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
         host = host_of(settings)
+        _journal(settings, metastore, host, since=None)
         worker = _worker(settings, metastore, _refresher(settings, metastore, host))
         taken = worker.take()
         worker.stop(threading.TIMEOUT_MAX)
@@ -120,7 +126,18 @@ def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
 
 def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> Process:
     refresher = _refresher(settings, metastore, host)
-    return Process(metastore, refresher, _worker(settings, metastore, refresher))
+    journal = _journal(settings, metastore, host, since=0)
+    worker = _worker(settings, metastore, refresher)
+    return Process(metastore, refresher, worker, journal=journal.catch_up)
+
+
+def _journal(
+    settings: ServiceSettings, metastore: Metastore, host: SparkHost, *, since: int | None
+) -> Journal:
+    def others() -> Files:
+        return HadoopFiles(host.spark())
+
+    return keep_journal(metastore, settings.location, others, since=since)
 
 
 def _refresher(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> SparkRefresher:

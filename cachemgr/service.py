@@ -55,6 +55,7 @@ from cachemgr.describe import (
 from cachemgr.engine import Engine
 from cachemgr.errors import AlreadyExistsError, JoinValidationError, NotFoundError
 from cachemgr.joins import build_join
+from cachemgr.journal.journal import records_of
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
 from cachemgr.names import namespace_of
@@ -284,6 +285,7 @@ class CacheService:
         ]
         for cache in gone:
             self._engine.remove_files(cache.location)
+            self._engine.remove_files(records_of(cache.location))
             self._metastore.writer.purge_cache(cache.id)
         return len(gone)
 

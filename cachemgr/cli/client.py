@@ -92,14 +92,17 @@ class Client:
 def _application(stack: AsyncExitStack, metastore: str | None) -> Any:
     from cachemgr.api.app import create_app
     from cachemgr.api.state import ApiState
+    from cachemgr.journal.journal import keep_journal
     from cachemgr.metastore import open_metastore
     from cachemgr.service_settings import service_settings
+    from cachemgr.spark.hadoop_files import HadoopFiles
     from cachemgr.spark.host import host_of
 
     settings = service_settings(metastore_url=metastore)
     store = stack.enter_context(open_metastore(settings.metastore_url, create=False))
     host = host_of(settings)
     stack.callback(host.stop)
+    keep_journal(store, settings.location, lambda: HadoopFiles(host.spark()))
     return create_app(ApiState(store, host, lambda: True))
 
 

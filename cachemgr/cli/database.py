@@ -1,15 +1,20 @@
-"""`cachemgr db`: bring the metastore's schema up to date, and look at it."""
+"""`cachemgr db`: the metastore's schema, and the metastore made again after it was lost."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from cachemgr.cli.failure import handled
+from cachemgr.cli.output import Format, Output, say, show
+from cachemgr.errors import ConfigurationError
 from cachemgr.settings import Settings
 
-app = typer.Typer(help="The metastore's schema version.", no_args_is_help=True)
+app = typer.Typer(
+    help="The metastore: its schema version, and rebuilding it.", no_args_is_help=True
+)
 Url = Annotated[
     str,
     typer.Option(
@@ -19,6 +24,11 @@ Url = Annotated[
     ),
 ]
 _DEFAULT = Settings().metastore_url
+Location = Annotated[
+    list[str] | None,
+    typer.Option(help="Root folder of the caches' tables; repeatable. Else the setting's."),
+]
+_LINES = ("name", "state", "version", "note")
 
 
 @app.command()
@@ -43,11 +53,64 @@ def current(metastore: Url = _DEFAULT) -> None:
 
 
 @app.command()
-def check(metastore: Url = _DEFAULT) -> None:
-    """Compare the metastore's tables with what this program describes; exit code 1 if they
-    differ."""
-    from cachemgr.metastore import migrate
+def check(
+    metastore: Url = _DEFAULT, location: Location = None, output: Output = Format.TABLE
+) -> None:
+    """Compare the metastore's tables with what this program describes, and its caches with the
+    records and Delta logs beside their tables; exit code 1 if they differ."""
+    from cachemgr.cli.storage import storage
+    from cachemgr.journal.rebuild import differences
+    from cachemgr.metastore import migrate, open_metastore
 
     with handled():
         migrate.check(metastore)
-        typer.echo("metastore is as described")
+        with (
+            open_metastore(metastore, create=False) as store,
+            storage(metastore, location) as (roots, files_of),
+        ):
+            found = differences(store, roots, files_of)
+        if found:
+            show([asdict(line) for line in found], _LINES, output)
+            say("the records and logs beside the tables are not as the metastore says")
+            raise typer.Exit(1)
+        say("metastore is as described, and the records and logs agree with it")
+
+
+@app.command()
+def rebuild(
+    metastore: Url = _DEFAULT,
+    location: Location = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be restored, and change nothing.")
+    ] = False,
+    output: Output = Format.TABLE,
+) -> None:
+    """Restore caches, refreshes and published versions into an empty metastore, from the records
+    and Delta logs beside the caches' tables; exit code 1 if a cache could not be restored as it
+    was."""
+    from cachemgr.cli.storage import storage
+    from cachemgr.journal import rebuild as rebuilding
+    from cachemgr.metastore import open_metastore
+    from cachemgr.worker.single import sole_process
+
+    with handled():
+        with storage(metastore, location) as (roots, files_of):
+            found = rebuilding.look(roots, files_of)
+        if not found.restored:
+            raise ConfigurationError(
+                "NOTHING_TO_REBUILD",
+                f"there are no records of caches under {', '.join(roots)}: name the caches' root "
+                "folder with --location",
+            )
+        if not dry_run:
+            with sole_process(metastore), open_metastore(metastore) as store:
+                rebuilding.rebuild(store, found)
+        show([asdict(line) for line in found.restored], _LINES, output)
+        say("nothing was changed" if dry_run else "tokens are not kept: make new ones")
+        if not found.has_shared:
+            say(
+                "no record of joins and restricted tables was found: name the root folder of the "
+                "service with --location too, or declare and restrict them again"
+            )
+        if not found.has_shared or any(line.is_lost for line in found.restored):
+            raise typer.Exit(1)

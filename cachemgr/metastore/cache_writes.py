@@ -215,6 +215,25 @@ class CacheWrites(Writes):
             session.add(GrantRow(cache_id=cache_id, principal=name))
             return True
 
+    def set_grants(self, cache_id: str, principals: Iterable[str]) -> None:
+        """Let exactly these principals use a cache; with none it is open to nobody.
+
+        Args:
+            cache_id: The cache's id.
+            principals: Who.
+
+        Raises:
+            NotFoundError: There is no such cache.
+        """
+        with self._transaction() as session:
+            bump_revision(session, cache_id)
+            row = live_cache(session, cache_id)
+            row.narrowed = True
+            session.execute(delete(GrantRow).where(GrantRow.cache_id == cache_id))
+            session.add_all(
+                GrantRow(cache_id=cache_id, principal=p) for p in sorted(set(principals))
+            )
+
     def revoke(self, cache_id: str, principal: str) -> None:
         """Take a grant back. A cache whose last grant is gone stays narrowed: open to nobody.
 

@@ -17,6 +17,7 @@ from cachemgr.metastore.convert import (
     run_record,
     set_record,
 )
+from cachemgr.metastore.dump import DumpReads
 from cachemgr.metastore.models import (
     CacheRow,
     DecisionRow,
@@ -60,7 +61,7 @@ def matches_like(pattern: str, name: str) -> bool:
     return False
 
 
-class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads):
+class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads):
     """Questions to the metastore; made by `open_metastore`."""
 
     def caches(self, include_dropped: bool = False) -> tuple[CacheRecord, ...]:

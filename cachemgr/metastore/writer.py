@@ -14,6 +14,7 @@ from cachemgr.errors import AlreadyExistsError, NotFoundError
 from cachemgr.metastore.access import AccessWrites
 from cachemgr.metastore.cache_writes import CacheWrites
 from cachemgr.metastore.convert import decision_row, join_record, join_row
+from cachemgr.metastore.dump import DumpWrites
 from cachemgr.metastore.models import DecisionRow, JoinRow
 from cachemgr.metastore.queue_writes import QueueWrites
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinState, as_utc, name_key
@@ -22,7 +23,7 @@ from cachemgr.metastore.restricted import RestrictedWrites
 from cachemgr.metastore.writes import bump_revision
 
 
-class Writer(CacheWrites, RefreshWrites, QueueWrites, AccessWrites, RestrictedWrites):
+class Writer(CacheWrites, RefreshWrites, QueueWrites, AccessWrites, RestrictedWrites, DumpWrites):
     """Changes to the metastore; made by `open_metastore`."""
 
     def create_join(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,12 @@ from cachemgr.metastore.models import CacheRow, RegistryRevisionRow, ScheduleRow
 from cachemgr.metastore.reads import database_moment
 from cachemgr.metastore.records import as_utc
 
+_CHANGED = "registry changed"
+
+
+def _nothing() -> None:
+    pass
+
 
 class Writes:
     """Opens transactions that write; all of a method is stored, or nothing is."""
@@ -23,11 +29,17 @@ class Writes:
     def __init__(self, engine: Engine, url: URL) -> None:
         self._engine = writing(engine)
         self._url = url
+        # Called when what sessions match has changed, and is stored.
+        self.after_change: Callable[[], None] = _nothing
 
     @contextmanager
     def _transaction(self) -> Iterator[Session]:
-        with translated(self._url), Session(self._engine) as session, session.begin():
-            yield session
+        with translated(self._url), Session(self._engine) as session:
+            with session.begin():
+                yield session
+            changed = session.info.get(_CHANGED, False)
+        if changed:
+            self.after_change()
 
     @staticmethod
     def _moment(session: Session, now: datetime | int | None) -> datetime:
@@ -62,6 +74,7 @@ def bump_revision(session: Session, cache_id: str | None = None) -> int:
             "METASTORE_DAMAGED",
             "the table registry_revision is empty: restore the metastore from a backup",
         )
+    session.info[_CHANGED] = True
     if cache_id is not None:
         session.execute(
             update(CacheRow)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from cachemgr.refresh.delta_log import Commit
+from cachemgr.refresh.commits import Commit
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.expr import Agg, Call, Col, Expr, Lit, columns
 from matcher.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet

@@ -43,6 +43,22 @@ def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
     Raises:
         RefreshError: A setting cannot be had in this application (a static one with another value).
     """
+    session = session_under(spark, settings)
+    for key, value in _OURS.items():
+        session.conf.set(key, value)
+    return session
+
+
+def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A new session with exactly these settings among those that can change rows.
+
+    Args:
+        spark: Any session of the same application; it is not changed.
+        settings: The `spark.sql.*` settings.
+
+    Raises:
+        RefreshError: A setting cannot be had in this application.
+    """
     with unnoticed():
         session = spark.newSession()
     # A new session has what the application was started with, under which the cache may not have
@@ -55,8 +71,6 @@ def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
     for key, value in settings.items():
         if session.conf.get(key, None) != value:
             _change(key, repr(value), partial(session.conf.set, key, value))
-    for key, value in _OURS.items():
-        session.conf.set(key, value)
     return session
 
 

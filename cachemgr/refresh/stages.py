@@ -9,7 +9,8 @@ from typing import Any
 
 from cachemgr.metastore.records import GroupingSetRecord, RefreshRunRecord, SnapshotTableRecord
 from cachemgr.refresh.build import Built, build_rows
-from cachemgr.refresh.delta_log import Commit, head, read_commit, restore, size_in_bytes
+from cachemgr.refresh.commits import Commit
+from cachemgr.refresh.delta_log import head, read_commit, restore, size_in_bytes
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.measure import Measured, measure

@@ -17,7 +17,8 @@ from pyspark.sql.types import StructField, StructType
 
 from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.refresh.delta_log import Commit, head, read_commit, shape, stamp_text
+from cachemgr.refresh.commits import Commit
+from cachemgr.refresh.delta_log import head, read_commit, shape, stamp_text
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render import quote
 

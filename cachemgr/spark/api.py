@@ -32,6 +32,7 @@ from cachemgr.spark.explain import Explanation, explanation_of
 from cachemgr.spark.feed import acquire_feed, release_feed
 from cachemgr.spark.frames import to_frame
 from cachemgr.spark.freshness import by_location
+from cachemgr.spark.hadoop_files import HadoopFiles
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
 from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.served import ServedCache
@@ -120,6 +121,7 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
             raise
         if not settings.enabled:
             spark.conf.set(_ENABLED, "true")
+        feed.keep_journal(settings.location, lambda: HadoopFiles(spark))
         _enabled[key] = found
         _wrap_sql()
         install_dataframe_hint()

@@ -16,6 +16,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from cachemgr.access import reads_of, restricted_keys
+from cachemgr.journal.files import Files
+from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, RegistryEntry, RegistryState
 from cachemgr.spark.result_settings import changes_results
@@ -60,6 +62,7 @@ class Feed:
         self._syncing = threading.Lock()
         self._pending: deque[Callable[[], DecisionRecord]] = deque()
         self._listeners: list[Callable[[], None]] = []
+        self._journal: Journal | None = None
         self._wake = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._follow, name="cachemgr-feed", daemon=True)
@@ -76,6 +79,16 @@ class Feed:
             self._thread.join(timeout=10)
         self._flush()
         self.metastore.close()
+
+    def keep_journal(self, location: str, others: Callable[[], Files]) -> None:
+        """Write what a rebuild of the metastore needs after each change that is made here.
+
+        Args:
+            location: Root folder of the caches.
+            others: Files that are not on this machine.
+        """
+        if self._journal is None:
+            self._journal = keep_journal(self.metastore, location, others)
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each change of what is served; once, however often it is given."""

@@ -6,9 +6,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.errors import SPARK_LOST, RefreshError
+from cachemgr.errors import SPARK_LOST, DefinitionError, RefreshError
+from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
 from cachemgr.service_settings import ServiceSettings
 from cachemgr.settings import PREFIX
@@ -72,9 +74,53 @@ class SparkHost:
         spark = self._spark
         return spark is not None and not self._over and jvm_is_gone(spark)
 
+    def plain(self) -> SparkSession:
+        """The session, where nothing but its storage is wanted: the metastore may be gone."""
+        with self._lock:
+            if self._spark is None or self._spark.sparkContext._jsc is None:
+                self._spark = self._builder().getOrCreate()
+            return self._spark
+
     def execute(self, text: str, principal: str) -> ResultRows:
         """Carry one of our statements out; raises CacheManagerError."""
         return api.execute(self.spark(), text, principal)
+
+    def execute_in(
+        self,
+        text: str,
+        principal: str,
+        catalog: str,
+        schema: str,
+        settings: Mapping[str, str] | None,
+    ) -> ResultRows:
+        """Carry one of our statements out in a session of its own.
+
+        Args:
+            text: The statement.
+            principal: Who asks.
+            catalog: The current catalog.
+            schema: The current schema.
+            settings: Its `spark.sql.*` settings; None for the application's.
+
+        Raises:
+            CacheManagerError: The statement fails, or the schema or a setting cannot be had.
+        """
+        spark = self.spark()
+        session = spark.newSession() if settings is None else session_under(spark, settings)
+        try:
+            session.catalog.setCurrentCatalog(catalog)
+            session.catalog.setCurrentDatabase(schema)
+        except PySparkException as error:
+            raise DefinitionError(
+                "SCHEMA_NOT_FOUND",
+                f"this service's Spark has no schema {catalog}.{schema} to look names up in: "
+                "create it there, or correct the definition's catalog and schema",
+            ) from error
+        api.enable(session)
+        try:
+            return api.execute(session, text, principal)
+        finally:
+            api.disable(session)
 
     def stop(self) -> None:
         """End the application, if it was started; it is not started again."""
@@ -90,11 +136,14 @@ class SparkHost:
         self._spark.stop()
         self._spark = None
 
-    def _started(self) -> SparkSession:
+    def _builder(self) -> SparkSession.Builder:
         builder = SparkSession.builder.master(self._master).appName("relational-cache")
         for key, value in self._conf.items():
             builder = builder.config(key, value)
-        spark = api.configure_spark_with_cachemgr(builder).getOrCreate()
+        return api.configure_spark_with_cachemgr(builder)
+
+    def _started(self) -> SparkSession:
+        spark = self._builder().getOrCreate()
         for statement in self._init:
             spark.sql(statement)
         api.enable(spark)

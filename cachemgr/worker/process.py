@@ -28,6 +28,7 @@ class Process:
         refresher: Spark.
         worker: Takes and carries out refreshes; None leaves that to others.
         schedules: Whether to look what is due.
+        journal: Writes what others changed and a rebuild needs.
         telemetry: Where trouble is counted and logged.
     """
 
@@ -38,6 +39,7 @@ class Process:
         worker: Worker | None,
         *,
         schedules: bool = True,
+        journal: Callable[[], object] | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         self._worker = worker
@@ -48,6 +50,8 @@ class Process:
             jobs = {"watch": watch.look, "schedule": lambda: ask_for_due(metastore)}
         if worker is not None:
             jobs["take"] = worker.take
+        if journal is not None:
+            jobs["journal"] = journal
         self._clock: Any = BackgroundScheduler(
             timezone="UTC",
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},

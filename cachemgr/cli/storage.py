@@ -1,0 +1,36 @@
+"""The storage that commands look into: this machine's, or by a Spark that is started for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from cachemgr.journal.files import Files, LocalFiles
+from cachemgr.names import absolute_location, is_local
+from cachemgr.service_settings import service_settings
+
+
+@contextmanager
+def storage(
+    metastore: str, location: Sequence[str] | None
+) -> Iterator[tuple[list[str], Callable[[str], Files]]]:
+    """Root folders, and the files of each.
+
+    Args:
+        metastore: The metastore that the caches belong to.
+        location: What the command line names; None takes the setting.
+    """
+    from cachemgr.spark.hadoop_files import HadoopFiles
+    from cachemgr.spark.host import host_of
+
+    settings = service_settings(metastore_url=metastore)
+    host = host_of(settings)
+    local = LocalFiles()
+
+    def files_of(root: str) -> Files:
+        return local if is_local(root) else HadoopFiles(host.plain())
+
+    try:
+        yield [absolute_location(root) for root in location or [settings.location]], files_of
+    finally:
+        host.stop()

@@ -1,0 +1,1 @@
+"""Records of every change beside the caches' tables, and a metastore made from them again."""

@@ -1,0 +1,231 @@
+"""A metastore made again from the records beside the caches' tables, each held to the Delta log.
+
+A cache serves again only the version that was published last, and only if the log has that commit
+and it is one of ours of that very cache. Whatever else stands in the log (a commit of a stale
+replica, one that was never published) stays unpublished, as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cachemgr.errors import MetastoreError
+from cachemgr.journal.files import Files
+from cachemgr.journal.journal import FOLDER, SHARED
+from cachemgr.metastore.dump import FORMAT, CacheDump, Rows
+from cachemgr.metastore.store import Metastore
+from cachemgr.names import absolute_location
+from cachemgr.refresh.commits import Commit, parse_commit
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+OpenFiles = Callable[[str], Files]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What became of one cache.
+
+    Args:
+        id: The cache's id.
+        name: Its namespace and name.
+        state: PUBLISHED, NOT_PUBLISHED, DROPPED, or LEFT_OUT.
+        version: The version of its table that it serves.
+        note: What a person should know; empty if all is as it was.
+        is_lost: It does not serve what it served.
+    """
+
+    id: str
+    name: str
+    state: str
+    version: int | None
+    note: str
+    is_lost: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that the records under some roots say.
+
+    Args:
+        caches: The caches, with what each may serve.
+        shared: What belongs to no cache.
+        revision: The highest revision seen.
+        restored: What becomes of each cache.
+        has_shared: There was a record of what belongs to no cache.
+    """
+
+    caches: tuple[CacheDump, ...]
+    shared: Rows
+    revision: int
+    restored: tuple[Restored, ...]
+    has_shared: bool
+
+
+def look(roots: Sequence[str], files_of: OpenFiles) -> Found:
+    """Read all records and the logs that they point at; changes nothing.
+
+    Args:
+        roots: The caches' root folders.
+        files_of: The files of a root.
+
+    Returns:
+        What a metastore can be made of.
+
+    Raises:
+        MetastoreError: A record is of another format.
+    """
+    dumps: dict[str, tuple[CacheDump, Files]] = {}
+    shared: tuple[int, Rows] = (-1, {})
+    for root in dict.fromkeys(map(absolute_location, roots)):
+        files = files_of(root)
+        for folder in files.names(f"{root}/{FOLDER}"):
+            revision, content = _newest(files, f"{root}/{FOLDER}/{folder}")
+            if content is None:
+                continue
+            if folder == SHARED:
+                shared = max(shared, (revision, content["shared"]), key=lambda pair: pair[0])
+                continue
+            dump = CacheDump(revision, content["location"], content["rows"])
+            dumps[dump.cache["id"]] = (dump, files)
+    kept: list[CacheDump] = []
+    restored: list[Restored] = []
+    for dump, files in _one_a_name(dumps.values(), restored):
+        checked, result = _check(dump, files)
+        kept.append(checked)
+        restored.append(result)
+    revision = max([shared[0], *(d.revision for d, _ in dumps.values())])
+    told = tuple(sorted(restored, key=lambda r: (r.name, r.id)))
+    return Found(tuple(kept), shared[1], revision, told, has_shared=shared[0] >= 0)
+
+
+def rebuild(metastore: Metastore, found: Found) -> None:
+    """Fill an empty metastore.
+
+    Args:
+        metastore: It holds no cache.
+        found: What `look` found.
+
+    Raises:
+        MetastoreError: It does hold one; nothing was changed.
+    """
+    metastore.writer.restore(found.caches, found.shared, found.revision)
+
+
+def differences(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles) -> list[Restored]:
+    """Where the records and logs say something else than the metastore.
+
+    Args:
+        metastore: What is in force.
+        roots: More root folders than those of the metastore's caches.
+        files_of: The files of a root.
+
+    Returns:
+        One line for each cache that a rebuild would bring back otherwise than it is.
+    """
+    caches = metastore.reader.caches(include_dropped=True)
+    places = [c.location.rpartition("/")[0] for c in caches]
+    found = look([*roots, *places], files_of)
+    told = {r.id: r for r in found.restored}
+    lines = []
+    for cache in caches:
+        name, mine = cache.qualified_name, told.pop(cache.id, None)
+        published = metastore.reader.published(cache.id)
+        version = None if published is None else published.run.cache_version
+        if mine is None:
+            lines.append(Restored(cache.id, name, "NO_RECORD", version, "it has no record yet"))
+            continue
+        dump = next((d for d in found.caches if d.cache["id"] == cache.id), None)
+        if dump is not None and dump.revision != cache.revision:
+            behind = f"its record is of revision {dump.revision}, not {cache.revision}"
+            lines.append(Restored(cache.id, name, "BEHIND", version, behind))
+        elif mine.note or (cache.dropped_at is None and mine.version != version):
+            note = mine.note or f"its record says version {mine.version}"
+            lines.append(Restored(cache.id, name, mine.state, version, note))
+    for other in told.values():
+        if other.state != "DROPPED":
+            lines.append(replace(other, state="UNKNOWN", note="the metastore does not know it"))
+    return lines
+
+
+def _newest(files: Files, folder: str) -> tuple[int, dict[str, Any] | None]:
+    for name in sorted(files.names(folder), reverse=True):
+        text = files.read(f"{folder}/{name}") if _COMMIT.fullmatch(name) else None
+        if text is None:
+            continue
+        try:
+            content = json.loads(text)
+        except ValueError:
+            continue
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise MetastoreError(
+                "RECORD_FORMAT",
+                f"{folder}/{name} is of another release's format: rebuild with that release",
+            )
+        return int(name.partition(".")[0]), content
+    return -1, None
+
+
+def _one_a_name(
+    found: Iterable[tuple[CacheDump, Files]], restored: list[Restored]
+) -> Iterator[tuple[CacheDump, Files]]:
+    """Of several live caches of one name, which two metastores may have left, the last changed."""
+    taken: set[tuple[str, str]] = set()
+    for dump, files in sorted(found, key=lambda pair: pair[0].cache["updated_at"], reverse=True):
+        row = dump.cache
+        key = (row["namespace_key"], row["name_key"])
+        if row["dropped_at"] is None and key in taken:
+            note = "another cache of that name was changed later: it is left out"
+            restored.append(Restored(row["id"], _name(row), "LEFT_OUT", None, note, is_lost=True))
+            continue
+        if row["dropped_at"] is None:
+            taken.add(key)
+        yield dump, files
+
+
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['namespace']}.{row['name']}" if row["namespace"] else str(row["name"])
+
+
+def _check(dump: CacheDump, files: Files) -> tuple[CacheDump, Restored]:
+    row, run = dump.cache, dump.published
+    if row["dropped_at"] is not None:
+        return dump, Restored(row["id"], _name(row), "DROPPED", None, "")
+    log = f"{dump.location}/_delta_log"
+    versions = [int(m[1]) for n in files.names(log) if (m := _COMMIT.fullmatch(n))]
+    head = max(versions, default=None)
+    if run is None:
+        note = "" if head is None else f"version {head} of its table was never published"
+        return dump, Restored(row["id"], _name(row), "NOT_PUBLISHED", None, note)
+    version = run["cache_version"]
+    wrong = _why_not(dump, run, _commit(files, log, version))
+    if wrong:
+        rows = dump.rows | {"caches": [{**row, "published_refresh_id": None}]}
+        note = f"{wrong}: it answers nothing until it is refreshed"
+        return replace(dump, rows=rows), Restored(
+            row["id"], _name(row), "NOT_PUBLISHED", None, note, is_lost=True
+        )
+    above = head is not None and head > version
+    note = (
+        f"version {head} on top was never published, the next refresh removes it" if above else ""
+    )
+    return dump, Restored(row["id"], _name(row), "PUBLISHED", version, note)
+
+
+def _commit(files: Files, log: str, version: int) -> Commit | None:
+    text = files.read(f"{log}/{version:020d}.json")
+    return None if text is None else parse_commit(version, text)
+
+
+def _why_not(dump: CacheDump, run: dict[str, Any], commit: Commit | None) -> str:
+    if commit is None:
+        return f"its table's log has no version {run['cache_version']}"
+    stamp = commit.stamp
+    if stamp.get("cache_id") != dump.cache["id"]:
+        return f"version {commit.version} of its table was not written for it"
+    if not isinstance(token := stamp.get("fencing_token"), int) or token > run["fencing_token"]:
+        return f"version {commit.version} of its table was written by a later refresh"
+    return ""

@@ -1,0 +1,223 @@
+"""A cache with all that belongs to it as plain JSON, and a metastore built from that again.
+
+What is dumped are the rows themselves, column by column, so that nothing can be forgotten: a column
+that a later migration adds is in the dump by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, func, inspect, select, update
+from sqlalchemy.orm import Session, defer
+
+from cachemgr.errors import MetastoreError
+from cachemgr.metastore.models import (
+    Base,
+    CacheRow,
+    CommitNumberRow,
+    GrantRow,
+    GroupingSetRow,
+    JoinRow,
+    LeaseRow,
+    RefreshRunRow,
+    RegistryRevisionRow,
+    RestrictedTableRow,
+    ScheduleRow,
+    SnapshotTableRow,
+    UtcDateTime,
+)
+from cachemgr.metastore.reads import Reads
+from cachemgr.metastore.records import RunState
+from cachemgr.metastore.writes import Writes, bump_revision
+
+FORMAT: Final = 1
+RUNS_KEPT: Final = 20
+# Tokens, commit numbers and revisions go on from here: some may have been given out after the dump,
+# and a number used twice would let a writer of the lost metastore pass for one of the new.
+GAP: Final = 1000
+_OF_A_CACHE: Final = (GroupingSetRow, GrantRow, ScheduleRow, LeaseRow, CommitNumberRow)
+_SHARED: Final[tuple[type[Base], ...]] = (JoinRow, RestrictedTableRow)
+_LOST = "the metastore was lost while it ran"
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class CacheDump:
+    """One cache, dropped or not, as of a revision.
+
+    Args:
+        revision: The revision of its last change.
+        location: Where its table is.
+        rows: Its rows by table.
+    """
+
+    revision: int
+    location: str
+    rows: Rows
+
+    @property
+    def cache(self) -> dict[str, Any]:
+        """The row of the cache itself."""
+        return self.rows[CacheRow.__tablename__][0]
+
+    @property
+    def published(self) -> dict[str, Any] | None:
+        """The row of the refresh that it serves from."""
+        wanted = self.cache["published_refresh_id"]
+        runs = self.rows[RefreshRunRow.__tablename__]
+        return next((r for r in runs if r["id"] == wanted), None) if wanted else None
+
+
+@dataclass(frozen=True)
+class Dumped:
+    """What changed since a revision.
+
+    Args:
+        revision: The revision that all of it stands at.
+        caches: The caches that changed, dropped ones included.
+        shared: What belongs to no cache, whole: joins and restricted tables.
+    """
+
+    revision: int
+    caches: tuple[CacheDump, ...]
+    shared: Rows
+
+
+class DumpReads(Reads):
+    """Read what a rebuild needs."""
+
+    def dump(self, since: int = 0) -> Dumped:
+        """The caches that changed after a revision, and all that is shared, as of one moment."""
+        with self._session() as session:
+            revision = session.scalar(select(RegistryRevisionRow.revision)) or 0
+            if revision == since:
+                return Dumped(revision, (), {})
+            changed = session.scalars(select(CacheRow).where(CacheRow.revision > since))
+            caches = tuple(_dump(session, row) for row in changed.all())
+            shared = {m.__tablename__: _rows(session, m) for m in _SHARED}
+            return Dumped(revision, caches, shared)
+
+
+class DumpWrites(Writes):
+    """Build a metastore from dumps."""
+
+    def restore(self, caches: Sequence[CacheDump], shared: Rows, revision: int) -> None:
+        """Put dumps into a metastore that holds no cache; all of them or nothing.
+
+        Args:
+            caches: What to restore; `published_refresh_id` decides what each serves from.
+            shared: What belongs to no cache.
+            revision: The highest revision that the lost metastore is known to have had.
+
+        Raises:
+            MetastoreError: There are caches in it, or a dump is of another release.
+        """
+        with self._transaction() as session:
+            bump_revision(session)
+            if session.scalar(select(func.count()).select_from(CacheRow)):
+                raise MetastoreError(
+                    "METASTORE_NOT_EMPTY",
+                    "the metastore holds caches: give an empty one, nothing was changed",
+                )
+            now = session.scalar(select(RegistryRevisionRow.revision)) or 0
+            revision = max(revision, now) + GAP
+            session.execute(update(RegistryRevisionRow).values(revision=revision))
+            for model in _SHARED:
+                _add(session, model, shared.get(model.__tablename__, []))
+            for dump in caches:
+                _restore(session, dump, revision)
+
+
+def _dump(session: Session, row: CacheRow) -> CacheDump:
+    runs = (
+        select(RefreshRunRow)
+        .where(RefreshRunRow.cache_id == row.id)
+        .order_by(RefreshRunRow.started_at.desc(), RefreshRunRow.fencing_token.desc())
+        .limit(RUNS_KEPT)
+        .options(defer(RefreshRunRow.plan))
+    )
+    kept = {run.id: _values(run) for run in session.scalars(runs)}
+    served = row.published_refresh_id and session.get(
+        RefreshRunRow, row.published_refresh_id, populate_existing=True
+    )
+    if served:
+        kept[served.id] = _values(served)
+    rows: Rows = {
+        CacheRow.__tablename__: [_values(row)],
+        RefreshRunRow.__tablename__: list(kept.values()),
+        SnapshotTableRow.__tablename__: _rows(
+            session, SnapshotTableRow, SnapshotTableRow.refresh_id.in_(list(kept))
+        ),
+    }
+    for model in _OF_A_CACHE:
+        rows[model.__tablename__] = _rows(session, model, model.cache_id == row.id)
+    return CacheDump(row.revision, row.location, rows)
+
+
+def _rows(session: Session, model: type[Base], *where: ColumnElement[bool]) -> list[dict[str, Any]]:
+    keys = inspect(model).primary_key
+    query = select(model).where(*where).order_by(*keys)
+    return [_values(row) for row in session.scalars(query)]
+
+
+def _values(row: Base) -> dict[str, Any]:
+    unloaded = inspect(row).unloaded
+    found = {a.key: getattr(row, a.key) for a in inspect(type(row)).column_attrs
+             if a.key not in unloaded}  # fmt: skip
+    return {k: v.isoformat() if isinstance(v, datetime) else v for k, v in found.items()}
+
+
+def _restore(session: Session, dump: CacheDump, revision: int) -> None:
+    rows = dump.rows
+    _add(session, CacheRow, [{**dump.cache, "revision": revision}])
+    session.flush()
+    runs = rows[RefreshRunRow.__tablename__]
+    _add(session, RefreshRunRow, [_ended(run) for run in runs])
+    session.flush()
+    _add(session, SnapshotTableRow, rows[SnapshotTableRow.__tablename__])
+    token = max((r["fencing_token"] for r in runs), default=0)
+    number = max((r["commit_number"] or 0 for r in runs), default=0)
+    for model in _OF_A_CACHE:
+        found = rows.get(model.__tablename__, [])
+        if model is LeaseRow:
+            token = max([token, *(r["token"] for r in found)]) + GAP
+            found = [{"cache_id": dump.cache["id"], "token": token}]
+        elif model is CommitNumberRow:
+            number = max([number, *(r["last"] for r in found)]) + GAP
+            found = [{"cache_id": dump.cache["id"], "last": number}]
+        _add(session, model, found)
+
+
+def _ended(run: Mapping[str, Any]) -> dict[str, Any]:
+    if run["state"] != RunState.RUNNING.value:
+        return dict(run)
+    state = RunState.SUPERSEDED.value
+    return {**run, "state": state, "error": _LOST, "finished_at": run["started_at"]}
+
+
+def _add(session: Session, model: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
+    known = {a.key: a.columns[0] for a in inspect(model).column_attrs}
+    for row in rows:
+        values = {k: _value(known[k], v) for k, v in row.items() if k in known}
+        lacking = [
+            k
+            for k, c in known.items()
+            if k not in values and not c.nullable and c.server_default is None and c.default is None
+        ]
+        if lacking:
+            raise MetastoreError(
+                "DUMP_OF_ANOTHER_RELEASE",
+                f"a record has no {', '.join(lacking)} for {model.__tablename__}: it was written "
+                "by another release, which can rebuild it; nothing was changed",
+            )
+        session.add(model(**values))
+
+
+def _value(column: ColumnElement[Any], value: Any) -> Any:
+    is_moment = isinstance(column.type, UtcDateTime) and value is not None
+    return datetime.fromisoformat(value) if is_moment else value

@@ -1,0 +1,77 @@
+"""One commit of a cache's Delta log, read from the JSON that Delta wrote: pure text, no Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """One file of a commit; `rows` and `nulls` come from Delta's statistics and may be unknown."""
+
+    partition: Mapping[str, str | None]
+    bytes: int
+    rows: int | None
+    nulls: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit: what it says about itself, its transaction identifier, and the files it added."""
+
+    version: int
+    stamp: Mapping[str, Any]
+    txn: tuple[str, int] | None
+    added: tuple[AddedFile, ...]
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of the added files, None if Delta wrote no statistics."""
+        counts = [f.rows for f in self.added]
+        return None if None in counts else sum(c for c in counts if c is not None)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the added files."""
+        return sum(f.bytes for f in self.added)
+
+
+def parse_commit(version: int, text: str) -> Commit:
+    """Read a commit.
+
+    Args:
+        version: Its number.
+        text: Its file: a JSON action a line.
+
+    Returns:
+        The commit; the stamp is empty if it is not ours.
+    """
+    stamp: Mapping[str, Any] = {}
+    txn = None
+    added = []
+    for line in text.splitlines():
+        action = json.loads(line)
+        if "commitInfo" in action:
+            stamp = _stamp(action["commitInfo"].get("userMetadata"))
+        elif "txn" in action:
+            txn = (action["txn"]["appId"], action["txn"]["version"])
+        elif "add" in action:
+            added.append(_added(action["add"]))
+    return Commit(version, stamp, txn, tuple(added))
+
+
+def _stamp(text: str | None) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and found.get("by") == "relational-cache" else {}
+
+
+def _added(action: Mapping[str, Any]) -> AddedFile:
+    stats = json.loads(action.get("stats") or "{}")
+    nulls = {k: v for k, v in stats.get("nullCount", {}).items() if isinstance(v, int)}
+    return AddedFile(action["partitionValues"], action["size"], stats.get("numRecords"), nulls)

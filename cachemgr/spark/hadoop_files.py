@@ -1,0 +1,64 @@
+"""`Files` on whatever storage the application's Hadoop configuration reaches: HDFS, S3, ABFS, …"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+class HadoopFiles:
+    """Text files by URI.
+
+    Args:
+        spark: A session of the application.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm
+        self._conf = spark._jsparkSession.sessionState().newHadoopConf()
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, none if it does not exist."""
+        path, system = self._open(folder)
+        if not system.exists(path):
+            return []
+        return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
+
+    def read(self, path: str) -> str | None:
+        """A file's text; None if it does not exist."""
+        target, system = self._open(path)
+        if not system.exists(target):
+            return None
+        stream = system.open(target)
+        try:
+            data: bytes = self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)
+            return bytes(data).decode("utf-8")
+        finally:
+            stream.close()
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file with the folders above it: whole, or not at all."""
+        target, system = self._open(path)
+        temporary = self._path(f"{target.getParent().toString()}/.{uuid.uuid4().hex}")
+        stream = system.create(temporary, True)
+        try:
+            stream.write(bytearray(text, "utf-8"))
+        finally:
+            stream.close()
+        # where a rename does not replace (HDFS), the file that is there tells of the same change
+        if not system.rename(temporary, target):
+            system.delete(temporary, False)
+
+    def delete(self, path: str) -> None:
+        """Delete a file, if it exists."""
+        target, system = self._open(path)
+        system.delete(target, False)
+
+    def _path(self, text: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(text)
+
+    def _open(self, text: str) -> tuple[Any, Any]:
+        path = self._path(text)
+        return path, path.getFileSystem(self._conf)

@@ -1,0 +1,105 @@
+"""Which records count in a rebuild, where several or damaged ones are found."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cachemgr.errors import MetastoreError
+from cachemgr.journal.files import LocalFiles
+from cachemgr.journal.journal import FOLDER, keep_journal
+from cachemgr.journal.rebuild import look, rebuild
+from cachemgr.metastore import open_metastore
+from cachemgr.metastore.records import CacheRecord
+
+
+def make(store, folder, name="cube") -> CacheRecord:
+    record = CacheRecord(
+        namespace="default", name=name, definition="SELECT …", definition_hash="h", location=""
+    )
+    record = CacheRecord(**{**vars(record), "location": f"{folder}/{record.id}"})
+    return store.writer.create_cache(record, now=store.reader.now())
+
+
+def find(*roots):
+    return look([str(root) for root in roots], lambda root: LocalFiles())
+
+
+@pytest.fixture
+def kept(store, tmp_path):
+    root = tmp_path / "caches"
+    keep_journal(store, str(root))
+    return root
+
+
+def test_a_damaged_record_gives_way_to_the_one_before(store, kept):
+    cache = make(store, kept)
+    folder = kept / FOLDER / cache.id
+    (folder / f"{10**6:020d}.json").write_text('{"format": 1, "ro')
+    (folder / ".half.json").write_text("{}")
+    (folder / "notes.txt").write_text("hello")
+    found = find(kept)
+    assert [(r.name, r.state) for r in found.restored] == [("default.cube", "NOT_PUBLISHED")]
+    assert found.revision == store.reader.revision()
+
+
+def test_a_record_of_a_later_format_stops_it(store, kept):
+    cache = make(store, kept)
+    (kept / FOLDER / cache.id / f"{10**6:020d}.json").write_text('{"format": 2}')
+    with pytest.raises(MetastoreError) as caught:
+        find(kept)
+    assert caught.value.code == "RECORD_FORMAT"
+
+
+def test_of_two_metastores_the_last_change_of_a_name_counts(store, kept, tmp_path):
+    first = make(store, kept)
+    with open_metastore(f"sqlite:///{tmp_path / 'second.db'}") as second:
+        keep_journal(second, str(kept))
+        later = make(second, kept, "CUBE")
+    found = find(kept)
+    told = {r.id: (r.state, r.is_lost) for r in found.restored}
+    assert told == {first.id: ("LEFT_OUT", True), later.id: ("NOT_PUBLISHED", False)}
+    with open_metastore(f"sqlite:///{tmp_path / 'again.db'}") as again:
+        rebuild(again, found)
+        assert [c.id for c in again.reader.caches()] == [later.id]
+
+
+def test_several_roots_and_none(store, kept, tmp_path):
+    make(store, kept)
+    make(store, tmp_path / "own", "other")
+    assert [r.name for r in find(kept, tmp_path / "own", kept).restored] == [
+        "default.cube",
+        "default.other",
+    ]
+    assert find(kept).has_shared and not find(tmp_path / "own").has_shared
+    assert find(tmp_path / "nothing").restored == ()
+
+
+def test_what_the_log_must_say(store, kept):
+    """Each way in which the log does not bear the record out, and the one in which it does."""
+    cache = make(store, kept)
+    run = store.writer.start_refresh(
+        cache.id, "me", now=None, lease_seconds=60, mode="FULL", reason="asked"
+    )
+    store.writer.publish_refresh(
+        run.id, run.fencing_token, now=None, cache_version=4, rows=1, bytes=1, tables=[]
+    )
+    log = kept / cache.id / "_delta_log"
+    log.mkdir(parents=True)
+    good = {"by": "relational-cache", "cache_id": cache.id, "fencing_token": run.fencing_token}
+
+    def state_with(version: int, stamp) -> str:
+        for old in log.iterdir():
+            old.unlink()
+        info = {"commitInfo": {"userMetadata": json.dumps(stamp) if stamp else None}}
+        (log / f"{version:020d}.json").write_text(json.dumps(info) + "\n")
+        (line,) = find(kept).restored
+        return line.state
+
+    assert state_with(4, good) == "PUBLISHED"
+    assert state_with(3, good) == "NOT_PUBLISHED"
+    assert state_with(4, None) == "NOT_PUBLISHED"
+    assert state_with(4, {**good, "by": "somebody"}) == "NOT_PUBLISHED"
+    assert state_with(4, {**good, "cache_id": "another"}) == "NOT_PUBLISHED"
+    assert state_with(4, {**good, "fencing_token": run.fencing_token + 1}) == "NOT_PUBLISHED"
