@@ -12,6 +12,7 @@ from cachemgr.api import (
     access,
     caches,
     catalog,
+    definitions,
     errors,
     joins,
     middleware,
@@ -56,9 +57,8 @@ def create_app(
     app.state.watches = Watches(lambda: state.metastore.reader)
     app.state.pages = Pages(lambda: state.metastore.reader)
     registry = metrics if metrics is not None else CollectorRegistry()
-    routers = (caches, refreshes, joins, queries, catalog, access)
-    for router in (module.router for module in routers):
-        app.include_router(router)
+    for module in (caches, refreshes, joins, queries, catalog, access, definitions):
+        app.include_router(module.router)
     app.include_router(system.make_router(registry))
     errors.install(app)
     middleware.install(app, registry, middleware.RateLimit(requests_a_second))

@@ -12,14 +12,10 @@ from cachemgr.api import models, views
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
 from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
+from cachemgr.clauses import read_freshness, read_refresh
 from cachemgr.convert import freshness_fields, policy_fields
 from cachemgr.ddl import parse
-from cachemgr.ddl.statements import (
-    AlterRelationalCache,
-    CreateRelationalCache,
-    SetFreshness,
-    SetRefresh,
-)
+from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.errors import AlreadyExistsError, NotFoundError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.names import DEFAULT_NAMESPACE
@@ -121,30 +117,12 @@ def update_cache(
     if body.paused is not None:
         fields["paused"] = body.paused
     if body.refresh is not None:
-        fields |= _refresh_fields(body.refresh)
+        fields |= policy_fields(read_refresh(body.refresh))
     if body.freshness is not None:
-        fields |= _freshness_fields(body.freshness)
+        fields |= freshness_fields(read_freshness(body.freshness))
     if not fields:
         raise ApiError(400, "NOTHING_TO_CHANGE", "name at least one field besides version")
     return _changed(state, cache, body.version, fields)
-
-
-def _refresh_fields(clause: str) -> dict[str, Any]:
-    statement = parse(f"ALTER RELATIONAL CACHE c SET REFRESH {clause}")
-    if not isinstance(statement, AlterRelationalCache) or not isinstance(
-        statement.action, SetRefresh
-    ):
-        raise ApiError(400, "NOT_A_CLAUSE", f"{clause!r} is not a REFRESH clause")
-    return policy_fields(statement.action.refresh)
-
-
-def _freshness_fields(clause: str) -> dict[str, Any]:
-    statement = parse(f"ALTER RELATIONAL CACHE c SET {clause}")
-    if not isinstance(statement, AlterRelationalCache) or not isinstance(
-        statement.action, SetFreshness
-    ):
-        raise ApiError(400, "NOT_A_CLAUSE", f"{clause!r} is not a freshness clause")
-    return freshness_fields(statement.action.freshness)
 
 
 def _changed(

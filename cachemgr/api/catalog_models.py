@@ -113,6 +113,14 @@ class WhyMissed(_Body):
 
     code: Annotated[str, Field(max_length=64)]
     detail: Annotated[str, Field(max_length=MAX_DETAIL)]
+    tables: Annotated[
+        list[Annotated[str, Field(max_length=MAX_DETAIL)]],
+        Field(
+            default_factory=list,
+            max_length=MAX_NAMES,
+            description="Places of the tables that the part reads which was not answered.",
+        ),
+    ]
 
 
 class NewDecision(_Body):

@@ -220,10 +220,103 @@ class Decision(_Model):
     principal: str | None
 
 
+class ReasonCount(_Model):
+    """One reason of misses: in how many decisions, and what it said last."""
+
+    code: str
+    count: int
+    latest_at: datetime
+    detail: str
+
+
+class Why(_Model):
+    """The decisions that concern a cache, added up."""
+
+    hits: Annotated[int, Field(description="Queries that it answered.")]
+    misses: Annotated[
+        int, Field(description="Those with a part of its tables that no cache answered.")
+    ]
+    reasons: list[ReasonCount]
+    latest: list[Decision]
+
+
 class DecisionList(_Model):
     """Decisions, newest first."""
 
     decisions: list[Decision]
+
+
+class CacheDefinition(_Body):
+    """A cache with every clause, as export writes it and apply reads it."""
+
+    name: Annotated[str, Field(min_length=1, max_length=512)]
+    definition: Annotated[str, Field(min_length=1, max_length=MAX_SQL)]
+    comment: str | None = None
+    partitioned_by: list[str] = []
+    cluster_by: list[str] = []
+    location: str | None = None
+    properties: dict[str, str] = {}
+    refresh: Annotated[str, Field(max_length=500)] = "ON DEMAND AUTO"
+    freshness: Annotated[str, Field(max_length=200)] = "STRICT"
+    rewrite_enabled: bool = True
+    paused: bool = False
+    grants: Annotated[
+        list[str] | None,
+        Field(description="Who may use it; null leaves that as it is, at first to everybody."),
+    ] = None
+    catalog: str = "spark_catalog"
+    catalog_schema: Annotated[str, Field(alias="schema")] = "default"
+    settings: Annotated[
+        dict[str, str] | None,
+        Field(description="spark.sql.* settings that it is computed under; null for the service's"),
+    ] = None
+
+
+class JoinDefinition(_Body):
+    """A record-preserving join by its DDL."""
+
+    name: Annotated[str, Field(min_length=1, max_length=512)]
+    ddl: Annotated[str, Field(min_length=1, max_length=MAX_SQL)]
+
+
+class Definitions(_Body):
+    """All definitions, without any state."""
+
+    version: Literal[1] = 1
+    caches: Annotated[list[CacheDefinition], Field(max_length=10_000)] = []
+    joins: Annotated[list[JoinDefinition], Field(max_length=10_000)] = []
+
+
+class Wanted(_Body):
+    """Definitions to be made true."""
+
+    definitions: Definitions
+    prune: Annotated[bool, Field(description="Also drop what the document does not name.")] = False
+
+
+class FieldChange(_Model):
+    """One field of a definition."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+class Change(_Model):
+    """One thing that would change, or was changed."""
+
+    kind: Literal["cache", "join"]
+    name: str
+    action: Literal["CREATE", "CHANGE", "REPLACE", "DROP"]
+    fields: list[FieldChange]
+    outcome: Literal["PLANNED", "DONE", "FAILED", "NOT_TRIED"]
+    message: str | None
+
+
+class ChangeList(_Model):
+    """Changes in their order; none if the definitions are true already."""
+
+    changes: list[Change]
 
 
 class Info(_Model):

@@ -8,12 +8,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from cachemgr import why as adding
 from cachemgr.api import models
+from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
 from cachemgr.api.state import State, Viewer
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import ExplainRewrite, SelectText
 from cachemgr.metastore.records import Outcome
+from cachemgr.roles import Role
 
 router = APIRouter(prefix="/api/v1", tags=["queries"])
 
@@ -34,6 +37,26 @@ def explain(state: State, viewer: Viewer, body: models.Query) -> models.Explaine
     )
 
 
+@router.get("/caches/{name}/why", operation_id="explainCache")
+def why(state: State, viewer: Viewer, name: CacheName, since: datetime | None = None) -> models.Why:
+    """Why queries were, or were not, answered from a cache: its decisions of the log, added up.
+    What reasons say quotes values from queries: it is for operators."""
+    _with_zone(since)
+    found = adding.why(state.metastore, find(state, name), since=since)
+    told = models.Why.model_validate(found)
+    if not viewer.role.covers(Role.OPERATOR):
+        for reason in told.reasons:
+            reason.detail = ""
+        for decision in told.latest:
+            decision.reasons = [{"code": reason["code"]} for reason in decision.reasons]
+    return told
+
+
+def _with_zone(since: datetime | None) -> None:
+    if since is not None and since.tzinfo is None:
+        raise ApiError(400, "NO_TIME_ZONE", "since needs a time zone: 2026-01-31T12:00:00Z")
+
+
 @router.get("/decisions", operation_id="listDecisions")
 def list_decisions(
     state: State,
@@ -46,8 +69,7 @@ def list_decisions(
     since: datetime | None = None,
 ) -> models.DecisionList:
     """The query log, newest first."""
-    if since is not None and since.tzinfo is None:
-        raise ApiError(400, "NO_TIME_ZONE", "since needs a time zone: 2026-01-31T12:00:00Z")
+    _with_zone(since)
     found = state.metastore.reader.decisions(
         limit,
         outcome=outcome,

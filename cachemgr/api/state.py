@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Protocol
 
@@ -23,6 +23,17 @@ class Statements(Protocol):
 
     def execute(self, text: str, principal: str) -> ResultRows:
         """Carry one statement out; raises CacheManagerError."""
+        ...
+
+    def execute_in(
+        self,
+        text: str,
+        principal: str,
+        catalog: str,
+        schema: str,
+        settings: Mapping[str, str] | None,
+    ) -> ResultRows:
+        """Carry one out where names are looked up in that schema, under those settings."""
         ...
 
 

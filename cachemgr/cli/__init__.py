@@ -13,11 +13,14 @@ from cachemgr import __version__
 from cachemgr.cli import grants as _grants  # noqa: F401 - commands of `cachemgr cache`
 from cachemgr.cli.cache import app as caches
 from cachemgr.cli.database import app as database
+from cachemgr.cli.definitions import apply, diff, export
 from cachemgr.cli.demo import demo
+from cachemgr.cli.doctor import doctor
 from cachemgr.cli.explain import explain
 from cachemgr.cli.failure import set_debug
 from cachemgr.cli.join import app as joins
 from cachemgr.cli.serve import serve, worker
+from cachemgr.cli.sql import sql
 from cachemgr.cli.table import app as tables
 from cachemgr.cli.token import app as tokens
 
@@ -30,6 +33,11 @@ main = typer.Typer(
 )
 main.command()(explain)
 main.command()(demo)
+main.command()(doctor)
+main.command()(sql)
+main.command()(export)
+main.command()(diff)
+main.command()(apply)
 main.command()(serve)
 main.command()(worker)
 main.add_typer(caches, name="cache")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, text_of
 from cachemgr.cli.output import Format, say, show, show_one
+from cachemgr.settings import parse_duration
 
 app = typer.Typer(help="Relational caches.", no_args_is_help=True)
 _OVER = ("PUBLISHED", "UNCHANGED")
@@ -104,14 +106,47 @@ def history(
 
 @app.command()
 @connected
-def why(client: Client, name: str, sql: str) -> None:
-    """Say why this cache would answer a query, or why not."""
+def why(
+    client: Client,
+    name: str,
+    sql: Annotated[
+        str | None, typer.Argument(help="A query: would it be answered from the cache now?")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="How far to look back in the decision log: 2h, 7d.")
+    ] = None,
+) -> None:
+    """Say why queries were, or were not, answered from this cache: the decision log added up; or
+    for one query, why it would be or not."""
+    if sql is not None:
+        _why_one(client, name, sql)
+        return
+    params = {} if since is None else {"since": _moment(since)}
+    found = client.call("GET", path_of(name, "/why"), params=params)
+    if client.output is Format.JSON:
+        show_one(found, client.output)
+        return
+    say(f"{found['hits']} hits, {found['misses']} misses")
+    show(found["reasons"], ("code", "count", "latestAt", "detail"), client.output)
+    say("the latest:")
+    show(found["latest"], ("at", "outcome", "queryHash", "groupingSet", "millis"), client.output)
+
+
+def _why_one(client: Client, name: str, sql: str) -> None:
     known = client.call("GET", path_of(name))["name"]
     found = client.call("POST", "/explain", json={"sql": sql})
     mine = [c for c in found["candidates"] if c["cache"].rpartition(".")[2] == known]
     if not mine:
         say(f"{known} reads none of the query's tables")
     show(mine, ("cache", "grouping_set", "outcome", "reasons"), client.output)
+
+
+def _moment(since: str) -> str:
+    try:
+        back = timedelta(seconds=parse_duration(since))
+    except ValueError as error:
+        raise typer.BadParameter(f"{since!r} is not {error}") from None
+    return (datetime.now(UTC) - back).isoformat()
 
 
 def _switch(word: str, what: str) -> None:

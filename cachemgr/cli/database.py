@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cachemgr.cli.failure import handled
-from cachemgr.cli.output import Format, Output, say, show
+from cachemgr.cli.output import Format, Output, say, show, show_one
 from cachemgr.errors import ConfigurationError
 from cachemgr.settings import Settings
 
@@ -41,12 +41,15 @@ def upgrade(metastore: Url = _DEFAULT, revision: str = "head") -> None:
 
 
 @app.command()
-def current(metastore: Url = _DEFAULT) -> None:
+def current(metastore: Url = _DEFAULT, output: Output = Format.TABLE) -> None:
     """Print the metastore's schema version and the one this program needs."""
     from cachemgr.metastore import migrate
 
     with handled():
         found = migrate.current(metastore)
+        if output is Format.JSON:
+            show_one({"current": found, "needed": migrate.expected()}, output)
+            return
         typer.echo(
             f"metastore is at {found or 'no version'}, this program needs {migrate.expected()}"
         )
@@ -90,21 +93,24 @@ def rebuild(
     was."""
     from cachemgr.cli.storage import storage
     from cachemgr.journal import rebuild as rebuilding
+    from cachemgr.journal.journal import Journal
     from cachemgr.metastore import open_metastore
     from cachemgr.worker.single import sole_process
 
     with handled():
         with storage(metastore, location) as (roots, files_of):
             found = rebuilding.look(roots, files_of)
-        if not found.restored:
-            raise ConfigurationError(
-                "NOTHING_TO_REBUILD",
-                f"there are no records of caches under {', '.join(roots)}: name the caches' root "
-                "folder with --location",
-            )
-        if not dry_run:
-            with sole_process(metastore), open_metastore(metastore) as store:
-                rebuilding.rebuild(store, found)
+            if not found.restored:
+                raise ConfigurationError(
+                    "NOTHING_TO_REBUILD",
+                    f"there are no records of caches under {', '.join(roots)}: name the caches' "
+                    "root folder with --location",
+                )
+            if not dry_run:
+                with sole_process(metastore), open_metastore(metastore) as store:
+                    rebuilding.rebuild(store, found)
+                    # the records are of this metastore from now on
+                    Journal(store, roots[0], lambda: files_of(roots[0]), since=0).catch_up()
         show([asdict(line) for line in found.restored], _LINES, output)
         say("nothing was changed" if dry_run else "tokens are not kept: make new ones")
         if not found.has_shared:

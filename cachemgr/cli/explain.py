@@ -1,4 +1,5 @@
-"""`cachemgr explain`: which cache would answer a query, without Spark and without a database."""
+"""`cachemgr explain`: which cache would answer a query: offline, without Spark and without a
+database; or on a service or a metastore."""
 
 from __future__ import annotations
 
@@ -9,11 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
-from cachemgr.cli.failure import handled
+from cachemgr.cli.client import Client
+from cachemgr.cli.connected import connected
+from cachemgr.cli.input import text_of
+from cachemgr.cli.output import Format
 from cachemgr.errors import ConfigurationError
 
 
+@connected
 def explain(
+    client: Client,
+    sql: Annotated[
+        str | None,
+        typer.Argument(help="A query, explained on the service or metastore; - reads stdin."),
+    ] = None,
     schema: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="CREATE SCHEMA, TABLE and VIEW statements."),
@@ -44,26 +54,43 @@ def explain(
 ) -> None:
     """Say which cache would answer a query, with what SQL, and why the others would not.
 
+    With --schema and --caches offline, by those files alone. Else on the service (--server), or on
+    a metastore, by a Spark that is started here.
+
     Exit code 0 for a hit and for a miss, 1 for input at fault, 2 for wrong usage.
     """
     settings = _settings(conf or [])
     if batch is not None:
-        if schema or caches or query:
-            raise typer.BadParameter("--batch takes the place of --schema, --caches and --query")
-        with handled():
-            _run_batch(batch, settings)
+        if schema or caches or query or sql:
+            raise typer.BadParameter("--batch takes the place of a query and its files")
+        _run_batch(batch, settings)
         return
-    if schema is None or caches is None or query is None:
-        raise typer.BadParameter("give --schema, --caches and --query, or --batch")
-    from cachemgr.offline import explain as explain_offline
+    if schema is None and caches is None:
+        result = _online(client, sql, query, settings)
+    elif schema is None or caches is None or query is None or sql is not None:
+        raise typer.BadParameter("give --schema, --caches and --query, or --batch, or a query")
+    else:
+        from cachemgr.offline import explain as explain_offline
 
-    with handled():
         texts = [p.read_text(encoding="utf-8-sig") for p in (schema, caches, query)]
         result = explain_offline(texts[0], texts[1], texts[2], settings)
-    if as_json:
+    if as_json or client.output is Format.JSON:
         typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
     else:
         _print(result)
+
+
+def _online(
+    client: Client, sql: str | None, query: Path | None, settings: Mapping[str, str]
+) -> dict[str, Any]:
+    if (sql is None) == (query is None):
+        raise typer.BadParameter("give one query: as the argument or by --query")
+    if settings:
+        raise typer.BadParameter("--conf is for files: a service has its own settings")
+    text = text_of(sql) if sql is not None else query.read_text("utf-8-sig") if query else ""
+    found = client.call("POST", "/explain", json={"sql": text})
+    rewritten = found.pop("rewrittenSql")
+    return {**found, "rewritten_sql": rewritten}
 
 
 def _settings(pairs: list[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 
 class Format(StrEnum):
@@ -34,11 +35,24 @@ def show(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: Form
     if output is Format.JSON:
         typer.echo(json.dumps(list(rows), indent=2))
         return
+    show_rows(
+        [column.rsplit(".", 1)[-1] for column in columns],
+        [[_inside(row, column) for column in columns] for row in rows],
+    )
+
+
+def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Rows as a table for people.
+
+    Args:
+        columns: The headings.
+        rows: A value for each of them.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column.rsplit(".", 1)[-1], overflow="fold")
+        table.add_column(Text(column), overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(_inside(row, column)) for column in columns))
+        table.add_row(*(Text(_cell(value)) for value in row))
     _console().print(table)
 
 
@@ -49,7 +63,7 @@ def show_one(thing: Mapping[str, Any], output: Format) -> None:
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for key, value in thing.items():
-        table.add_row(key, _cell(value))
+        table.add_row(key, Text(_cell(value)))
     _console().print(table)
 
 

@@ -8,22 +8,22 @@ import typer
 
 from cachemgr.cli.failure import handled
 
-_Metastore = Annotated[
+Metastore = Annotated[
     str | None,
     typer.Option("--metastore", help="sqlite:///file or postgresql://user@host/database."),
 ]
-_Master = Annotated[
+Master = Annotated[
     str | None, typer.Option("--spark-master", help="The Spark master that refreshes run on.")
 ]
-_Location = Annotated[
+Location = Annotated[
     str | None, typer.Option("--location", help="Root folder of the caches' Delta tables.")
 ]
 
 
 def serve(
-    metastore: _Metastore = None,
-    spark_master: _Master = None,
-    location: _Location = None,
+    metastore: Metastore = None,
+    spark_master: Master = None,
+    location: Location = None,
     host: Annotated[str | None, typer.Option(help="Where to listen.")] = None,
     port: Annotated[int | None, typer.Option(help="The port to listen on.")] = None,
     scheduler: Annotated[
@@ -46,9 +46,9 @@ def serve(
 
 
 def worker(
-    metastore: _Metastore = None,
-    spark_master: _Master = None,
-    location: _Location = None,
+    metastore: Metastore = None,
+    spark_master: Master = None,
+    location: Location = None,
 ) -> None:
     """Schedule and refresh, without REST. More settings: CACHEMGR_* and cachemgr.toml."""
     from cachemgr.serve import work

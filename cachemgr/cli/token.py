@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from cachemgr.cli.database import Url
 from cachemgr.cli.failure import handled
+from cachemgr.cli.output import Format, Output, say, show, show_one
 from cachemgr.roles import Role
 from cachemgr.settings import Settings, parse_duration
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Bearer tokens of the service.", no_args_is_help=True)
 _DEFAULT = Settings().metastore_url
-_Format = Annotated[str, typer.Option("-o", "--output", help="table or json.")]
+_COLUMNS = ("id", "principal", "role", "created_at", "expires_at", "revoked_at")
 
 
 @app.command()
@@ -29,14 +29,18 @@ def create(
         str | None, typer.Option(help="How long it is good: 12h, 90d; for ever if not given.")
     ] = None,
     metastore: Url = _DEFAULT,
+    output: Output = Format.TABLE,
 ) -> None:
     """Make a token for PRINCIPAL and print it: it is shown this once."""
     from cachemgr.metastore import open_metastore
 
     with handled(), open_metastore(metastore) as store:
         record, token = store.writer.create_token(principal, role, expires_in=_span(expires_in))
-        typer.echo(f"token {record.id} for {record.principal}, {record.role.value}:", err=True)
-        typer.echo(token)
+        say(f"token {record.id} for {record.principal}, {record.role.value}:")
+        if output is Format.JSON:
+            show_one({**_row(record), "token": token}, output)
+        else:
+            typer.echo(token)
 
 
 def _span(text: str | None) -> timedelta | None:
@@ -49,17 +53,12 @@ def _span(text: str | None) -> timedelta | None:
 
 
 @app.command("list")
-def list_tokens(metastore: Url = _DEFAULT, output: _Format = "table") -> None:
+def list_tokens(metastore: Url = _DEFAULT, output: Output = Format.TABLE) -> None:
     """List the tokens, without their secrets."""
     from cachemgr.metastore import open_metastore
 
     with handled(), open_metastore(metastore, create=False) as store:
-        rows = [_row(token) for token in store.reader.tokens()]
-    if output == "json":
-        typer.echo(json.dumps(rows, indent=2))
-        return
-    for row in rows:
-        typer.echo("  ".join(f"{row[key] or '-':<26}" for key in row).rstrip())
+        show([_row(token) for token in store.reader.tokens()], _COLUMNS, output)
 
 
 def _row(token: TokenRecord) -> dict[str, str | None]:
@@ -84,4 +83,4 @@ def revoke(token_id: str, metastore: Url = _DEFAULT) -> None:
 
     with handled(), open_metastore(metastore, create=False) as store:
         record = store.writer.revoke_token(token_id)
-        typer.echo(f"token {record.id} of {record.principal} is revoked", err=True)
+        say(f"token {record.id} of {record.principal} is revoked")

@@ -21,7 +21,7 @@ from cachemgr.names import absolute_location, is_local
 from cachemgr.telemetry import Telemetry
 
 FOLDER: Final = "_relational_caches"
-SHARED: Final = "shared"
+SHARED: Final = "shared-"
 
 
 def records_of(location: str) -> str:
@@ -95,10 +95,13 @@ class Journal:
                 )
 
     def _write_shared(self, dumped: Dumped) -> None:
-        text = json.dumps({"format": FORMAT, "shared": dumped.shared}, sort_keys=True)
-        if text != self._shared:
-            self._write(f"{self._root}/{SHARED}", dumped.revision, text)
-            self._shared = text
+        shared = json.dumps(dumped.shared, sort_keys=True)
+        if shared != self._shared:
+            at = self._metastore.reader.now().isoformat()
+            text = json.dumps({"format": FORMAT, "at": at, "shared": dumped.shared})
+            # A metastore that was begun anew counts its revisions from the start.
+            self._write(f"{self._root}/{SHARED}{dumped.epoch}", dumped.revision, text)
+            self._shared = shared
 
     def _write(self, folder: str, revision: int, text: str) -> None:
         files = self._files(folder)

@@ -79,15 +79,18 @@ def look(roots: Sequence[str], files_of: OpenFiles) -> Found:
         MetastoreError: A record is of another format.
     """
     dumps: dict[str, tuple[CacheDump, Files]] = {}
-    shared: tuple[int, Rows] = (-1, {})
+    shared: tuple[str, Rows] = ("", {})
+    revisions = [0]
     for root in dict.fromkeys(map(absolute_location, roots)):
         files = files_of(root)
         for folder in files.names(f"{root}/{FOLDER}"):
             revision, content = _newest(files, f"{root}/{FOLDER}/{folder}")
             if content is None:
                 continue
-            if folder == SHARED:
-                shared = max(shared, (revision, content["shared"]), key=lambda pair: pair[0])
+            revisions.append(revision)
+            if folder.startswith(SHARED):
+                # of a metastore and the one that was made of it, the later
+                shared = max(shared, (content["at"], content["shared"]), key=lambda pair: pair[0])
                 continue
             dump = CacheDump(revision, content["location"], content["rows"])
             dumps[dump.cache["id"]] = (dump, files)
@@ -97,9 +100,8 @@ def look(roots: Sequence[str], files_of: OpenFiles) -> Found:
         checked, result = _check(dump, files)
         kept.append(checked)
         restored.append(result)
-    revision = max([shared[0], *(d.revision for d, _ in dumps.values())])
     told = tuple(sorted(restored, key=lambda r: (r.name, r.id)))
-    return Found(tuple(kept), shared[1], revision, told, has_shared=shared[0] >= 0)
+    return Found(tuple(kept), shared[1], max(revisions), told, has_shared=bool(shared[0]))
 
 
 def rebuild(metastore: Metastore, found: Found) -> None:

@@ -32,6 +32,7 @@ from cachemgr.metastore.models import (
 )
 from cachemgr.metastore.reads import Reads
 from cachemgr.metastore.records import RunState
+from cachemgr.metastore.registry_reads import registry_mark
 from cachemgr.metastore.writes import Writes, bump_revision
 
 FORMAT: Final = 1
@@ -78,11 +79,13 @@ class Dumped:
     """What changed since a revision.
 
     Args:
+        epoch: Which metastore's it is.
         revision: The revision that all of it stands at.
         caches: The caches that changed, dropped ones included.
         shared: What belongs to no cache, whole: joins and restricted tables.
     """
 
+    epoch: str
     revision: int
     caches: tuple[CacheDump, ...]
     shared: Rows
@@ -94,13 +97,11 @@ class DumpReads(Reads):
     def dump(self, since: int = 0) -> Dumped:
         """The caches that changed after a revision, and all that is shared, as of one moment."""
         with self._session() as session:
-            revision = session.scalar(select(RegistryRevisionRow.revision)) or 0
-            if revision == since:
-                return Dumped(revision, (), {})
+            mark = registry_mark(session)
             changed = session.scalars(select(CacheRow).where(CacheRow.revision > since))
             caches = tuple(_dump(session, row) for row in changed.all())
             shared = {m.__tablename__: _rows(session, m) for m in _SHARED}
-            return Dumped(revision, caches, shared)
+            return Dumped(mark.epoch, mark.revision, caches, shared)
 
 
 class DumpWrites(Writes):

@@ -51,7 +51,7 @@ class RegistryReads(Reads):
     def mark(self) -> RegistryMark:
         """Where the registry stands."""
         with self._session() as session:
-            return _mark(session)
+            return registry_mark(session)
 
     def registry(self, since: int = 0) -> RegistryState:
         """What a session needs to match, as of one moment and in a fixed number of queries.
@@ -63,7 +63,7 @@ class RegistryReads(Reads):
             The live caches changed since, and all joins.
         """
         with self._session() as session:
-            revision = _mark(session).revision
+            revision = registry_mark(session).revision
             live_ids = frozenset(session.scalars(select(CacheRow.id).where(_LIVE)))
             changed = select(CacheRow.id).where(_LIVE, CacheRow.revision > since)
             return RegistryState(
@@ -94,7 +94,7 @@ class RegistryReads(Reads):
         if after is not None:
             beyond = or_(beyond, and_(CacheRow.revision == since, CacheRow.id > after))
         with self._session() as session:
-            mark = _mark(session)
+            mark = registry_mark(session)
             granted = frozenset(
                 session.scalars(select(GrantRow.cache_id).where(GrantRow.principal == principal))
             )
@@ -124,7 +124,8 @@ class RegistryReads(Reads):
             )
 
 
-def _mark(session: Session) -> RegistryMark:
+def registry_mark(session: Session) -> RegistryMark:
+    """Which metastore this is, and the revision it stands at."""
     row = session.execute(select(RegistryRevisionRow.epoch, RegistryRevisionRow.revision)).first()
     return RegistryMark("", 0) if row is None else RegistryMark(row.epoch, row.revision)
 

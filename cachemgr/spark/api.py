@@ -115,13 +115,13 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
             hook.install(spark, session)
             if shared:
                 hook.install_shared(spark, session)
+            feed.keep_journal(settings.location, lambda: HadoopFiles(spark))
         except BaseException:
             session.close()
             release_feed(feed)
             raise
         if not settings.enabled:
             spark.conf.set(_ENABLED, "true")
-        feed.keep_journal(settings.location, lambda: HadoopFiles(spark))
         _enabled[key] = found
         _wrap_sql()
         install_dataframe_hint()

@@ -77,7 +77,7 @@ class SparkHost:
     def plain(self) -> SparkSession:
         """The session, where nothing but its storage is wanted: the metastore may be gone."""
         with self._lock:
-            if self._spark is None or self._spark.sparkContext._jsc is None:
+            if self._spark is None:
                 self._spark = self._builder().getOrCreate()
             return self._spark
 

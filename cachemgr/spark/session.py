@@ -354,6 +354,20 @@ def _decision(
         grouping_set=None
         if first is None
         else set_text(first.cache.plan, first.rewrite.grouping_set),
-        reasons=tuple({"code": r.code.value, "detail": r.detail} for r in found.reasons),
+        reasons=tuple(_reasons(found)),
         millis=millis,
     )
+
+
+def _reasons(found: Examination) -> list[dict[str, Any]]:
+    """Why what is not answered is not, with the tables that it reads: by them it is known later
+    which caches the miss concerns."""
+    tables: dict[Reason, set[str]] = {reason: set() for reason in found.reasons}
+    for outcome in found.telling:
+        if outcome.hit is None and outcome.block is not None:
+            for reason in outcome.reasons:
+                tables[reason] |= {relation.key for relation in outcome.block.relations}
+    return [
+        {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
+        for r, places in tables.items()
+    ]

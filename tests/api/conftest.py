@@ -10,9 +10,11 @@ from collections.abc import Iterator
 import httpx
 import pytest
 import uvicorn
+from typer.testing import CliRunner
 
 from cachemgr.api.app import create_app
 from cachemgr.api.state import ApiState
+from cachemgr.cli import main
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.roles import Role
@@ -106,3 +108,24 @@ def new_cache(store: Metastore):
         return store.writer.create_cache(make_cache(name, **changed), now=store.reader.now())
 
     return create
+
+
+@pytest.fixture(params=["service", "metastore"])
+def run(request, store, metastore_url, serve, monkeypatch, tmp_path):
+    """Runs a command against the one or the other; gives its exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("CACHEMGR_SERVER", "CACHEMGR_TOKEN", "CACHEMGR_METASTORE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    if request.param == "service":
+        _, token = store.writer.create_token("ann", Role.OPERATOR)
+        monkeypatch.setenv("CACHEMGR_SERVER", serve())
+        monkeypatch.setenv("CACHEMGR_TOKEN", token)
+    else:
+        monkeypatch.setenv("CACHEMGR_METASTORE_URL", metastore_url)
+
+    def command(*words: str, input: str | None = None):
+        done = CliRunner().invoke(main, list(words), input=input)
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+    return command

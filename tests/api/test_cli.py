@@ -15,27 +15,6 @@ from cachemgr.cli import main
 from cachemgr.roles import Role
 
 
-@pytest.fixture(params=["service", "metastore"])
-def run(request, store, metastore_url, serve, monkeypatch, tmp_path):
-    """Runs a command against the one or the other; gives its exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("CACHEMGR_SERVER", "CACHEMGR_TOKEN", "CACHEMGR_METASTORE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    if request.param == "service":
-        _, token = store.writer.create_token("ann", Role.OPERATOR)
-        monkeypatch.setenv("CACHEMGR_SERVER", serve())
-        monkeypatch.setenv("CACHEMGR_TOKEN", token)
-    else:
-        monkeypatch.setenv("CACHEMGR_METASTORE_URL", metastore_url)
-
-    def command(*words: str, input: str | None = None):
-        done = CliRunner().invoke(main, list(words), input=input)
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done.exit_code, done.stdout, done.stderr
-
-    return command
-
-
 def test_list_and_show(run, cache, new_cache):
     new_cache("other", namespace="sales")
     code, out, err = run("cache", "list", "-o", "json")
@@ -160,6 +139,9 @@ def test_tokens(metastore_url, store):
     code, listed, _ = command("list", "-o", "json")
     assert code == 0 and json.loads(listed)[0]["id"] == found.id
     assert out.strip() not in listed and found.id in command("list")[1]
+    made = json.loads(command("create", "bob", "-o", "json")[1])
+    assert store.reader.bearer(made["token"]).id == made["id"]
+    assert command("list", "-o", "xml")[0] == 2
     assert command("revoke", found.id)[0] == 0
     assert store.reader.bearer(out.strip()) is None
     assert command("revoke", "nothing")[0] == 1

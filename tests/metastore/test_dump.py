@@ -134,6 +134,10 @@ def test_a_dump_of_another_release_is_refused(store, tmp_path):
     assert "definition" in caught.value.message
 
 
+def names(root) -> list[str]:
+    return sorted(p.name.partition("-")[0] for p in (root / FOLDER).iterdir())
+
+
 def test_each_change_leaves_one_record(store, tmp_path):
     keep_journal(store, str(tmp_path))
     cube = make(store, "cube", str(tmp_path))
@@ -143,7 +147,7 @@ def test_each_change_leaves_one_record(store, tmp_path):
     (second,) = folder.iterdir()
     assert second.name > first.name and '"ann"' in second.read_text()
     make(store, "elsewhere", "s3a://bucket/caches")  # left to those who reach it
-    assert sorted(p.name for p in (tmp_path / FOLDER).iterdir()) == ["cube", "shared"]
+    assert names(tmp_path) == ["cube", "shared"]
 
 
 def test_a_record_that_cannot_be_written_costs_no_change(store, tmp_path):
@@ -152,8 +156,10 @@ def test_a_record_that_cannot_be_written_costs_no_change(store, tmp_path):
     cube = make(store, "cube", str(tmp_path))
     (tmp_path / FOLDER).unlink()
     make(store, "other", str(tmp_path))
-    names = sorted(p.name for p in (tmp_path / FOLDER).iterdir())
-    assert names == ["cube", "other", "shared"] and store.reader.cache_by_id(cube.id) is not None
+    assert (
+        names(tmp_path) == ["cube", "other", "shared"]
+        and store.reader.cache_by_id(cube.id) is not None
+    )
 
 
 def test_what_others_changed_is_written_too(store, metastore_url, tmp_path):

@@ -103,3 +103,14 @@ def test_what_the_log_must_say(store, kept):
     assert state_with(4, {**good, "by": "somebody"}) == "NOT_PUBLISHED"
     assert state_with(4, {**good, "cache_id": "another"}) == "NOT_PUBLISHED"
     assert state_with(4, {**good, "fencing_token": run.fencing_token + 1}) == "NOT_PUBLISHED"
+
+
+def test_a_metastore_begun_anew_leaves_its_own_shared_record(store, kept, tmp_path):
+    for name in ("first", "second", "third"):
+        make(store, kept, name)
+    store.writer.restrict_table("t", "/old", None, by="ann")
+    with open_metastore(f"sqlite:///{tmp_path / 'anew.db'}") as anew:
+        keep_journal(anew, str(kept))
+        anew.writer.restrict_table("t", "/new", None, by="ann")
+    (restricted,) = find(kept).shared["restricted_tables"]
+    assert restricted["location"] == "/new"

@@ -1,0 +1,348 @@
+"""A document of definitions made true: first the plan of what would change, then the changes.
+
+What the document does not name is left alone unless it is to be pruned. Everything is checked, by
+Spark too, before anything is changed; each change is one transaction of the metastore. Should one
+fail all the same, the answer says which were made, which failed and which were not tried; applying
+again goes on from there, since a change that was made is none the second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Protocol
+
+from cachemgr.clauses import read_freshness, read_name, read_refresh
+from cachemgr.convert import freshness_fields, policy_fields
+from cachemgr.ddl import parse
+from cachemgr.ddl.render import render, render_freshness, render_name, render_refresh
+from cachemgr.ddl.statements import (
+    CreateRecordPreservingJoin,
+    CreateRelationalCache,
+    ExplainCreate,
+    QualifiedName,
+    SelectText,
+)
+from cachemgr.errors import CacheManagerError, ConfigurationError
+from cachemgr.export import CacheDefinition, Definitions, JoinDefinition, export
+from cachemgr.metastore.records import CacheRecord
+from cachemgr.metastore.store import Metastore
+from cachemgr.names import namespace_of
+from cachemgr.results import ResultRows
+
+# What only a new cache can have otherwise; the rest is changed in place.
+_REPLACING: Final = frozenset(
+    {"definition", "partitioned_by", "cluster_by", "location", "catalog", "schema", "settings"}
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where and how a definition is looked up."""
+
+    catalog: str
+    schema: str
+    settings: Mapping[str, str] | None
+
+
+class Execute(Protocol):
+    """One of our statements on Spark, in a context of its own."""
+
+    def __call__(self, text: str, context: Context | None) -> ResultRows:
+        """Carry it out; raises CacheManagerError."""
+        ...
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """One field of a definition."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing to do.
+
+    Args:
+        kind: cache or join.
+        name: Of what.
+        action: CREATE, CHANGE (in place), REPLACE (it is refreshed anew) or DROP.
+        fields: What differs, for CHANGE and REPLACE.
+    """
+
+    kind: str
+    name: str
+    action: str
+    fields: tuple[FieldChange, ...] = ()
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of a change: DONE, FAILED (with the reason) or NOT_TRIED."""
+
+    change: Change
+    outcome: str
+    message: str | None = None
+
+
+def plan(metastore: Metastore, wanted: Definitions, *, prune: bool) -> tuple[Change, ...]:
+    """What would have to change for the document to be true.
+
+    Args:
+        metastore: What there is.
+        wanted: The document.
+        prune: Also drop what it does not name.
+
+    Returns:
+        The changes in the order in which they are made; none if it is true already.
+
+    Raises:
+        CacheManagerError: Something in it cannot be read, or is named twice.
+    """
+    now = export(metastore)
+    return (
+        *_joins_before(now, wanted),
+        *_caches(now, wanted),
+        *(_drops(now, wanted) if prune else ()),
+    )
+
+
+def statements(changes: Iterable[Change], wanted: Definitions) -> Iterable[CreateRelationalCache]:
+    """The statements of the caches that would be made."""
+    return [_statement(cache) for cache in _made(changes, wanted)]
+
+
+def check(changes: Iterable[Change], wanted: Definitions, execute: Execute) -> None:
+    """Let Spark analyse every definition that is new.
+
+    Raises:
+        CacheManagerError: One cannot be cached; nothing was changed.
+    """
+    for cache in _made(changes, wanted):
+        execute(render(ExplainCreate(_statement(cache))), _context(cache))
+
+
+def _made(changes: Iterable[Change], wanted: Definitions) -> list[CacheDefinition]:
+    wishes = _wishes(wanted)
+    made = [c for c in changes if c.kind == "cache" and c.action in ("CREATE", "REPLACE")]
+    return [wishes[_key(change.name)] for change in made]
+
+
+def apply(
+    metastore: Metastore, changes: Sequence[Change], wanted: Definitions, execute: Execute
+) -> tuple[Applied, ...]:
+    """Make the changes, until one fails.
+
+    Args:
+        metastore: Where.
+        changes: Of `plan`.
+        wanted: The document.
+        execute: Spark.
+
+    Returns:
+        What became of each.
+    """
+    done: list[Applied] = []
+    for change in changes:
+        if done and done[-1].outcome != "DONE":
+            done.append(Applied(change, "NOT_TRIED"))
+            continue
+        try:
+            _make(metastore, change, wanted, execute)
+        except CacheManagerError as error:
+            done.append(Applied(change, "FAILED", str(error)))
+        else:
+            done.append(Applied(change, "DONE"))
+    return tuple(done)
+
+
+def _key(name: str) -> tuple[str, ...]:
+    return tuple(part.lower() for part in read_name(name).parts)
+
+
+def _joins_before(now: Definitions, wanted: Definitions) -> Iterable[Change]:
+    known = {j.name.lower(): j for j in now.joins}
+    seen: set[str] = set()
+    for join in sorted(wanted.joins, key=lambda j: j.name.lower()):
+        statement = _join_statement(join)
+        _once(seen, join.name.lower(), f"join {join.name}")
+        found = known.get(join.name.lower())
+        text = render(statement)
+        if found is None:
+            yield Change("join", join.name, "CREATE")
+        elif found.ddl != text:
+            yield Change("join", join.name, "REPLACE", (FieldChange("ddl", found.ddl, text),))
+
+
+def _caches(now: Definitions, wanted: Definitions) -> Iterable[Change]:
+    known = {_key(c.name): c for c in now.caches}
+    seen: set[tuple[str, ...]] = set()
+    for cache in sorted(wanted.caches, key=lambda c: _key(c.name)):
+        wish = _canonical(cache)
+        _once(seen, _key(wish.name), f"cache {wish.name}")
+        found = known.get(_key(wish.name))
+        if found is None:
+            yield Change("cache", wish.name, "CREATE")
+            continue
+        fields = tuple(_differences(found, wish))
+        if fields:
+            replaced = any(f.field in _REPLACING for f in fields)
+            yield Change("cache", wish.name, "REPLACE" if replaced else "CHANGE", fields)
+
+
+def _drops(now: Definitions, wanted: Definitions) -> Iterable[Change]:
+    caches = _wishes(wanted)
+    joins = {j.name.lower() for j in wanted.joins}
+    for cache in now.caches:
+        if _key(cache.name) not in caches:
+            yield Change("cache", cache.name, "DROP")
+    for join in now.joins:
+        if join.name.lower() not in joins:
+            yield Change("join", join.name, "DROP")
+
+
+def _once(seen: set[Any], key: Any, what: str) -> None:
+    if key in seen:
+        raise ConfigurationError("NAMED_TWICE", f"the document names the {what} twice: keep one")
+    seen.add(key)
+
+
+def _wishes(wanted: Definitions) -> dict[tuple[str, ...], CacheDefinition]:
+    found = map(_canonical, wanted.caches)
+    return {_key(cache.name): cache for cache in found}
+
+
+def _canonical(cache: CacheDefinition) -> CacheDefinition:
+    """As an export would write it."""
+    name = read_name(cache.name)
+    if len(name.parts) == 1:
+        name = QualifiedName(("default", *name.parts))
+    statement = parse(render(_statement(replace(cache, name=render_name(name)))))
+    assert isinstance(statement, CreateRelationalCache)
+    return replace(
+        cache,
+        name=render_name(statement.name),
+        definition=statement.select.text,
+        refresh=render_refresh(statement.refresh).removeprefix("REFRESH "),
+        freshness=render_freshness(statement.freshness),
+        grants=None if cache.grants is None else tuple(sorted(set(cache.grants))),
+    )
+
+
+def _differences(found: CacheDefinition, wish: CacheDefinition) -> Iterable[FieldChange]:
+    before, after = asdict(found), asdict(wish)
+    for name, value in after.items():
+        if name != "name" and not _equal(name, before[name], value):
+            yield FieldChange(name, before[name], value)
+
+
+def _equal(name: str, before: Any, after: Any) -> bool:
+    if name in ("settings", "grants") and after is None:
+        return True  # the document leaves them as they are
+    if name == "settings":
+        return all(before.get(key) == value for key, value in after.items())
+    if name in ("partitioned_by", "cluster_by"):
+        return [c.lower() for c in before] == [c.lower() for c in after]
+    if name in ("catalog", "schema"):
+        return str(before).lower() == str(after).lower()
+    return bool(before == after)
+
+
+def _statement(cache: CacheDefinition, *, or_replace: bool = False) -> CreateRelationalCache:
+    return CreateRelationalCache(
+        name=read_name(cache.name),
+        select=SelectText(cache.definition.strip()),
+        or_replace=or_replace,
+        comment=cache.comment,
+        partitioned_by=tuple(cache.partitioned_by),
+        cluster_by=tuple(cache.cluster_by),
+        location=cache.location,
+        properties=tuple(sorted(cache.properties.items())),
+        refresh=read_refresh(cache.refresh),
+        freshness=read_freshness(cache.freshness),
+        rewrite_enabled=cache.rewrite_enabled,
+    )
+
+
+def _join_statement(join: JoinDefinition) -> CreateRecordPreservingJoin:
+    statement = parse(join.ddl)
+    if not isinstance(statement, CreateRecordPreservingJoin):
+        raise ConfigurationError(
+            "NOT_A_CREATE", f"join {join.name}: ddl is no CREATE RECORD PRESERVING JOIN statement"
+        )
+    if str(statement.name).lower() != join.name.lower():
+        raise ConfigurationError(
+            "NAMES_DIFFER", f"join {join.name}: its ddl names {statement.name}: make them equal"
+        )
+    return replace(statement, if_not_exists=False)
+
+
+def _context(cache: CacheDefinition) -> Context:
+    return Context(cache.catalog, cache.schema, cache.settings)
+
+
+def _make(metastore: Metastore, change: Change, wanted: Definitions, execute: Execute) -> None:
+    if change.kind == "join":
+        _make_join(metastore, change, wanted, execute)
+        return
+    if change.action == "DROP":
+        metastore.writer.drop_cache(_find(metastore, change.name).id, now=metastore.reader.now())
+        return
+    wish = _wishes(wanted)[_key(change.name)]
+    if change.action == "CHANGE":
+        _change(metastore, change, wish)
+        return
+    statement = _statement(wish, or_replace=change.action == "REPLACE")
+    execute(render(statement), _context(wish))
+    cache = _find(metastore, wish.name)
+    if wish.grants is not None:
+        metastore.writer.set_grants(cache.id, wish.grants)
+    if wish.paused:
+        metastore.writer.update_cache(
+            cache.id, cache.version, now=metastore.reader.now(), paused=True
+        )
+
+
+def _make_join(metastore: Metastore, change: Change, wanted: Definitions, execute: Execute) -> None:
+    before = metastore.reader.join(change.name)
+    if before is not None:
+        metastore.writer.drop_join(before.name)
+    if change.action == "DROP":
+        return
+    wish = next(j for j in wanted.joins if j.name.lower() == change.name.lower())
+    try:
+        execute(render(_join_statement(wish)), None)
+    except CacheManagerError:
+        if before is not None:
+            metastore.writer.create_join(before, now=metastore.reader.now())
+        raise
+
+
+def _change(metastore: Metastore, change: Change, wish: CacheDefinition) -> None:
+    cache = _find(metastore, wish.name)
+    fields = {f.field for f in change.fields}
+    values: dict[str, Any] = {
+        name: getattr(wish, name)
+        for name in ("comment", "properties", "rewrite_enabled", "paused")
+        if name in fields
+    }
+    if "refresh" in fields:
+        values |= policy_fields(read_refresh(wish.refresh))
+    if "freshness" in fields:
+        values |= freshness_fields(read_freshness(wish.freshness))
+    if "grants" in fields and wish.grants is not None:
+        metastore.writer.set_grants(cache.id, wish.grants)
+    if values:
+        metastore.writer.update_cache(cache.id, cache.version, now=metastore.reader.now(), **values)
+
+
+def _find(metastore: Metastore, name: str) -> CacheRecord:
+    parts = read_name(name)
+    namespace = namespace_of(parts, "spark_catalog", "default")
+    found = metastore.reader.cache(namespace, parts.last)
+    if found is None:
+        raise ConfigurationError("CACHE_NOT_FOUND", f"the cache {name} is gone: plan again")
+    return found

@@ -1,0 +1,79 @@
+"""`cachemgr doctor`: whether all that a service needs works, and how to mend what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from cachemgr.cli.failure import handled, masked
+from cachemgr.cli.output import Format, Output, show
+from cachemgr.cli.serve import Location, Master, Metastore
+
+if TYPE_CHECKING:
+    from cachemgr.doctor import Check, Finding
+    from cachemgr.service_settings import ServiceSettings
+    from cachemgr.spark.host import SparkHost
+
+_COLUMNS = ("check", "state", "found", "mend")
+
+
+def doctor(
+    metastore: Metastore = None,
+    spark_master: Master = None,
+    location: Location = None,
+    host: Annotated[str | None, typer.Option(help="Where the service is to listen.")] = None,
+    spark: Annotated[bool, typer.Option(help="Also start Spark, and write a Delta table.")] = True,
+    output: Output = Format.TABLE,
+) -> None:
+    """Check Java, Spark, Delta, metastore, migrations, clock, tokens and storage; say how to mend
+    each. Exit code 1 if something fails."""
+    from cachemgr.doctor import FAILED, SKIPPED, Finding, examine
+    from cachemgr.service_settings import service_settings
+    from cachemgr.spark.host import host_of
+
+    with handled():
+        settings = service_settings(
+            metastore_url=metastore, spark_master=spark_master, location=location, host=host
+        )
+        application = host_of(settings)
+        console = Console(stderr=True)
+        found: list[Finding] = []
+        try:
+            for finding in examine(_checks(settings, application, with_spark=spark)):
+                found.append(finding)
+                if console.is_terminal:
+                    console.print(f"{finding.check}: {finding.state}")
+        finally:
+            with suppress(Exception):  # a Spark that never started has nothing to stop
+                application.stop()
+        if not spark:
+            found += [Finding(n, SKIPPED, "--no-spark") for n in ("spark", "delta")]
+        rows = [{k: masked(v) for k, v in asdict(finding).items()} for finding in found]
+        show(rows, _COLUMNS, output)
+        if any(finding.state == FAILED for finding in found):
+            raise typer.Exit(1)
+
+
+def _checks(
+    settings: ServiceSettings, application: SparkHost, *, with_spark: bool
+) -> Iterator[Check]:
+    from cachemgr import doctor as checks
+    from cachemgr.journal.files import LocalFiles
+    from cachemgr.names import is_local
+    from cachemgr.spark import checkup
+    from cachemgr.spark.hadoop_files import HadoopFiles
+
+    yield from checks.light_checks(settings)
+    local = is_local(settings.location)
+    if local:
+        yield "storage", lambda: checks.storage(settings, LocalFiles())
+    if with_spark:
+        yield "spark", lambda: checkup.spark(application.plain())
+        yield "delta", lambda: checkup.delta(application.plain(), settings.location)
+        if not local:
+            yield "storage", lambda: checks.storage(settings, HadoopFiles(application.plain()))

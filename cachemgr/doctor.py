@@ -1,0 +1,189 @@
+"""Whether everything that a service needs is there and works, and how to mend what does not.
+
+Each check stands alone: what one finds broken does not keep the next from looking.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Final
+
+from cachemgr.errors import CacheManagerError, SchemaVersionError
+from cachemgr.journal.files import Files
+from cachemgr.metastore import migrate, open_metastore
+from cachemgr.names import absolute_location
+from cachemgr.service_settings import ServiceSettings
+
+_SELF: Final = "relational-cache"
+LEAST_JAVA: Final = 17
+CLOCK_SECONDS: Final = 5.0
+OK, FAILED, SKIPPED = "OK", "FAILED", "SKIPPED"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Args:
+        check: Its name.
+        state: OK, FAILED or SKIPPED.
+        found: What is there.
+        mend: What to do; empty if nothing.
+    """
+
+    check: str
+    state: str
+    found: str
+    mend: str = ""
+
+
+class _Sick(Exception):
+    def __init__(self, found: str, mend: str) -> None:
+        super().__init__(found)
+        self.found, self.mend = found, mend
+
+
+Check = tuple[str, Callable[[], str]]
+
+
+def examine(checks: Iterator[Check]) -> Iterator[Finding]:
+    """Run checks one after the other."""
+    for name, check in checks:
+        try:
+            yield Finding(name, OK, check())
+        except _Sick as error:
+            yield Finding(name, FAILED, error.found, error.mend)
+        except CacheManagerError as error:
+            yield Finding(name, FAILED, str(error), "as it says")
+        except Exception as error:  # whatever it is, it is what the doctor is to tell
+            first = (str(error).strip() or "no message").splitlines()[0][:300]
+            yield Finding(name, FAILED, f"{type(error).__name__}: {first}", _general(name))
+
+
+def light_checks(settings: ServiceSettings) -> Iterator[Check]:
+    """What can be looked at without Spark."""
+    yield "java", java
+    yield "packages", packages
+    yield "metastore", lambda: metastore(settings.metastore_url)
+    yield "migrations", lambda: migrations(settings.metastore_url)
+    yield "clock", lambda: clock(settings.metastore_url)
+    yield "tokens", lambda: tokens(settings)
+
+
+def java() -> str:
+    """The Java that Spark would take."""
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else shutil.which("java")
+    mend = f"install a JDK {LEAST_JAVA} or 21, and let JAVA_HOME name it"
+    if program is None or not os.access(program, os.X_OK):
+        raise _Sick(f"no Java at {program or 'any place of PATH'}", mend)
+    answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
+    text = answer.stderr or answer.stdout
+    version = re.search(r'version "(\d+)', text)
+    if version is None or int(version[1]) < LEAST_JAVA:
+        raise _Sick(f"{program}: {text.splitlines()[0] if text else 'no answer'}", mend)
+    return f"{program}: {text.splitlines()[0]}"
+
+
+def packages() -> str:
+    """The Spark and Delta of this Python."""
+    found = {name: metadata.version(name) for name in ("pyspark", "delta-spark")}
+    for wanted in metadata.requires(_SELF) or ():
+        name, _, version = wanted.partition("==")
+        if name in found and found[name] != version:
+            raise _Sick(f"{name} is {found[name]}", f"pip install {wanted}")
+    return ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+def metastore(url: str) -> str:
+    """Whether the metastore answers and takes a change."""
+    found = migrate.current(url)
+    if found is None:
+        raise _Sick(
+            "the database holds no metastore", f"cachemgr db upgrade --metastore {_shown(url)}"
+        )
+    try:
+        with open_metastore(url, create=False) as store:
+            store.writer.prune_decisions(datetime(2000, 1, 1, tzinfo=UTC))  # writes nothing
+            return f"revision {store.reader.revision()}, {len(store.reader.caches())} caches"
+    except SchemaVersionError:
+        return f"it answers, at schema version {found}"
+
+
+def migrations(url: str) -> str:
+    """Whether the metastore's tables are those of this program."""
+    found, needed = migrate.current(url), migrate.expected()
+    if found != needed:
+        raise _Sick(
+            f"schema version {found}, this program needs {needed}",
+            f"cachemgr db upgrade --metastore {_shown(url)}",
+        )
+    migrate.check(url)
+    return f"schema version {found}"
+
+
+def clock(url: str) -> str:
+    """This machine's clock against the database's, which leases are timed by."""
+    with open_metastore(url, create=False) as store:
+        before = datetime.now(UTC)
+        theirs = store.reader.now()
+        after = datetime.now(UTC)
+    off = (theirs - (before + (after - before) / 2)).total_seconds()
+    if abs(off) > CLOCK_SECONDS:
+        raise _Sick(
+            f"it is {abs(off):.0f} s {'behind' if off > 0 else 'ahead of'} the database's",
+            "let both machines keep time by NTP; freshness is promised by their clocks",
+        )
+    return f"{abs(off):.1f} s off the database's"
+
+
+def tokens(settings: ServiceSettings) -> str:
+    """Whether the service may listen where it is told to."""
+    with open_metastore(settings.metastore_url, create=False) as store:
+        known = store.reader.has_tokens()
+    where = f"{settings.host}:{settings.port}"
+    if not known and not settings.is_loopback:
+        raise _Sick(
+            f"{where} can be reached by other machines, and there is no token",
+            "cachemgr token create --role admin NAME, or listen on 127.0.0.1",
+        )
+    return f"{where}, {'by token' if known else 'open to this machine, no token is asked for'}"
+
+
+def storage(settings: ServiceSettings, files: Files) -> str:
+    """Whether files can be written, read, listed, renamed and deleted under the root."""
+    root = absolute_location(settings.location)
+    folder, name = f"{root}/_relational_caches/doctor", f"{uuid.uuid4().hex}.json"
+    path = f"{folder}/{name}"
+    mend = f"let this user read, write and delete under {root}, or set another location"
+    try:
+        files.write(path, "ä")  # by writing another name and renaming it
+        seen = files.read(path) == "ä" and name in files.names(folder)
+        files.delete(path)
+        stays = name in files.names(folder)
+    except Exception as error:
+        raise _Sick(f"{root}: {str(error).splitlines()[0][:200]}", mend) from error
+    if not seen or stays:
+        raise _Sick(f"{root}: what was written is not there, or stays", mend)
+    return root
+
+
+def _shown(url: str) -> str:
+    from cachemgr.metastore.engine import hidden, metastore_url
+
+    return hidden(metastore_url(url))
+
+
+def _general(name: str) -> str:
+    return {
+        "spark": "see the lines of Spark above; check spark_master and spark_conf",
+        "delta": "check the Delta packages, and the rights on the location",
+    }.get(name, "`cachemgr --debug doctor` shows more")

@@ -1,0 +1,99 @@
+"""Statements one after the other on an enabled session, with what became of each."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cachemgr.ddl import looks_like_ours
+from cachemgr.errors import CacheManagerError
+from cachemgr.spark import api
+from cachemgr.spark.explain import reason_text
+
+_QUERY = re.compile(r"\s*(?:\(|(?:SELECT|WITH|FROM|VALUES|TABLE)\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a statement gave.
+
+    Args:
+        columns: Names of the columns.
+        rows: Values as JSON knows them, texts for all others.
+        more: There are more rows than were asked for.
+        seconds: How long it ran.
+        verdict: `hit` or `miss` with the caches or the reason; None for what is no query.
+    """
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    more: bool
+    seconds: float
+    verdict: str | None
+
+
+def run_statement(spark: SparkSession, text: str, limit: int) -> Answer:
+    """Run a statement.
+
+    Args:
+        spark: An enabled session.
+        text: One statement, Spark's or ours.
+        limit: Rows to fetch at most.
+
+    Raises:
+        CacheManagerError: It is wrong; Spark's condition is the code.
+    """
+    try:
+        return _run(spark, text, limit)
+    except PySparkException as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CacheManagerError(error.getCondition() or "SPARK_FAILED", first) from error
+
+
+def _run(spark: SparkSession, text: str, limit: int) -> Answer:
+    before = api.counters(spark).get("hits", 0)
+    started = time.perf_counter()
+    frame = spark.sql(text)
+    rows = frame.collect() if looks_like_ours(text) else frame.take(limit + 1)
+    seconds = time.perf_counter() - started
+    hits = api.counters(spark).get("hits", 0) - before
+    shown = [tuple(_plain(value) for value in row) for row in rows]
+    more = not looks_like_ours(text) and len(shown) > limit
+    return Answer(
+        tuple(frame.columns), shown[:limit] if more else shown, more, seconds,
+        _verdict(spark, text, hits > 0),
+    )  # fmt: skip
+
+
+def _verdict(spark: SparkSession, text: str, hit: bool) -> str | None:
+    if looks_like_ours(text) or not _QUERY.match(text):
+        return None
+    found = api.explain(spark, text)
+    if hit:
+        keys = "" if found.grouping_set is None else f" ({found.grouping_set})"
+        return f"hit {', '.join(found.caches)}{keys}".rstrip()
+    why = reason_text(found.reasons[0]) if found.reasons and not found.hit else ""
+    return f"miss: {why}" if why else "miss"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case decimal.Decimal() | datetime.date() | datetime.datetime() | datetime.timedelta():
+            return str(value)
+        case bytes() | bytearray():
+            return value.hex()
+        case dict():
+            return {str(k): _plain(v) for k, v in value.items()}
+        case list() | tuple():
+            return [_plain(v) for v in value]
+        case _:
+            return str(value)

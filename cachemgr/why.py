@@ -1,0 +1,90 @@
+"""Why queries were, or were not, answered from a cache: the decision log, added up.
+
+A miss concerns a cache if a part of the query that no cache answered reads one of its tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from cachemgr.metastore.records import CacheRecord, DecisionRecord
+from cachemgr.metastore.store import Metastore
+from cachemgr.spark.served import matcher_name
+
+SCANNED = 10_000
+LATEST = 10
+
+
+@dataclass(frozen=True)
+class ReasonCount:
+    """One reason of misses.
+
+    Args:
+        code: The reason.
+        count: In how many decisions.
+        latest_at: When last.
+        detail: What it said then.
+    """
+
+    code: str
+    count: int
+    latest_at: datetime
+    detail: str
+
+
+@dataclass(frozen=True)
+class Why:
+    """The decisions that concern one cache.
+
+    Args:
+        hits: Queries that it answered.
+        misses: Queries with a part that reads its tables and that no cache answered.
+        reasons: Of the misses, most frequent first.
+        latest: The latest of all these, newest first.
+    """
+
+    hits: int
+    misses: int
+    reasons: tuple[ReasonCount, ...]
+    latest: tuple[DecisionRecord, ...]
+
+
+def why(metastore: Metastore, cache: CacheRecord, *, since: datetime | None = None) -> Why:
+    """Add up the decisions that concern a cache.
+
+    Args:
+        metastore: Where the decision log is.
+        cache: The cache.
+        since: Only those made at or after this moment; the latest 10,000 at most.
+    """
+    name = matcher_name(cache)
+    tables = {str(relation[0]) for relation in (cache.plan or {}).get("relations", ())}
+    hits, misses = [], []
+    for decision in metastore.reader.decisions(SCANNED, since=since):
+        if name in decision.caches:
+            hits.append(decision)
+        elif _concerns(decision, tables):
+            misses.append(decision)
+    latest = sorted([*hits, *misses], key=lambda d: (d.at, d.id or 0), reverse=True)
+    return Why(len(hits), len(misses), _reasons(misses, tables), tuple(latest[:LATEST]))
+
+
+def _concerns(decision: DecisionRecord, tables: set[str]) -> bool:
+    return any(not tables.isdisjoint(reason.get("tables", ())) for reason in decision.reasons)
+
+
+def _reasons(misses: Iterable[DecisionRecord], tables: set[str]) -> tuple[ReasonCount, ...]:
+    found: dict[str, ReasonCount] = {}
+    for decision in misses:  # newest first: what a reason said last is what is seen first
+        mine = [r for r in decision.reasons if not tables.isdisjoint(r.get("tables", ()))]
+        for code, detail in {r["code"]: r["detail"] for r in mine}.items():
+            known = found.get(code)
+            found[code] = ReasonCount(
+                code,
+                1 if known is None else known.count + 1,
+                decision.at if known is None else known.latest_at,
+                detail if known is None else known.detail,
+            )
+    return tuple(sorted(found.values(), key=lambda r: (-r.count, r.code)))

@@ -1,0 +1,70 @@
+"""`cache why`: the decision log added up for one cache."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.roles import Role
+
+
+@pytest.fixture
+def logged(store, new_cache):
+    plan = {"relations": [["file:/sales", "sales"], ["file:/cust", "cust"]]}
+    new_cache("cube", namespace="shop", plan=plan)
+    now = store.reader.now()
+
+    def decision(minutes: int, outcome: Outcome, *reasons, caches=()) -> DecisionRecord:
+        found = tuple(
+            {"code": code, "detail": f"{code} {minutes}", "tables": [table]}
+            for code, table in reasons
+        )
+        at = now - timedelta(minutes=minutes)
+        return DecisionRecord(at, "s", f"q{minutes}", outcome, caches, None, found, 1.5)
+
+    store.writer.log_decisions(
+        [
+            decision(1, Outcome.HIT, caches=("shop.cube",)),
+            decision(2, Outcome.HIT, caches=("cube",)),  # another one, in the default schema
+            decision(3, Outcome.MISS, ("STALE", "file:/sales")),
+            decision(4, Outcome.MISS, ("STALE", "file:/sales"), ("STALE", "file:/cust")),
+            decision(5, Outcome.MISS, ("MISSING_COLUMN", "file:/cust")),
+            decision(6, Outcome.MISS, ("STALE", "file:/elsewhere")),
+            # a part of it was answered from another cache
+            decision(7, Outcome.HIT, ("MISSING_COLUMN", "file:/cust"), caches=("other",)),
+            DecisionRecord(now, "s", "old", Outcome.MISS, reasons=({"code": "A", "detail": "b"},)),
+            decision(600, Outcome.HIT, caches=("shop.cube",)),
+        ]
+    )
+
+
+def test_hits_and_misses_by_reason(run, logged):
+    code, out, err = run("cache", "why", "shop.cube", "-o", "json")
+    found = json.loads(out)
+    assert (code, err, found["hits"], found["misses"]) == (0, "", 2, 4)
+    counted = [(r["code"], r["count"], r["detail"]) for r in found["reasons"]]
+    assert counted == [("MISSING_COLUMN", 2, "MISSING_COLUMN 5"), ("STALE", 2, "STALE 3")]
+    assert [d["queryHash"] for d in found["latest"]] == ["q1", "q3", "q4", "q5", "q7", "q600"]
+    found = json.loads(run("cache", "why", "shop.cube", "--since", "1h", "-o", "json")[1])
+    assert (found["hits"], found["misses"]) == (1, 4)
+
+
+def test_for_people(run, logged):
+    code, out, err = run("cache", "why", "shop.cube")
+    assert code == 0 and "2 hits, 4 misses" in err and "STALE 3" in out and "q600" in out
+
+
+def test_wrong_usage(run, logged):
+    assert run("cache", "why", "shop.cube", "--since", "soon")[0] == 2
+    code, _, err = run("cache", "why", "nothing")
+    assert code == 1 and "CACHE_NOT_FOUND" in err
+
+
+def test_what_reasons_quote_is_for_operators(client_of, logged):
+    for role, told in ((Role.OPERATOR, True), (Role.VIEWER, False)):
+        answer = client_of(role).get("/api/v1/caches/shop.cube/why")
+        assert answer.status_code == 200 and answer.json()["misses"] == 4
+        assert ("STALE 3" in answer.text) is told and "STALE" in answer.text

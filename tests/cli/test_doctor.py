@@ -1,0 +1,105 @@
+"""`cachemgr doctor`: each thing that can be wrong is found, and told how to mend."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from typer.testing import CliRunner
+
+from cachemgr.cli import main
+from cachemgr.metastore import migrate, open_metastore
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in [n for n in os.environ if n.startswith("CACHEMGR_")]:
+        monkeypatch.delenv(name)
+
+
+def doctor(url: str, *words: str, code: int) -> dict[str, dict[str, str]]:
+    command = ["doctor", "--metastore", url, "-o", "json", *words]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return {line["check"]: line for line in json.loads(done.stdout)}
+
+
+def test_all_is_well(metastore_url):
+    migrate.upgrade(metastore_url)
+    found = doctor(metastore_url, "--no-spark", code=0)
+    assert {n: f["state"] for n, f in found.items()} == {
+        "java": "OK", "packages": "OK", "metastore": "OK", "migrations": "OK", "clock": "OK",
+        "tokens": "OK", "storage": "OK", "spark": "SKIPPED", "delta": "SKIPPED",
+    }  # fmt: skip
+    assert not any(f["mend"] for f in found.values())
+
+
+def test_an_old_metastore(metastore_url):
+    migrate.upgrade(metastore_url, "0001")
+    found = doctor(metastore_url, "--no-spark", code=1)
+    assert found["metastore"]["state"] == "OK"
+    assert found["migrations"]["state"] == "FAILED"
+    assert "cachemgr db upgrade" in found["migrations"]["mend"]
+
+
+def test_a_database_that_is_down_and_secrets(tmp_path):
+    found = doctor("postgresql://ann:secret@127.0.0.1:9/x", "--no-spark", code=1)
+    for check in ("metastore", "migrations", "clock", "tokens"):
+        assert found[check]["state"] == "FAILED", check
+    assert found["java"]["state"] == found["storage"]["state"] == "OK"
+    assert "secret" not in json.dumps(found)
+
+
+def test_no_java(metastore_url, monkeypatch):
+    migrate.upgrade(metastore_url)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    found = doctor(metastore_url, "--no-spark", code=1)["java"]
+    assert found["state"] == "FAILED" and "/nowhere" in found["found"]
+    assert "JAVA_HOME" in found["mend"]
+
+
+def test_an_old_java(metastore_url, monkeypatch, tmp_path):
+    migrate.upgrade(metastore_url)
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "java"
+    program.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    found = doctor(metastore_url, "--no-spark", code=1)["java"]
+    assert found["state"] == "FAILED" and "11.0.2" in found["found"]
+
+
+def test_a_clock_that_is_off(metastore_url, monkeypatch):
+    migrate.upgrade(metastore_url)
+    late = datetime.now(UTC) + timedelta(seconds=40)
+    monkeypatch.setattr("cachemgr.metastore.queue_reads.database_moment", lambda session: late)
+    found = doctor(metastore_url, "--no-spark", code=1)["clock"]
+    assert "behind the database's" in found["found"] and "NTP" in found["mend"]
+
+
+def test_listening_without_tokens(metastore_url):
+    from cachemgr.roles import Role
+
+    migrate.upgrade(metastore_url)
+    found = doctor(metastore_url, "--no-spark", "--host", "0.0.0.0", code=1)["tokens"]
+    assert found["state"] == "FAILED" and "token create" in found["mend"]
+    with open_metastore(metastore_url) as store:
+        store.writer.create_token("ann", Role.ADMIN)
+    doctor(metastore_url, "--no-spark", "--host", "0.0.0.0", code=0)
+
+
+def test_a_place_that_cannot_be_written(metastore_url, tmp_path):
+    migrate.upgrade(metastore_url)
+    (tmp_path / "file").write_text("in the way")
+    found = doctor(metastore_url, "--no-spark", "--location", str(tmp_path / "file"), code=1)
+    assert found["storage"]["state"] == "FAILED" and "location" in found["storage"]["mend"]
+
+
+def test_settings_that_are_wrong_are_one_line(monkeypatch):
+    monkeypatch.setenv("CACHEMGR_PORT", "many")
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code == 1 and "BAD_SETTING" in done.stderr and done.stdout == ""

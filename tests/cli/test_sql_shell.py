@@ -1,0 +1,83 @@
+"""`cachemgr sql` and `cachemgr doctor` as processes with a Spark of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+TOTALS = "SELECT k, SUM(v) AS s FROM t GROUP BY k"
+SETUP = f"""
+CREATE TABLE t (k STRING, v INT) USING delta;
+INSERT INTO t VALUES ('a;b', 1), ('a;b', 2), (NULL, 3);
+CREATE RELATIONAL CACHE totals STRICT AS {TOTALS};
+REFRESH RELATIONAL CACHE totals"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+    }
+    return {
+        **{k: v for k, v in os.environ.items() if not k.startswith("CACHEMGR_")},
+        "HOME": str(tmp_path),
+        "CACHEMGR_METASTORE_URL": f"sqlite:///{tmp_path / 'metastore.db'}",
+        "CACHEMGR_LOCATION": str(tmp_path / "caches"),
+        "CACHEMGR_SPARK_MASTER": "local[1]",
+        "CACHEMGR_SPARK_CONF": json.dumps(conf),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+
+
+COMMAND = (sys.executable, "-c", "from cachemgr.cli import main; main()")
+
+
+def test_a_script_then_the_doctor(environment, tmp_path):
+    script = f"{SETUP};\n{TOTALS} ORDER BY k; SELECT MAX(v) FROM t; SELEC; SELECT 2"
+    done = subprocess.run(
+        [*COMMAND, "sql", "-o", "json"],
+        input=script, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    assert "PARSE_SYNTAX_ERROR" in done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == 6  # what is behind the wrong one is not run
+    assert [a["verdict"] for a in answers[:4]] == [None] * 4
+    assert answers[4]["verdict"].startswith("hit totals") and answers[4]["seconds"] > 0
+    assert answers[4]["rows"] == [[None, 3], ["a;b", 3]]
+    assert answers[5]["verdict"].startswith("miss: ") and answers[5]["rows"] == [[3]]
+
+    environment["CACHEMGR_LOCATION"] = str(tmp_path / "other")
+    done = subprocess.run(
+        [*COMMAND, "doctor", "-o", "json"],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {line["check"]: line["state"] for line in json.loads(done.stdout)}
+    assert found["spark"] == found["delta"] == found["storage"] == "OK"
+
+
+def test_on_a_terminal(environment, tmp_path):
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [*COMMAND, "sql"],
+        stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    os.write(ours, b"SELECT 1 AS one,\n 'x;y' AS two;\nSELEC;\nSELECT 40 + 2 AS n;\nexit\n")
+    out, err = running.communicate(timeout=240)
+    os.close(ours)
+    os.close(theirs)
+    assert running.returncode == 0, err
+    assert b"x;y" in out and b"42" in out
+    assert b"PARSE_SYNTAX_ERROR" in err and b"1 rows, " in err
+    assert (tmp_path / ".cachemgr_history").exists()

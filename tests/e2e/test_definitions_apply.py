@@ -1,0 +1,74 @@
+"""Definitions of one metastore, applied to another by a process with a Spark of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab_star import JOIN
+
+from cachemgr.metastore import open_metastore
+
+pytestmark = pytest.mark.spark
+
+
+def run(lab, *words: str):
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(lab.folder / "other-warehouse"),
+    }
+    tables = {name: f"{lab.folder / 'tables' / name}" for name in ("sales", "cust")}
+    init = [f"CREATE SCHEMA {lab.schema}", f"USE {lab.schema}"]
+    init += [f"CREATE TABLE {n} USING delta LOCATION '{p}'" for n, p in tables.items()]
+    environment = {
+        **os.environ,
+        "CACHEMGR_LOCATION": str(lab.folder / "other-caches"),
+        "CACHEMGR_SPARK_MASTER": "local[1]",
+        "CACHEMGR_SPARK_CONF": json.dumps(conf),
+        "CACHEMGR_SPARK_INIT": json.dumps(init),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    command = [sys.executable, "-c", "from cachemgr.cli import main; main()", *words]
+    return subprocess.run(
+        command, env=environment, cwd=lab.folder, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_the_same_definitions_elsewhere(lab):
+    lab.sql(JOIN)
+    lab.spark.conf.set("spark.sql.ansi.enabled", "false")
+    lab.cache(
+        "totals REFRESH EVERY 1 HOUR AUTO MAX STALENESS INTERVAL 2 HOURS AS "
+        "SELECT region, SUM(amt) AS s FROM sales GROUP BY region",
+        refresh=False,
+    )
+    lab.sql("GRANT USE ON RELATIONAL CACHE totals TO ann")
+    lab.sql("ALTER RELATIONAL CACHE totals PAUSE")
+    file, other = str(lab.folder / "caches.yaml"), f"sqlite:///{lab.folder / 'other.db'}"
+    there = ("--metastore", other)
+    exported = run(lab, "export", "-f", file, "--metastore", lab.url)
+    assert exported.returncode == 0, exported.stderr
+    assert run(lab, "db", "upgrade", *there).returncode == 0
+    assert run(lab, "diff", "-f", file, *there).returncode == 2
+
+    applied = run(lab, "apply", "-f", file, "-o", "json", *there)
+
+    assert applied.returncode == 0, applied.stderr
+    changes = [(c["action"], c["kind"], c["outcome"]) for c in json.loads(applied.stdout)]
+    assert changes == [("CREATE", "join", "DONE"), ("CREATE", "cache", "DONE")]
+    again = run(lab, "diff", "-f", file, "--prune", *there)
+    assert (again.returncode, again.stdout) == (0, ""), again.stdout + again.stderr
+    with open_metastore(lab.url) as here, open_metastore(other) as store:
+        (before,), (after,) = here.reader.caches(), store.reader.caches()
+        assert after.settings.items() >= {("spark.sql.ansi.enabled", "false")}
+        assert after.context["schema"] == lab.schema and after.paused and after.narrowed
+        assert after.columns == before.columns and after.plan == before.plan
+        assert after.refresh_trigger == before.refresh_trigger
+        assert [j.state.value for j in store.reader.joins()] == ["VALID"]
+    assert "Traceback" not in applied.stderr
