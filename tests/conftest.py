@@ -69,6 +69,18 @@ def spark() -> Iterator[object]:
         yield session
 
 
+@pytest.fixture(scope="module")
+def case_tables(spark: object) -> Iterator[Any]:
+    """The tables of the matcher's text cases, as each case wants them."""
+    from tests.matcher.spark_cases import Tables
+
+    made = Tables(spark)
+    try:
+        yield made
+    finally:
+        made.drop()
+
+
 @contextlib.contextmanager
 def spark_session() -> Iterator[Any]:
     """A Spark session with Delta and small numbers, stopped at the end."""

@@ -52,6 +52,11 @@ class Case:
         return [r.strip() for text in self.all("reason") for r in text.split(",")]
 
     @property
+    def is_ordered(self) -> bool:
+        """True if the query's own rows come in an order, not only those of a part of it."""
+        return "ORDER BY" in re.split(r"\)", self.query)[-1].upper()
+
+    @property
     def schema(self) -> str:
         shared = (FOLDER / "_schema.sql").read_text()
         return shared + "".join(f"\n{text};" for text in self.all("schema"))

@@ -6,9 +6,6 @@ difference.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 import pytest
 
 from cachemgr import offline
@@ -70,21 +67,11 @@ def test_a_case_without_rule_and_reason_is_refused(tmp_path) -> None:
         load(path)
 
 
-@pytest.fixture(scope="module")
-def tables(spark) -> Iterator[Tables]:
-    made = Tables(spark)
-    try:
-        yield made
-    finally:
-        made.drop()
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize("case", HITS, ids=ids)
-def test_rows_names_and_types(case: Case, tables: Tables) -> None:
+def test_rows_names_and_types(case: Case, case_tables: Tables) -> None:
     result = offline.explain(case.schema, case.caches, case.query, case.conf)
     assert result["hit"]
-    session = tables.session(case)
-    tables.add_caches(session, result["stored"])
-    top = re.split(r"\)", case.query)[-1].upper()
-    compare(session, case.query, result["rewritten_sql"], ordered="ORDER BY" in top)
+    session = case_tables.session(case)
+    case_tables.add_caches(session, result["stored"])
+    compare(session, case.query, result["rewritten_sql"], ordered=case.is_ordered)

@@ -4,10 +4,8 @@ returns wrong rows (or other types, or another order, or raises) in Spark."""
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 from pyspark.errors import PySparkException
@@ -41,40 +39,30 @@ def test_without_its_guard_the_case_is_a_hit(case: Case, accepted: dict[str, lis
     assert {row["guard"] for row in accepted[case.id]} == set(case.all("guard"))
 
 
-@pytest.fixture(scope="module")
-def tables(spark) -> Iterator[Tables]:
-    made = Tables(spark)
-    try:
-        yield made
-    finally:
-        made.drop()
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_without_its_guard_rows_are_wrong(
-    case: Case, accepted: dict[str, list[dict]], tables: Tables
+    case: Case, accepted: dict[str, list[dict]], case_tables: Tables
 ) -> None:
-    session = tables.session(case)
+    session = case_tables.session(case)
     session.sql(case.query).collect()
-    ordered = "ORDER BY" in re.split(r"\)", case.query)[-1].upper()
     for guard in case.all("guard"):
         wrong = [
-            not _equal(session, tables, case.query, row, ordered)
+            not _equal(session, case_tables, case, row)
             for row in accepted[case.id]
             if row["guard"] == guard
         ]
         assert any(wrong), guard
 
 
-def _equal(session, tables: Tables, query: str, row: dict, ordered: bool) -> bool:
+def _equal(session, tables: Tables, case: Case, row: dict) -> bool:
     tables.add_caches(session, row["stored"])
     try:
         session.sql(row["sql"])
     except PySparkException:  # what Spark does not even analyse shows nothing
         return True
     try:
-        compare(session, query, row["sql"], ordered)
+        compare(session, case.query, row["sql"], case.is_ordered)
     except (AssertionError, PySparkException):
         return False
     return True
