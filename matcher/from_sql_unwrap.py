@@ -20,8 +20,11 @@ def unwrap(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr | N
         return unwrap(flipped, right, left, settings)
     if not (isinstance(left, Call) and left.op == "cast" and isinstance(right, Lit)):
         return None
-    if not isinstance(right.value, int) or op in ("ne", "nseq"):
+    if not isinstance(right.value, int) or op == "nseq":
         return None
+    if op == "ne":
+        same = unwrap("eq", left, right, settings)
+        return None if same is None else Call("not", (same,), "boolean", same.nullable)
     inner = left.args[0]
     pair = (inner.type, left.type)
     if pair == ("timestamp_ntz", "date") or (pair == ("timestamp", "date") and settings.utc):

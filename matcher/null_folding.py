@@ -1,10 +1,11 @@
 """What a block's own tables and predicates say of NULL, put into its expressions.
 
-Where `x` is never NULL, `coalesce(x, 0)` is `x`, `x IS NULL` is false, a branch of CASE under a
-false condition is gone, COUNT(x) counts rows, and an aggregate with a false FILTER is what it is of
-no row (Spark's `SimplifyConditionals`, `NullPropagation`, `EliminateAggregateFilter`). Catalyst is
-in the midst of that when the hook sees a plan, and has done some of it; so both doors do it to
-their blocks, and compare the same expressions with those of caches.
+Where `x` is never NULL, `coalesce(x, 0)` is `x`, `x IS NULL` is false, `x <=> 1` is `x = 1`,
+`x < 1 OR x >= 1` is true, a branch of CASE under a false condition is gone, COUNT(x) counts rows,
+and an aggregate with a false FILTER is what it is of no row (Spark's `SimplifyConditionals`,
+`NullPropagation`, `BooleanSimplification`, `EliminateAggregateFilter`). Catalyst is in the midst of
+that when the hook sees a plan, and has done some of it; so both doors do it to their blocks, and
+compare the same expressions with those of caches.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Final
 from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, rebuild, walk
 from matcher.ir import Block, Output, SortKey
 from matcher.predicates import PredicateContext
+from matcher.spelling import spell
 
 NeverNull = Callable[[Expr], bool]
-_OPS: Final = frozenset({"coalesce", "isnull", "isnotnull", "case"})
+_OPS: Final = frozenset({"coalesce", "isnull", "isnotnull", "case", "nseq", "or"})
 _OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
 
 
@@ -112,6 +114,10 @@ def _fold(expr: Expr, known: NeverNull) -> Expr:
         return _coalesce(expr, known)
     if expr.op == "case":
         return _case(expr)
+    if expr.op == "nseq" and all(map(known, expr.args)):
+        return Call("eq", expr.args, "boolean", False)
+    if expr.op == "or" and any(known(a) and _opposite(a) in expr.args for a in expr.args):
+        return TRUE
     if expr.op in ("and", "or"):
         return _junction(expr)
     if expr.op == "not" and expr.args[0] in (TRUE, FALSE):
@@ -121,6 +127,10 @@ def _fold(expr: Expr, known: NeverNull) -> Expr:
 
 def _truth(value: bool) -> Lit:
     return TRUE if value else FALSE
+
+
+def _opposite(predicate: Expr) -> Expr:
+    return spell(Call("not", (predicate,), "boolean", predicate.nullable))
 
 
 def _coalesce(call: Call, known: NeverNull) -> Expr:

@@ -12,7 +12,8 @@ stays with its side.
   and a FULL one that of the side whose rows all must be there.
 - What Spark infers for the side that is hung on (`IsNotNull`, ranges of join keys) is left out of
   the condition again: it follows from the rest.
-- Columns of the side that is hung on by LEFT may be NULL above, whatever their table declares. An
+- Columns of the side that is hung on by LEFT may be NULL above, whatever their table declares, but
+  no longer where the join has become an inner one. An
   expression computed below the join is taken above it only if it is NULL there for missing rows:
   `coalesce(x, 0)` is not.
 """
@@ -59,11 +60,13 @@ def settled(block: Block) -> Block:
     """`block` with its outer joins in their one form; itself if it has none."""
     if not block.outer:
         return block
-    block = replace(block, outer=_with_declared(block))
-    block = _inner_where_rejected(block)
-    if not block.outer:
-        return block
-    return _nullable_above(replace(block, outer=_without_inferred(block)))
+    named = _with_declared(block)
+    block = _inner_where_rejected(replace(block, outer=named))
+    hung = {rel for j in block.outer for rel in j.right}
+    never_null = {c for j in named for c in j.declared if c.rel not in hung}
+    if block.outer:
+        block = replace(block, outer=_without_inferred(block))
+    return _with_nullability(block, hung, never_null)
 
 
 def _with_declared(block: Block) -> tuple[OuterJoin, ...]:
@@ -181,12 +184,15 @@ def _expressions(block: Block) -> list[Expr]:
     return found + [p for j in block.outer for p in j.conditions()]
 
 
-def _nullable_above(block: Block) -> Block:
-    hung = {rel for j in block.outer for rel in j.right}
+def _with_nullability(block: Block, hung: set[int], never_null: set[Col]) -> Block:
+    """`block` with columns of hung tables that may be NULL, and those of tables that no outer join
+    hangs any more as they are declared."""
 
     def visit(expr: Expr) -> Expr | None:
-        if isinstance(expr, Col):
-            return Col(expr.rel, expr.name, expr.type) if expr.rel in hung else expr
+        if isinstance(expr, Col) and expr.rel in hung:
+            return Col(expr.rel, expr.name, expr.type)
+        if isinstance(expr, Col) and expr in never_null:
+            return Col(expr.rel, expr.name, expr.type, nullable=False)
         return None
 
     def over(expr: Expr) -> Expr:

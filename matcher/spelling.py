@@ -64,6 +64,8 @@ def _spell(call: Call) -> Expr:
         return args[0]
     if op == "eq" and args[1] == FALSE:
         return _spell_not(_with(call, "not", (args[0],)))
+    if op == "ne" and args[1] in (TRUE, FALSE):
+        return args[0] if args[1] == FALSE else _spell_not(_with(call, "not", (args[0],)))
     if op == "not":
         return _spell_not(call)
     if op in ("and", "or"):
