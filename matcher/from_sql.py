@@ -10,7 +10,7 @@ known here is refused, never guessed (a made-up column name, a function of the u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import TokenType, exp
@@ -291,6 +291,9 @@ class _Builder:
         reader = SelectReader(node, scope, self.settings)
         block = reader.read(clause)
         own = reader.reasons
+        whole = None
+        if not own and clause.alone is not None:
+            whole = reader.over_groups(block, clause.alone)
         if own:
             split = split_select(node)
             below = self._below(split, scope, clause) if split is not None else None
@@ -298,15 +301,19 @@ class _Builder:
                 return self._on_top(node, split, below, label, children)
         if clause.reasons:  # what follows from a column that FROM could not give says nothing new
             own = [r for r in own if UNKNOWN not in r.detail]
-        reasons = list(dict.fromkeys([*clause.reasons, *own]))
+        reasons = [] if whole is not None else list(dict.fromkeys([*clause.reasons, *own]))
+        block = whole or block
         built = Built(block.outputs, None, "", tuple(reasons))
         if not reasons and is_plain(block):
             built.plain = block
         elif not reasons or block.group_keys is not None:
             built.why = why_not_plain(block)
+            built.groups = None if reasons else block
         reasons += _nameless([item.name for item in reader.items], label)
         found = None if reasons else block
-        built.blocks = (TextBlock(label, found, tuple(reasons), tuple(children), node),)
+        merged = whole is not None
+        text = TextBlock(label, found, tuple(reasons), tuple(children), node, merged=merged)
+        built.blocks = (text,)
         return built
 
     def _below(self, split: Split, scope: Scope, clause: FromClause) -> Block | None:
@@ -353,7 +360,8 @@ def _with_names(built: Built, names: list[str], label: str) -> Built:
             f"{label} has {len(built.outputs)} columns, and {len(names)} names are given for them",
         )
     outputs = tuple(Output(n, o.expr) for n, o in zip(names, built.outputs, strict=True))
-    return Built(outputs, built.plain, built.why, built.reasons, built.blocks)
+    groups = None if built.groups is None else replace(built.groups, outputs=outputs)
+    return Built(outputs, built.plain, built.why, built.reasons, built.blocks, groups)
 
 
 def _subqueries(node: exp.Select) -> Iterator[exp.Expr]:

@@ -44,7 +44,7 @@ _MOMENTS: Final = frozenset(
     "stddev_samp stddev_pop var_samp var_pop covar_pop covar_samp corr skewness kurtosis".split()
 )
 # Spark drops DISTINCT where repeated values change nothing (EliminateDistinct).
-_SAME_IF_DISTINCT: Final = frozenset(
+SAME_IF_DISTINCT: Final = frozenset(
     "min max bit_and bit_or first last collect_set approx_count_distinct".split()
 )
 _SKETCHED: Final = ("int", "bigint", "string", "binary")
@@ -95,7 +95,7 @@ def aggregate(node: exp.Expr, build: Build, settings: TextSettings, filter: Expr
             ReasonCode.UNSUPPORTED_EXPRESSION, f"aggregate {name_of(node)} of {kinds}"
         )
     params = (IGNORE_NULLS,) if skip else found.params
-    distinct = distinct and func not in _SAME_IF_DISTINCT
+    distinct = distinct and func not in SAME_IF_DISTINCT
     return Agg(found.func, found.args, found.type, found.nullable, distinct, filter, params)
 
 

@@ -31,7 +31,7 @@ from matcher.from_sql_scope import (
 from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import TextSettings
 from matcher.from_sql_using import Using
-from matcher.ir import OuterJoin, Output, Relation, Side
+from matcher.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.outer_joins import declared, moved_join, null_supplied
 from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.schema import Schema, View
@@ -91,6 +91,14 @@ class FromClause:
     blocks: list[TextBlock] = field(default_factory=list)
     outer: list[OuterJoin] = field(default_factory=list)
     commas: bool = False
+    groups: list[tuple[int, Block]] = field(default_factory=list)
+
+    @property
+    def alone(self) -> tuple[int, Block] | None:
+        """The one aggregating subquery that is all there is in FROM, and the relation number of
+        its columns."""
+        only = len(self.scope.sources) == len(self.reasons) == len(self.groups) == 1
+        return self.groups[0] if only else None
 
     def read(self, select: exp.Select) -> None:
         """Take in FROM, the joins and LATERAL VIEWs of `select`.
@@ -190,6 +198,8 @@ class FromClause:
         if built.outputs is None:
             self.scope.sources.append(Source(qualifier, (), open=True))
             return
+        if built.groups is not None:
+            self.groups.append((UNKNOWN_REL - len(self.scope.sources), built.groups))
         unknown = tuple(
             ScopeColumn(o.name, _elsewhere(o, len(self.scope.sources))) for o in built.outputs
         )

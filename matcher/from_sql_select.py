@@ -29,6 +29,7 @@ from matcher.expr import (
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_from import FromClause
 from matcher.from_sql_group import read_groups
+from matcher.from_sql_merge import merged
 from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.ir import Block, Output, SortKey
@@ -109,6 +110,13 @@ class SelectReader:
             block = self._try(lambda: self._check_grouping(block)) or block
             block = fold_nulls(settled(block))
         return block
+
+    def over_groups(self, block: Block, groups: tuple[int, Block]) -> Block | None:
+        """`block`, as `read` returned it, and the aggregating subquery that it reads as one; None
+        where they stay two."""
+        checked = self._try(lambda: self._check_grouping(block))
+        found = merged(checked, groups[1], groups[0]) if checked is not None else None
+        return None if found is None else fold_nulls(settled(found))
 
     def _refuse(self, code: ReasonCode, detail: str) -> None:
         self.reasons.append(not_taken(code, detail))

@@ -18,7 +18,7 @@ class TextBlock:
 
     `block` is None where `reasons` say why. `children` are the SELECTs below it: they are tried
     only if it is not replaced itself. `split` is set where the block is only the part of the SELECT
-    below its window functions.
+    below its window functions, `merged` where it is one with the aggregating SELECT in its FROM.
     """
 
     label: str
@@ -27,6 +27,7 @@ class TextBlock:
     children: tuple[TextBlock, ...]
     node: exp.Select
     split: Split | None = None
+    merged: bool = False
 
     def written(self, text: str) -> str:
         """The whole SELECT with `text` in place of the block: what stays on top is put around
@@ -39,8 +40,8 @@ class Built:
     """What a query is to the one around it.
 
     `outputs` are its columns, None where they are not known; `plain` its block if it is
-    select-project-join alone, so that it merges; `why` says why not; `reasons` are its own
-    refusals; `blocks` its outermost SELECTs.
+    select-project-join alone, so that it merges; `why` says why not; `groups` its block if it
+    aggregates; `reasons` are its own refusals; `blocks` its outermost SELECTs.
     """
 
     outputs: tuple[Output, ...] | None
@@ -48,3 +49,4 @@ class Built:
     why: str = ""
     reasons: tuple[Reason, ...] = ()
     blocks: tuple[TextBlock, ...] = ()
+    groups: Block | None = None

@@ -17,7 +17,7 @@ from itertools import permutations, product
 from matcher.expr import Agg, Call, Expr, Lit, aggregates, columns, transform
 from matcher.ir import Block, Relation
 from matcher.normal_form import Interner, NormalQuery, occurrences
-from matcher.predicates import PredicateContext
+from matcher.predicates import PredicateContext, column_equality
 
 
 def differences(text: Block, spark: Block, *, whole: bool = True) -> list[str]:
@@ -71,7 +71,11 @@ def _assignments(rels: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
 def _compare(text: NormalQuery, spark: NormalQuery, whole: bool) -> list[str]:
     mine, theirs = text.context(), spark.context()
     found = [f"only Catalyst has {p!r}" for p in spark.predicates if not mine.implies(p)]
-    found += [f"only the text has {p!r}" for p in text.predicates if not theirs.implies(p)]
+    found += [
+        f"only the text has {p!r}"
+        for p in text.predicates
+        if not theirs.implies(p) and not _same_constant(p, theirs)
+    ]
     if set(text.hung) != set(spark.hung):
         found.append(f"outer joins {text.hung!r} and {spark.hung!r}")
     if (text.group_keys is None) != (spark.group_keys is None):
@@ -81,6 +85,13 @@ def _compare(text: NormalQuery, spark: NormalQuery, whole: bool) -> list[str]:
     if _sets(text) != _sets(spark):
         found.append(f"grouping sets {text.block.grouping_sets} and {spark.block.grouping_sets}")
     return found + _outputs(text, spark, mine, whole)
+
+
+def _same_constant(predicate: Expr, context: PredicateContext) -> bool:
+    """True for an equality of two columns for each of which Spark has put the same constant."""
+    pair = column_equality(predicate)
+    values = [context.constant(context.canonical(side)) for side in pair or ()]
+    return len(values) == 2 and values[0] is not None and values[0] == values[1]
 
 
 def _keys(query: NormalQuery, context: PredicateContext) -> set[Expr]:
@@ -104,7 +115,7 @@ def _outputs(
         f"{e!r} is {kinds[e]} and {e.type}" for e in theirs if e in kinds and kinds[e] != e.type
     ]
     tail = [*text.having, *(k.expr for k in text.order_by)]
-    if whole and not tail:
+    if whole and not tail and not _twice(mine):
         return found if mine == theirs else [*found, f"outputs {mine!r} and {theirs!r}"]
     known = {*mine, *_keys(text, context)}
     for expr in (*mine, *(_output(e, context) for e in tail)):
@@ -112,6 +123,12 @@ def _outputs(
     found += [f"Catalyst puts out {e!r}" for e in theirs if not _computed(e, known)]
     lost = [e for e in mine if whole and not _computed(e, set(theirs))]
     return found + [f"Catalyst does not put out {e!r}" for e in lost]
+
+
+def _twice(outputs: list[Expr]) -> bool:
+    """True if an output uses an aggregate twice: Spark then computes it above the block
+    (CollapseProject computes nothing twice)."""
+    return any(len(set(found)) < len(found) for found in map(aggregates, outputs))
 
 
 def _output(expr: Expr, context: PredicateContext) -> Expr:

@@ -221,7 +221,7 @@ def _not_renderable(rewrite: Rewrite) -> Reason | None:
 def compare_blocks(sides: Sides) -> list[str]:
     """Blocks of one door that the other does not have.
 
-    A plain subquery that was merged into the query around it is no block of its own in Catalyst.
+    A subquery that was merged into the query around it is no block of its own in Catalyst.
     The text door takes or refuses a SELECT as a whole; Catalyst shows what stands below the
     operator at fault, and what stands below a block that it could build, for the walk alone.
     """
@@ -231,7 +231,7 @@ def compare_blocks(sides: Sides) -> list[str]:
         for parent in sides.text
         if parent.block is not None
         for child in parent.children
-        if child.block is not None and is_plain(child.block)
+        if child.block is not None and (parent.merged or is_plain(child.block))
     }
     spark = [s for plan in sides.spark for s in plan]
     for text in sides.text:

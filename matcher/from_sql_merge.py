@@ -1,0 +1,89 @@
+"""A SELECT over one aggregating subquery as one block, as Spark's optimiser leaves the two.
+
+- `SELECT q.a, q.n + 1 FROM (SELECT a, SUM(x) AS n … GROUP BY a) q WHERE q.n > 1` is the inner block
+  with other outputs: the filter is a HAVING, or a WHERE where it reads group keys alone
+  (PushPredicateThroughNonJoin, CollapseProject). A subquery's ORDER BY keeps them apart: Spark
+  shows the rows in that order.
+- `SELECT MAX(q.a) FROM (SELECT a, SUM(x) AS n … GROUP BY a) q` needs no groups below: what is
+  aggregated is the same if a value comes several times (RemoveRedundantAggregates).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from matcher.expr import Agg, Col, Expr, aggregates, columns, transform
+from matcher.from_sql_aggregates import SAME_IF_DISTINCT
+from matcher.ir import Block, Output, SortKey
+
+
+def merged(outer: Block, inner: Block, rel: int) -> Block | None:
+    """Both blocks as one, None where they stay two.
+
+    Args:
+        outer: a block that reads nothing but the subquery.
+        inner: the subquery's block.
+        rel: the relation number under which `outer` reads it.
+    """
+    names = [o.name for o in inner.outputs]
+    if inner.group_keys is None or inner.limit is not None or inner.offset is not None:
+        return None
+    if "" in names or len(set(names)) < len(names):
+        return None
+    shown = {o.name: o.expr for o in inner.outputs}
+
+    def visit(expr: Expr) -> Expr | None:
+        return shown[expr.name] if isinstance(expr, Col) and expr.rel == rel else None
+
+    def over(expr: Expr) -> Expr:
+        return transform(expr, visit)
+
+    if outer.group_keys is None:
+        stays = inner.order_by or (inner.grouping_sets and outer.predicates)
+        return None if stays else _projected(outer, inner, over)
+    return _regrouped(outer, inner, over, rel)
+
+
+def _projected(outer: Block, inner: Block, over: Callable[[Expr], Expr]) -> Block:
+    filters = [over(p) for p in outer.predicates]
+    # not below the one row of a global aggregate
+    below = [f for f in filters if inner.group_keys and columns(f) and not aggregates(f)]
+    return replace(
+        inner,
+        predicates=(*inner.predicates, *below),
+        outputs=tuple(Output(o.name, over(o.expr)) for o in outer.outputs),
+        having=(*inner.having, *(f for f in filters if f not in below)),
+        order_by=tuple(SortKey(over(k.expr), k.ascending, k.nulls_first) for k in outer.order_by),
+        limit=outer.limit,
+        offset=outer.offset,
+    )
+
+
+def _regrouped(outer: Block, inner: Block, over: Callable[[Expr], Expr], rel: int) -> Block | None:
+    if not inner.group_keys or inner.grouping_sets is not None or inner.having:
+        return None
+    if outer.grouping_sets is not None:
+        return None
+    summed = {o.name for o in inner.outputs if aggregates(o.expr) or not columns(o.expr)}
+    keys = outer.group_keys or ()
+    parts = [*outer.predicates, *keys, *outer.having, *(o.expr for o in outer.outputs)]
+    parts += [k.expr for k in outer.order_by]
+    if any(c.rel == rel and c.name in summed for p in parts for c in columns(p)):
+        return None
+    if not all(_ignores_repeats(agg) for p in parts for agg in aggregates(p)):
+        return None
+    return replace(
+        outer,
+        relations=inner.relations,
+        predicates=(*inner.predicates, *(over(p) for p in outer.predicates)),
+        outputs=tuple(Output(o.name, over(o.expr)) for o in outer.outputs),
+        group_keys=tuple(over(k) for k in keys),
+        having=tuple(over(h) for h in outer.having),
+        order_by=tuple(SortKey(over(k.expr), k.ascending, k.nulls_first) for k in outer.order_by),
+        outer=inner.outer,
+    )
+
+
+def _ignores_repeats(agg: Agg) -> bool:
+    return agg.distinct or agg.func in SAME_IF_DISTINCT
