@@ -134,11 +134,30 @@ def _hung(
     )
 
 
+def _either_side(
+    outer: Iterable[OuterJoin], rels: tuple[int, ...], memo: dict[Expr, Expr]
+) -> dict[Expr, Expr]:
+    """`memo` with one order for `coalesce(a, b)` of columns that a FULL join says are equal.
+
+    In each of its rows they are equal, or one is NULL: so the order does not matter, and is that
+    of the sides as they were written.
+    """
+    for join in outer:
+        for pair in map(column_equality, join.on if join.kind == "full" else ()):
+            if pair is not None:
+                made = (Call("coalesce", p, pair[0].type) for p in (pair, pair[::-1]))
+                one, other = ((call, relabel(call, rels, memo)) for call in made)
+                first = min(one[1], other[1], key=repr)
+                memo.update({one[0]: first, other[0]: first})
+    return memo
+
+
 class NormalQuery:
     """A query block with interned relation numbers."""
 
     __slots__ = (
         "_contexts",
+        "_required",
         "_solid",
         "aggregates",
         "block",
@@ -156,7 +175,7 @@ class NormalQuery:
         self.block = block
         self.relations: Final = rels
         self.tables: Final = frozenset(rels)
-        memo: dict[Expr, Expr] = {}
+        memo = _either_side(block.outer, rels, {})
         self.predicates: Final = tuple(relabel(p, rels, memo) for p in block.predicates)
         self.hung: Final = _hung(block.outer, rels, memo)
         keys = block.group_keys
@@ -174,6 +193,7 @@ class NormalQuery:
         self.aggregates: Final = tuple(dict.fromkeys(a for p in parts for a in aggregates(p)))
         self._contexts: dict[tuple[tuple[Col, Col], ...], PredicateContext] = {}
         self._solid: PredicateContext | None = None
+        self._required: frozenset[tuple[int, str]] | None = None
 
     def context(self, equalities: tuple[tuple[Col, Col], ...] = ()) -> PredicateContext:
         """What the query's predicates say, together with equalities that record-preserving joins
@@ -198,16 +218,23 @@ class NormalQuery:
         found = [*self.predicates, *(o.expr for o in self.outputs), *(self.group_keys or ())]
         return [*found, *self.having, *(k.expr for k in self.order_by)]
 
+    @property
     def required(self) -> frozenset[tuple[int, str]]:
         """The (table, column) pairs without which no cache can serve: of keys, outputs, filters,
         sums.
 
         A column that equals another one is left out, because that one may stand in for it.
         """
+        if self._required is None:
+            self._required = self._find_required()
+        return self._required
+
+    def _find_required(self) -> frozenset[tuple[int, str]]:
         context = self.context()
         needed: set[Col] = set()
+        anything = PredicateContext(())
         for predicate in self.predicates:
-            if column_equality(predicate) is None and not _trivial(predicate):
+            if column_equality(predicate) is None and not anything.implies(predicate):
                 needed.update(columns(predicate))
         plain = self.group_keys if self.group_keys is not None else [o.expr for o in self.outputs]
         for expr in plain:
@@ -297,7 +324,7 @@ class PreparedPlan:
         self.relations: Final = rels
         self.tables: Final = frozenset(rels)
         self.table_count: Final = len(rels)
-        memo: dict[Expr, Expr] = {}
+        memo = _either_side(plan.outer, rels, {})
         self.predicates: Final = tuple(relabel(p, rels, memo, share) for p in plan.predicates)
         self.context: Final = PredicateContext(self.predicates)
         self.hung: Final = _hung(plan.outer, rels, memo)
@@ -355,11 +382,6 @@ def set_rows(grouping_set: GroupingSet) -> float:
     if grouping_set.rows is not None:
         return float(grouping_set.rows)
     return 10.0 * 4.0 ** len(grouping_set.keys)
-
-
-def _trivial(predicate: Expr) -> bool:
-    """`x IS NOT NULL` of a column that never is NULL needs no column."""
-    return _is_null_test(predicate) and not predicate.children[0].nullable
 
 
 def _is_null_test(predicate: Expr) -> bool:

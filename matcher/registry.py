@@ -276,7 +276,7 @@ class Registry:
             return
         wanted = mask_of(query.relations)
         rarest = min((self._by_table.get(t, ()) for t in bits_of(wanted)), key=len)
-        needed = query.required()
+        needed = query.required
         for mask in rarest:
             if mask & wanted != wanted:
                 continue

@@ -103,7 +103,7 @@ class _Needed:
     __slots__ = ("_columns", "_linked", "_repeated", "_single_rows")
 
     def __init__(self, query: NormalQuery) -> None:
-        self._columns = [c for c in query.required() if 0 <= c[0] < STRANGERS]
+        self._columns = [c for c in query.required if 0 <= c[0] < STRANGERS]
         self._linked = query.linked()
         self._repeated = query.repeated()
         self._single_rows = query.group_keys is None

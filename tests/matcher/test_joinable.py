@@ -125,6 +125,13 @@ def test_only_what_could_serve_is_tried(monkeypatch) -> None:
     assert tried == ["flat"]
 
 
+def test_a_condition_that_always_holds_needs_no_column() -> None:
+    found = registry("CREATE RELATIONAL CACHE few AS SELECT SUM(units) AS u FROM sales;")
+    asked = block("SELECT SUM(units) AS u FROM sales WHERE store_id < 9 OR store_id <> 3")
+    thorough = found.decide(asked, explain=True).rewrite
+    assert thorough is not None and found.decide(asked).rewrite == thorough
+
+
 def test_what_some_cache_knows_of_null_is_not_asked_of_the_query() -> None:
     """The first cache has the column below a LEFT join, where it may be NULL."""
     outer = (
