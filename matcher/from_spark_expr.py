@@ -20,6 +20,7 @@ from matcher.from_spark_aggregates import EVALUATED, aggregate_name, aggregate_p
 from matcher.functions import is_known
 from matcher.reasons import ReasonCode
 from matcher.time_buckets import standard_unit
+from matcher.tuples import in_tuples
 
 Env = Mapping[int, "Expr | NotSupported"]
 
@@ -162,6 +163,8 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ex
     if cls == "GetTimestamp" and type_ in _READS and _as_usual(params[1:], settings):
         return Call(_READS[type_], args, type_, null)
     modes = [_mode(p, settings) for p in params]
+    if cls == "In" and all(map(_is_struct, args)):
+        return in_tuples(args[0].children[1::2], [row.children[1::2] for row in args[1:]])
     if cls in OPERATORS:
         op = OPERATORS[cls]
         if op == "not" and isinstance(args[0], Call) and args[0].op == "eq":
@@ -190,6 +193,11 @@ _READS: Final = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp
 
 def _as_usual(params: Sequence[str], settings: Settings) -> bool:
     return all(_mode(p, settings) == "session" for p in params)
+
+
+def _is_struct(expr: Expr) -> bool:
+    """True for fields put together: names and values in turn."""
+    return isinstance(expr, Call) and expr.op == f"{OPAQUE_PREFIX}CreateNamedStruct"
 
 
 def _one_spelling(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:

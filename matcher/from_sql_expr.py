@@ -35,6 +35,7 @@ from matcher.from_sql_logic import as_boolean, logic, negate
 from matcher.from_sql_scope import Scope, unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings, type_of
 from matcher.reasons import ReasonCode
+from matcher.tuples import in_tuples
 from matcher.types import INTEGRAL
 
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
@@ -162,9 +163,23 @@ class ExprBuilder:
     def _in(self, node: exp.Expr) -> Expr:
         if node.args.get("query") is not None or node.args.get("unnest") is not None:
             raise unsupported(ReasonCode.UNSUPPORTED_OPERATOR, "IN (subquery)")
+        if isinstance(node.this, exp.Tuple):
+            return self._in_tuples(node)
         items = [self.build(node.this), *(self.build(n) for n in node.expressions)]
         aligned = align(items, self.settings, "IN")
         return Call("in", tuple(aligned), "boolean", any(i.nullable for i in aligned))
+
+    def _in_tuples(self, node: exp.Expr) -> Expr:
+        tuples = [node.this, *node.expressions]
+        if all(isinstance(t, exp.Tuple) for t in tuples):
+            rows = [[self.build(n) for n in t.expressions] for t in tuples]
+            for field_ in rows[0]:
+                refuse_char(field_)
+            kinds = {tuple(field_.type for field_ in row) for row in rows}
+            if len(kinds) == 1 and UNKNOWN not in next(iter(kinds)):
+                return in_tuples(rows[0], rows[1:])
+        # Spark takes neither other types here nor NULL for a tuple
+        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "IN of tuples of unequal types")
 
     def _like(self, node: exp.Expr) -> Expr:
         escape = ""

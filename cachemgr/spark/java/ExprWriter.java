@@ -2,6 +2,7 @@ package relationalcache;
 
 import java.util.List;
 
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
 
 /**
  * Expressions as nested JSON lists. What each class means is decided in Python; here only shapes are told apart:
@@ -241,8 +243,12 @@ public final class ExprWriter {
             || value instanceof org.apache.spark.unsafe.types.UTF8String
             || value instanceof org.apache.spark.sql.types.Decimal
             || type instanceof BinaryType;
+        if (value instanceof InternalRow && type instanceof StructType) {
+            struct((InternalRow) value, (StructType) type);
+            return;
+        }
         if (!plain) {
-            // Arrays, maps, structs and calendar intervals: comparable by their text, never rendered.
+            // Arrays, maps and calendar intervals: comparable by their text, never rendered.
             out.append("[\"f\",\"Literal\",\"literal\",[],");
             type(type);
             out.append(",0,[");
@@ -273,6 +279,24 @@ public final class ExprWriter {
         out.append(',');
         type(type);
         out.append(']');
+    }
+
+    /** A constant struct as the CreateNamedStruct of its fields, which it was before it was worked out. */
+    private void struct(InternalRow row, StructType type) {
+        out.append("[\"f\",\"CreateNamedStruct\",\"named_struct\",[");
+        for (int i = 0; i < type.size(); i++) {
+            DataType kind = type.fields()[i].dataType();
+            if (i > 0) {
+                out.append(',');
+            }
+            out.append("[\"l\",");
+            Scala.quote(out, type.fields()[i].name());
+            out.append(",\"string\"],");
+            literal(new Literal(row.isNullAt(i) ? null : row.get(i, kind), kind));
+        }
+        out.append("],");
+        type(type);
+        out.append(",0,[]]");
     }
 
     private void type(DataType type) {
