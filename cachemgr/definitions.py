@@ -57,6 +57,7 @@ def build_record(
         plan_version=PLAN_VERSION,
         partition_by=partition_by,
         cluster_by=cluster_by,
+        depends_on=definition.reads,
         properties=dict(statement.properties),
         rewrite_enabled=statement.rewrite_enabled,
         owner=owner,

@@ -96,7 +96,7 @@ def _combined(definition: str, refresh: str, availability: str) -> str:
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """A cache with all that is known of it."""
+    """A cache with all that is known of it; `over` are the caches that its definition names."""
 
     cache: CacheRecord
     sets: tuple[GroupingSetRecord, ...]
@@ -105,6 +105,7 @@ class CacheFacts:
     versions: Versions
     grants: Sequence[str] = ()
     lag_seconds: int | None = None
+    over: Sequence[str] = ()
 
     @property
     def status(self) -> Status:
@@ -181,6 +182,7 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
         ("location", cache.location),
         ("created at", str(cache.created_at or "")),
         ("definition", cache.definition),
+        ("defined over", ", ".join(facts.over) or "base tables alone"),
         ("partitioned by", ", ".join(cache.partition_by)),
         ("clustered by", ", ".join(cache.cluster_by)),
         ("properties", ", ".join(f"{k}={v}" for k, v in cache.properties.items())),

@@ -32,6 +32,7 @@ class Definition:
         settings: The session's settings that can change rows.
         catalog: The current catalog under which names were resolved.
         schema: The current schema likewise.
+        reads: Ids of the caches that it names.
     """
 
     plan: CachePlan
@@ -39,6 +40,7 @@ class Definition:
     settings: Mapping[str, str]
     catalog: str
     schema: str
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

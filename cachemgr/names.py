@@ -34,6 +34,15 @@ def namespace_of(name: QualifiedName, catalog: str, schema: str) -> str:
     return schema if catalog.lower() == _SESSION_CATALOG else f"{catalog}.{schema}"
 
 
+def shown_name(namespace: str, name: str) -> str:
+    """The name under which the matcher and EXPLAIN know a cache: bare in the default schema.
+
+    >>> shown_name("Default", "c"), shown_name("s", "c")
+    ('c', 's.c')
+    """
+    return name if namespace.lower() in ("", DEFAULT_NAMESPACE) else f"{namespace}.{name}"
+
+
 def absolute_location(root: str) -> str:
     """A root folder with a scheme or from the top, so that a later chdir changes nothing.
 

@@ -96,7 +96,7 @@ def _prepare(schema_sql: str, caches_sql: str, conf: tuple[tuple[str, str], ...]
     plans: dict[str, CachePlan] = {}
     stored: dict[str, str] = {}
     for name, cache in caches.items():
-        found = plan(name, cache, schema, read.text, tuple(joins))
+        found = plan(name, cache, schema, read.text, tuple(joins), plans)
         plans[name] = found
         try:
             stored[name] = render_stored(found, [quote_path(r.name) for r in found.relations])

@@ -18,8 +18,9 @@ from matcher.definition import plan_definition
 from matcher.errors import MatcherError
 from matcher.from_sql import TextQuery, TextSettings, parse_query
 from matcher.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
+from matcher.nesting import expanded
 from matcher.reasons import Reason, ReasonCode
-from matcher.schema import Schema, Table
+from matcher.schema import DEFAULT_SCHEMA, Column, Schema, Table
 
 _UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00", "utc+00:00"})
 # Settings that change what a text means; offline explain reads every text under these values.
@@ -134,14 +135,34 @@ def plan(
     schema: Schema,
     settings: TextSettings,
     joins: tuple[RecordPreservingJoin, ...],
+    below: Mapping[str, CachePlan],
 ) -> CachePlan:
-    """The stored plan of a cache; raises DefinitionError naming it."""
+    """The stored plan of a cache, over the base tables of the caches `below` that it names; raises
+    DefinitionError naming it."""
     try:
-        parsed = parse_query(cache.select.text, schema, settings)
-        found = plan_definition(name, _definition_block(name, parsed), joins)
+        named = {f"cache:{known}": plan for known, plan in below.items()}
+        parsed = parse_query(cache.select.text, _with_caches(schema, below), settings)
+        block = expanded(_definition_block(name, parsed), named)
+        found = plan_definition(name, block, joins)
         return replace(found, partition_by=cache.partitioned_by)
     except MatcherError as error:
         raise DefinitionError(error.code, f"cache {name}: {error}") from error
+
+
+def _with_caches(schema: Schema, below: Mapping[str, CachePlan]) -> Schema:
+    """`schema` with caches as tables of their visible columns: cubes and caches with a limit, whose
+    rows are not all of one kind, are not among them."""
+    tables = dict(schema.tables)
+    for name, plan in below.items():
+        if plan.is_cube or plan.limit is not None:
+            continue
+        stored = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
+        types = {n: e.type for n, e in stored.items()} | {m.name: m.agg.type for m in plan.measures}
+        columns = tuple(Column(column, types[column]) for column in plan.visible)
+        key = schema.key_of(name.split("."), DEFAULT_SCHEMA)
+        if key is not None:
+            tables[key] = Table(f"cache:{name}", name, columns)
+    return replace(schema, tables=tables)
 
 
 def _definition_block(name: str, parsed: TextQuery) -> Block:

@@ -58,7 +58,7 @@ from cachemgr.joins import build_join
 from cachemgr.journal.journal import records_of
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
-from cachemgr.names import namespace_of
+from cachemgr.names import namespace_of, shown_name
 from cachemgr.results import ResultRows, done, table
 from cachemgr.settings import Settings
 
@@ -194,20 +194,24 @@ class CacheService:
         return done(record.qualified_name, "replaced" if existing is not None else "created")
 
     def _record(self, statement: CreateRelationalCache, namespace: str, owner: str) -> CacheRecord:
-        name = statement.name.last
-        shown = name if namespace.lower() == "default" else f"{namespace}.{name}"
-        definition = self._engine.define(shown, statement.select)
+        definition = self._engine.define(
+            shown_name(namespace, statement.name.last), statement.select
+        )
         root = self._settings().location
         return build_record(statement, namespace, definition, root, owner)
 
     def _explain_create(self, statement: CreateRelationalCache) -> ResultRows:
         namespace = self._namespace(statement.name)
-        definition = self._engine.define(str(statement.name), statement.select)
+        definition = self._engine.define(
+            shown_name(namespace, statement.name.last), statement.select
+        )
         matched_columns(statement, definition)
         plan = definition.plan
         existing = self._metastore.reader.cache(namespace, statement.name.last)
         items = [("name", f"{namespace}.{statement.name.last}")]
         items.append(("exists", "yes" if existing is not None else "no"))
+        over = self._metastore.reader.names(definition.reads).values()
+        items += [("defined over", name) for name in over]
         items += stored_items(plan)
         items += [(f"setting {key}", value) for key, value in definition.settings.items()]
         items.append(("stored as", stored_select(plan)))
@@ -310,6 +314,7 @@ class CacheService:
             versions=self._engine.table_states(places),
             grants=reader.grants(cache.id),
             lag_seconds=self._engine.lag_seconds(snapshot) if lag and snapshot else None,
+            over=tuple(reader.names(cache.depends_on).values()),
         )
 
     def _namespace(self, name: QualifiedName) -> str:

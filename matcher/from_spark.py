@@ -30,6 +30,7 @@ from matcher.from_spark_expr import Env, Settings, decode
 from matcher.from_spark_tail import build_tail, is_tail
 from matcher.from_spark_tree import SPJ, Node, Tree, tried, unsupported
 from matcher.ir import Block, Output
+from matcher.nesting import merged
 from matcher.null_folding import fold_nulls
 from matcher.outer_joins import settled
 from matcher.reasons import Reason, ReasonCode, not_taken
@@ -121,11 +122,11 @@ def _tail(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Tails:
     return bool((yield LocatedBlock(path, block)))
 
 
-def _tail_block(node: Node, document: dict[str, Any]) -> Block:
+def _tail_block(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
     settings = _settings(document)
 
     def build(below: Node) -> Block:
-        return _maybe_renamed(below, document)
+        return _maybe_renamed(below, document, nested=nested)
 
     def attempt(item: list[Any], env: Env) -> Expr | NotSupported:
         return tried(item, env, settings)
@@ -137,11 +138,11 @@ def _settings(document: dict[str, Any]) -> Settings:
     return Settings(document["ansi"], document["precision_loss"], document["time_zone"])
 
 
-def _maybe_renamed(node: Node, document: dict[str, Any]) -> Block:
+def _maybe_renamed(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
     """The block of a subtree, a projection above its aggregation merged in."""
     if node["n"] == "Project" and node["c"][0]["n"] == "Aggregate":
-        return _renamed(node, build_block(node["c"][0], document), document)
-    return build_block(node, document)
+        return _renamed(node, build_block(node["c"][0], document, nested=nested), document)
+    return build_block(node, document, nested=nested)
 
 
 def _reaches_tables(node: Node) -> bool:
@@ -158,25 +159,49 @@ def _located(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Loc
         return LocatedBlock(path, None, (not_taken(ReasonCode(error.code), str(error)),))
 
 
-def build_block(node: Node, document: dict[str, Any]) -> Block:
+def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
     """The block of one subtree; its outputs are the subtree's, in order.
+
+    Args:
+        node: The subtree's root.
+        document: The plan document.
+        nested: True to merge an aggregation below with the block, as for a cache over a cache: the
+            outputs then are those of the base rows, whose types may be narrower.
 
     Raises:
         NotSupported: The subtree is no block; says which operator or expression is at fault.
     """
     settings = _settings(document)
-    tree = Tree(settings, document["tables"])
+    tree = Tree(settings, document["tables"], nested=nested)
     if node["n"] != "Aggregate":
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in _items(node))
-        return fold_nulls(settled(_block(tree, outputs)))
+        block = replace(_block(tree, outputs), group_keys=_keys_below(tree))
+        return fold_nulls(settled(block))
     expand = expand_below(node)
     if expand is not None:
         return fold_nulls(settled(_by_sets(node, expand, tree)))
     env = tree.add(node["c"][0])
     keys = tuple(decode(key, env, settings) for key in node["g"])
-    block = replace(_block(tree, _outputs(node, env, settings)), group_keys=keys)
-    return fold_nulls(settled(block))
+    tree.check_nested(keys)
+    outputs = _merged_outputs(_outputs(node, env, settings), tree)
+    return fold_nulls(settled(replace(_block(tree, outputs), group_keys=keys)))
+
+
+def _merged_outputs(outputs: tuple[Output, ...], tree: Tree) -> tuple[Output, ...]:
+    if tree.below is None:
+        return outputs
+    return tuple(Output(o.name, merged(o.expr)) for o in outputs)
+
+
+def _keys_below(tree: Tree) -> tuple[Expr, ...] | None:
+    """The group keys of a block that only filters and projects an aggregation below."""
+    if tree.below is None:
+        return None
+    tree.check_nested()
+    if tree.below.tables != range(len(tree.relations)):
+        raise unsupported("an aggregation below that is joined and not aggregated again")
+    return tree.below.keys
 
 
 def _block(tree: Tree, outputs: tuple[Output, ...]) -> Block:
@@ -190,7 +215,8 @@ def _by_sets(node: Node, expand: Node, tree: Tree) -> Block:
     grouped = set_keys(node, expand)
     keys = tuple(decode(key, env, tree.settings) for key in grouped)
     having = [decode(c, env, tree.settings) for c in conditions_on_sets(node)]
-    outputs = _outputs(node, env, tree.settings)
+    tree.check_nested((*keys, *having))
+    outputs = _merged_outputs(_outputs(node, env, tree.settings), tree)
     return replace(
         _block(tree, tuple(Output(o.name, spell_grouping(o.expr, len(keys))) for o in outputs)),
         group_keys=keys,
@@ -229,8 +255,12 @@ def _as_attribute(item: list[Any]) -> list[Any]:
     return ["a", item[1], item[2]] if item[0] in ("a", "as") else item
 
 
-def definition_block(document: dict[str, Any]) -> Block:
+def definition_block(document: dict[str, Any], *, nested: bool = False) -> Block:
     """The block of a whole plan, for a cache definition.
+
+    Args:
+        document: The plan document.
+        nested: See `build_block`.
 
     Raises:
         NotSupported: The plan is more than one block, or holds something that no cache can; the
@@ -243,13 +273,13 @@ def definition_block(document: dict[str, Any]) -> Block:
         )
     root = document["plan"]
     if is_tail(root):
-        block = _tail_block(root, document)
+        block = _tail_block(root, document, nested=nested)
     elif root["n"] == "Filter" and root["c"][0]["n"] == "Aggregate":
         raise unsupported("HAVING")
     elif root["n"] == "Project" and root["c"][0]["n"] == "Filter" and not _reaches_tables(root):
         raise unsupported("HAVING or a filter on a subquery")
     else:
-        block = _maybe_renamed(root, document)
+        block = _maybe_renamed(root, document, nested=nested)
     for output in block.outputs:
         _refuse_aggregates(output.expr)
     return block

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -9,6 +10,7 @@ from matcher.errors import NotSupported
 from matcher.expr import Col, Expr, conjuncts
 from matcher.from_spark_expr import Env, Settings, decode
 from matcher.ir import OuterJoin, Relation, Side
+from matcher.nesting import Below, merged, no_aggregates
 from matcher.outer_joins import declared, null_supplied
 from matcher.reasons import ReasonCode
 
@@ -43,17 +45,25 @@ SHOWN: Final[dict[str, str]] = {
 
 @dataclass(slots=True)
 class Tree:
-    """A select-project-join tree while it is put together."""
+    """A select-project-join tree while it is put together.
+
+    With `nested` one of its leaves may be an aggregation, which the block is to be merged with: its
+    attributes stand for aggregates, and `below` says what it groups.
+    """
 
     settings: Settings
     tables: list[dict[str, Any]]
     relations: list[Relation] = field(default_factory=list)
     predicates: list[Expr] = field(default_factory=list)
     outer: list[OuterJoin] = field(default_factory=list)
+    nested: bool = False
+    below: Below | None = None
 
     def add(self, node: Node) -> Env:
         """Takes in the subtree; the expressions of its output attributes by id."""
         kind: str = node["n"]
+        if kind == "Aggregate" and self.nested:
+            return self._aggregation(node)
         if kind not in SPJ or node.get("cache"):
             raise unsupported(SHOWN.get(kind, kind))
         if kind == "LogicalRelation":
@@ -77,12 +87,44 @@ class Tree:
             self.predicates.extend(conjuncts(decode(condition, env, self.settings)))
         return env
 
+    def _aggregation(self, node: Node) -> Env:
+        if self.below is not None:
+            raise unsupported("two aggregations that are joined")
+        first = len(self.relations)
+        below = self.add(node["c"][0])
+        keys = tuple(decode(key, below, self.settings) for key in node["g"])
+        if not keys:
+            raise unsupported("an aggregation below without GROUP BY, which is one row")
+        above = self.items_above(node["p"], below)
+        self.check_nested(keys)
+        self.below = Below(keys, range(first, len(self.relations)))
+        return above
+
+    def items_above(self, items: list[list[Any]], below: Env) -> Env:
+        """What an aggregation puts out, merged with the one below it if there is one."""
+        found = {item[1]: tried(item, below, self.settings) for item in items}
+        return found if self.below is None else {k: _merged(e) for k, e in found.items()}
+
+    def check_nested(self, keys: Iterable[Expr] = ()) -> None:
+        """Refuse conditions and group keys over aggregates of the level below."""
+        if self.below is not None:
+            no_aggregates(self.predicates, "a condition")
+            no_aggregates((p for join in self.outer for p in join.conditions()), "a condition")
+            no_aggregates(keys, "a GROUP BY key")
+
+    def _not_grouped(self, before: Below | None, node: Node) -> None:
+        """A side that is hung on is there once for each partner: its groups would not be."""
+        if self.below is not before:
+            raise unsupported(f"{node['j']} JOIN that hangs an aggregation on other tables")
+
     def _full(self, node: Node) -> Env:
         envs: list[Env] = []
         sides: list[Side] = []
         for child in node["c"]:
             first = len(self.relations), len(self.predicates), len(self.outer)
+            below = self.below
             envs.append(self.add(child))
+            self._not_grouped(below, node)
             if len(self.outer) > first[2]:
                 raise unsupported(f"{node['j']} JOIN of tables that are outer joined")
             rels = tuple(range(first[0], len(self.relations)))
@@ -103,8 +145,10 @@ class Tree:
         on: list[Expr] = []
         for number, child in enumerate(node["c"]):
             first = len(self.relations), len(self.predicates), len(self.outer)
+            below = self.below
             envs.append(self.add(child))
             if number == (0 if kind == "right" else 1):
+                self._not_grouped(below, node)
                 if len(self.outer) > first[2]:
                     raise unsupported(f"{node['j']} JOIN of tables that are outer joined")
                 hung = tuple(range(first[0], len(self.relations)))
@@ -136,6 +180,13 @@ class Tree:
         number = len(self.relations)
         self.relations.append(Relation(table["location"], name))
         return {a[1]: Col(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"}
+
+
+def _merged(found: Expr | NotSupported) -> Expr | NotSupported:
+    try:
+        return found if isinstance(found, NotSupported) else merged(found)
+    except NotSupported as error:
+        return error
 
 
 def _nullable(found: Expr | NotSupported) -> Expr | NotSupported:

@@ -36,12 +36,13 @@ class CacheStatus:
         created_at: When it was created.
         paused: True if its schedule is off.
         busy: True if a refresh of it waits or runs.
+        running_since: When the refresh that runs began; None if none runs.
         started_at: When its last refresh began, whatever started it and however it ended.
         behind_since: When the first commit was made that its snapshot lacks; None if there is none.
         usual_seconds: How long its refreshes take.
         failures: Scheduled refreshes that failed since the last one that did not.
         retry_at: When to try again after these.
-        reads: Ids of the caches that it is built from.
+        reads: Ids of the caches that it is defined over, also through others.
     """
 
     id: str
@@ -56,6 +57,7 @@ class CacheStatus:
     failures: int = 0
     retry_at: datetime | None = None
     reads: frozenset[str] = frozenset()
+    running_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.due import CacheStatus, Due, next_due
-from scheduler.order import may_start
+from scheduler.order import waits_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Look:
 
 
 def look(statuses: Iterable[CacheStatus], now: datetime) -> Look:
-    """What is due now. A cache that is built from others waits until these are settled.
+    """What is due now. A cache that is defined over others goes after them (`waits_for`).
 
     Args:
         statuses: All caches.
@@ -48,7 +48,13 @@ def look(statuses: Iterable[CacheStatus], now: datetime) -> Look:
             due.append((found, status))
         elif found is not None:
             later.append(found.at)
-    unsettled = frozenset(s.id for s in known if s.busy) | {s.id for _, s in due}
+    by_id = {s.id: s for s in known}
+    now_due = {s.id for _, s in due}
+
+    def waits(found: Due, status: CacheStatus) -> bool:
+        sources = (by_id[i] for i in status.reads if i in by_id)
+        return any(waits_for(s, found.at, s.id in now_due, now) for s in sources)
+
     due.sort(key=lambda pair: (pair[0].at, pair[1].name))
-    wanted = tuple(Wanted(s.id, d.why) for d, s in due if may_start(s, unsettled - {s.id}))
+    wanted = tuple(Wanted(s.id, d.why) for d, s in due if not waits(d, s))
     return Look(wanted, min(later, default=None))

@@ -83,6 +83,7 @@ class Cache(_Model):
     comment: str | None
     definition: str
     ddl: str
+    depends_on: list[str]
     owner: str | None
     version: int
     created_at: datetime | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cachemgr.api import models
 from cachemgr.convert import create_statement
@@ -34,8 +34,10 @@ def caches(
     schedules = {s.cache.id: s for s in metastore.reader.schedules([c.id for c in found])}
     ids = {c.published_refresh_id for c in found if c.published_refresh_id}
     snapshots = metastore.reader.snapshots(ids)
+    names = metastore.reader.names({i for c in found for i in c.depends_on})
     shown = [
-        _cache(c, schedules.get(c.id), snapshots.get(c.published_refresh_id or "")) for c in found
+        _cache(c, schedules.get(c.id), snapshots.get(c.published_refresh_id or ""), names)
+        for c in found
     ]
     if grants:
         for cache in shown:
@@ -47,6 +49,7 @@ def _cache(
     cache: CacheRecord,
     schedule: ScheduleRecord | None,
     published: SnapshotRecord | None,
+    names: Mapping[str, str],
 ) -> models.Cache:
     behind = schedule is not None and schedule.behind_since is not None
     last = None if schedule is None else schedule.last
@@ -60,6 +63,7 @@ def _cache(
         comment=cache.comment,
         definition=cache.definition,
         ddl=render(create_statement(cache)),
+        depends_on=[names.get(i, i) for i in cache.depends_on],
         owner=cache.owner,
         version=cache.version,
         created_at=cache.created_at,

@@ -21,6 +21,11 @@ from cachemgr.metastore.models import (
     RefreshRunRow,
     ScheduleRow,
 )
+from cachemgr.metastore.nesting import (
+    refuse_broken_order,
+    refuse_with_dependants,
+    take_over,
+)
 from cachemgr.metastore.records import (
     CacheRecord,
     GroupingSetRecord,
@@ -57,6 +62,9 @@ class CacheWrites(Writes):
 
         Raises:
             AlreadyExistsError: A live cache has that name, and `replace` is not set.
+            DefinitionError: It would depend on itself; the circle is printed.
+            ConflictError: A cache that it depends on is gone by now, or others are defined over the
+                one that it replaces and this one holds something else.
         """
         moment = as_utc(now)
         with self._transaction() as session:
@@ -64,7 +72,9 @@ class CacheWrites(Writes):
             old = session.scalar(_live_named(record.namespace, record.name))
             if old is not None and not replace:
                 raise _taken(record.qualified_name)
+            refuse_broken_order(session, record, None if old is None else old.id)
             if old is not None:
+                take_over(session, old, record, revision)
                 _drop(session, old, moment, revision)
                 session.flush()
             row = cache_row(record, moment, revision)
@@ -97,7 +107,8 @@ class CacheWrites(Writes):
 
         Raises:
             NotFoundError: There is no such cache.
-            ConflictError: It has another version by now; nothing was changed.
+            ConflictError: It has another version by now, or it would be renamed and others name it
+                in their definitions; nothing was changed.
             AlreadyExistsError: A live cache has the new name.
             TypeError: A field cannot be set.
         """
@@ -105,6 +116,8 @@ class CacheWrites(Writes):
         with self._transaction() as session:
             revision = bump_revision(session)
             row = live_cache(session, cache_id)
+            if {"name", "namespace"} & changed.keys():
+                refuse_with_dependants(session, row, "renamed")
             # A compare-and-set in one statement, not a look first: two writers may both have
             # seen the expected version.
             statement = (
@@ -162,10 +175,12 @@ class CacheWrites(Writes):
 
         Raises:
             NotFoundError: There is no such cache, or it is dropped already.
+            ConflictError: Others are defined over it.
         """
         with self._transaction() as session:
             revision = bump_revision(session)
             row = live_cache(session, cache_id)
+            refuse_with_dependants(session, row, "dropped")
             _drop(session, row, as_utc(now), revision)
             session.flush()
             return cache_record(row)

@@ -70,6 +70,7 @@ def cache_record(row: CacheRow, *, with_plan: bool = True) -> CacheRecord:
         columns=tuple(ColumnRecord(*column) for column in row.columns),
         partition_by=tuple(row.partition_by),
         cluster_by=tuple(row.cluster_by),
+        depends_on=tuple(row.depends_on or ()),
         location=row.location,
         properties=row.properties,
         refresh_trigger=row.refresh_trigger,
@@ -119,7 +120,7 @@ def cache_values(changed: dict[str, Any]) -> dict[str, Any]:
     if wrong:
         raise TypeError(f"a cache's {', '.join(wrong)} cannot be set; {sorted(CACHE_FIELDS)} can")
     values = dict(changed)
-    for name in ("partition_by", "cluster_by"):
+    for name in ("partition_by", "cluster_by", "depends_on"):
         if name in values:
             values[name] = list(values[name])
     for name in ("context", "settings", "properties", "refresh_trigger"):

@@ -112,6 +112,8 @@ class CacheRow(Base):
     columns: Mapped[list[Any]]
     partition_by: Mapped[list[Any]]
     cluster_by: Mapped[list[Any]]
+    # Ids of the caches that the definition names; NULL as [] (rows older than the column).
+    depends_on: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     location: Mapped[str] = mapped_column(Text)
     properties: Mapped[dict[str, Any]]
     refresh_trigger: Mapped[dict[str, Any]]

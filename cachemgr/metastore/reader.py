@@ -96,6 +96,21 @@ class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads)
             row = session.get(CacheRow, cache_id)
             return cache_record(row) if row else None
 
+    def dependencies(self) -> dict[str, tuple[str, ...]]:
+        """For each live cache the ids of those that its definition names."""
+        query = select(CacheRow.id, CacheRow.depends_on).where(CacheRow.dropped_at.is_(None))
+        with self._session() as session:
+            return {i: tuple(over or ()) for i, over in session.execute(query)}
+
+    def names(self, cache_ids: Collection[str]) -> dict[str, str]:
+        """The qualified names of caches by id, dropped or not."""
+        if not cache_ids:
+            return {}
+        query = select(CacheRow.id, CacheRow.namespace, CacheRow.name)
+        with self._session() as session:
+            rows = session.execute(query.where(CacheRow.id.in_(list(cache_ids))))
+            return {i: f"{namespace}.{name}" if namespace else name for i, namespace, name in rows}
+
     def grouping_sets(self, cache_id: str) -> tuple[GroupingSetRecord, ...]:
         """The grouping sets of a cache, in the order of its definition."""
         query = select(GroupingSetRow).where(GroupingSetRow.cache_id == cache_id)

@@ -107,7 +107,7 @@ class ColumnRecord:
 
 @dataclass(frozen=True)
 class CacheRecord:
-    """A relational cache.
+    """A relational cache. `depends_on` are the ids of the caches that its definition names.
 
     `created_at`, `updated_at`, `version`, `revision`, `dropped_at`, `published_refresh_id` and
     `narrowed` are the metastore's own: what a new record says there is not stored.
@@ -127,6 +127,7 @@ class CacheRecord:
     plan_version: str | None = None
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     refresh_trigger: Json = field(default_factory=lambda: {"kind": "ON_DEMAND"})
     refresh_mode: RefreshMode = RefreshMode.AUTO

@@ -83,6 +83,7 @@ def build_rows(
     partition_by: Sequence[str] = (),
     cluster_by: Sequence[str] = (),
     sample_above: int = SAMPLE_ABOVE_ROWS,
+    source: DataFrame | None = None,
 ) -> Built:
     """The cache's rows, ready to be written in one commit.
 
@@ -93,18 +94,20 @@ def build_rows(
         partition_by: Further partition columns of the cache's table.
         cluster_by: Clustering columns of a cache that is no cube.
         sample_above: Rows of the largest base table from which on a cube is sampled.
+        source: All rows to store, if they are not to be computed from the base tables.
 
     Returns:
         The rows; call `release` once they are written.
     """
     relations = {f"__t{i}": table for i, table in enumerate(tables)}
+    rows = source
     if not plan.is_cube:
-        rows = _select(session, plan, relations)
+        rows = _select(session, plan, relations) if rows is None else rows
         return Built(_lay_out_plain(rows, partition_by, cluster_by))
-    sample = _sample(session, plan, relations, sample_above)
+    sample = None if rows is not None else _sample(session, plan, relations, sample_above)
     if sample is None:
         layout = plan_layout(plan, {}, {})
-        return Built(spread(_select(session, plan, relations), plan, layout, partition_by))
+        return Built(spread(rows or _select(session, plan, relations), plan, layout, partition_by))
     try:
         return _build_cube(session, plan, relations, sample, partition_by)
     finally:

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.plan import BaseVersion
+from cachemgr.refresh.source import Source
+from cachemgr.refresh.steps import BaseVersion, SourceOffer
 from cachemgr.refresh.write import TableSpec
 from cachemgr.spark.tables import TableRead
 from matcher.ir import CachePlan
@@ -33,6 +34,7 @@ class Job:
         spec: Fingerprint of plan, settings and layout.
         table: The cache's own table.
         tables: The pinned base tables.
+        sources: The caches that it is defined over, as far as it can be built from them.
         published: The snapshot that serves now.
         now: The clock.
         checkpoint: Called after each step.
@@ -45,6 +47,7 @@ class Job:
     spec: str
     table: TableSpec
     tables: tuple[BaseVersion, ...]
+    sources: tuple[Source | SourceOffer, ...]
     published: SnapshotRecord | None
     now: Clock
     checkpoint: Checkpoint

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from cachemgr.errors import RefreshError
-from cachemgr.refresh.plan import BaseVersion
+from cachemgr.refresh.steps import BaseVersion
 from cachemgr.spark.tables import TableRead, current_versions, run_select
 from matcher.expr import Col, Expr, walk
 from matcher.ir import CachePlan

@@ -13,26 +13,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachemgr.errors import RefreshError
-from matcher.ir import CachePlan, RecordPreservingJoin
+from cachemgr.refresh.steps import (
+    Adopt,
+    BaseVersion,
+    Measure,
+    PinVersions,
+    PrepareTable,
+    Publish,
+    RestorePublished,
+    SourceOffer,
+    Stage,
+    Unchanged,
+    ValidateJoins,
+    WriteFull,
+)
+from matcher.ir import CachePlan
 
 AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY = "AUTO", "FULL", "INCREMENTAL", "INCREMENTAL_ONLY"
 UNCHANGED, RESTORE, ADOPT, JOINS = "UNCHANGED", "RESTORE", "ADOPT", "JOINS"
 REQUESTS = (AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY)
-
-
-@dataclass(frozen=True, slots=True)
-class BaseVersion:
-    """A base table at one version. `table_id` tells a re-created table from the one read before."""
-
-    name: str
-    location: str
-    table_id: str
-    version: int
-    timestamp_ms: int
-
-    @property
-    def identity(self) -> tuple[str, str, int]:
-        return (self.location, self.table_id, self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +69,7 @@ class RefreshRequest:
         adoptable: Refresh id of the cache's last run if that run ended without publishing.
         properties_changed: The cache's table lacks a property that it should have.
         joins_known: The published snapshot says of every declared join whether it held.
+        sources: The caches that it is defined over, nearest first.
     """
 
     cache: str
@@ -82,127 +82,7 @@ class RefreshRequest:
     adoptable: str | None = None
     properties_changed: bool = False
     joins_known: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One step of a refresh."""
-
-    @property
-    def name(self) -> str:
-        return type(self).__name__
-
-    @property
-    def detail(self) -> str:
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged(Stage):
-    """No base table moved since the published snapshot: no Spark job runs."""
-
-    version: int
-
-    @property
-    def detail(self) -> str:
-        return f"no base table moved; version {self.version} keeps serving"
-
-
-@dataclass(frozen=True, slots=True)
-class PinVersions(Stage):
-    """Every base table is read at one version."""
-
-    tables: tuple[BaseVersion, ...]
-
-    @property
-    def detail(self) -> str:
-        return ", ".join(f"{t.name} at version {t.version}" for t in self.tables)
-
-
-@dataclass(frozen=True, slots=True)
-class ValidateJoins(Stage):
-    """Declared record-preserving joins are checked at the pinned versions."""
-
-    joins: tuple[RecordPreservingJoin, ...]
-
-    @property
-    def detail(self) -> str:
-        return ", ".join(j.name for j in self.joins)
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareTable(Stage):
-    """The cache's Delta table is created, or gets the properties it should have."""
-
-    create: bool
-
-    @property
-    def detail(self) -> str:
-        return "create the Delta table" if self.create else "set the table's properties"
-
-
-@dataclass(frozen=True, slots=True)
-class RestorePublished(Stage):
-    """A commit that was never published lies on top: the published state is put back first."""
-
-    version: int
-    head: int
-
-    @property
-    def detail(self) -> str:
-        return f"version {self.head} was never published; restore version {self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class WriteFull(Stage):
-    """The whole definition is computed and written in one commit. `sets` are the grouping ids of a
-    cube.
-    """
-
-    sets: tuple[int, ...] = ()
-
-    @property
-    def detail(self) -> str:
-        sets = f"{len(self.sets)} grouping sets" if self.sets else "all rows"
-        return f"compute {sets}, one commit"
-
-
-@dataclass(frozen=True, slots=True)
-class Adopt(Stage):
-    """A crashed run's commit is whole and still current: it is published and not computed again."""
-
-    refresh_id: str
-    version: int
-
-    @property
-    def detail(self) -> str:
-        return (
-            f"version {self.version}, written by refresh {self.refresh_id}, "
-            "which ended before publishing"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Measure(Stage):
-    """Rows, bytes and the facts that the matcher relies on."""
-
-    @property
-    def detail(self) -> str:
-        return "rows and bytes of each set, exact sums, columns that are never NULL"
-
-
-@dataclass(frozen=True, slots=True)
-class Publish(Stage):
-    """The new state starts to serve, if the lease still holds and the log says what was written.
-
-    `version` is the one to publish where this refresh writes none.
-    """
-
-    version: int | None = None
-
-    @property
-    def detail(self) -> str:
-        return "compare the log and the lease, then publish"
+    sources: tuple[SourceOffer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +110,11 @@ class RefreshPlan:
 
     def to_json(self) -> list[dict[str, str]]:
         """The stages as the run's row stores them."""
-        return [{"stage": s.name, "detail": s.detail} for s in self.stages]
+        return [
+            {"stage": s.name, "detail": s.detail}
+            | ({"source": s.source.cache_id} if isinstance(s, WriteFull) and s.source else {})
+            for s in self.stages
+        ]
 
 
 def plan_refresh(request: RefreshRequest) -> RefreshPlan:
@@ -378,8 +262,24 @@ def _full(request: RefreshRequest, moved: str) -> RefreshPlan:
     if head is None or request.properties_changed:
         stages.append(PrepareTable(create=head is None))
     sets = tuple(s.grouping_id for s in request.plan.grouping_sets)
-    stages += [WriteFull(sets), Measure(), Publish()]
-    return RefreshPlan(request.cache, FULL, f"{because}; {moved}", tuple(stages))
+    source, told = _source(request)
+    stages += [WriteFull(sets, source), Measure(), Publish()]
+    return RefreshPlan(request.cache, FULL, f"{because}; {moved}{told}", tuple(stages))
+
+
+def _source(request: RefreshRequest) -> tuple[SourceOffer | None, str]:
+    """The cache to build from, and why that or none. FULL reads the base tables: whoever asks for
+    it may not trust what is stored.
+    """
+    if not request.sources:
+        return None, ""
+    if request.mode == FULL:
+        return None, "; from the base tables, as FULL asks for"
+    for offer in request.sources:
+        if not offer.why_not:
+            return offer, f"; from cache {offer.cache}, which holds these versions"
+    why = "; ".join(f"cache {o.cache}: {o.why_not}" for o in request.sources)
+    return None, f"; from the base tables, since {why}"
 
 
 def _join_stage(request: RefreshRequest) -> tuple[Stage, ...]:

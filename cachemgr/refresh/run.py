@@ -23,15 +23,11 @@ from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.pin import check_columns, pin_versions
-from cachemgr.refresh.plan import (
-    BaseVersion,
-    Published,
-    RefreshPlan,
-    RefreshRequest,
-    plan_refresh,
-)
+from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
 from cachemgr.refresh.session import own_session
+from cachemgr.refresh.source import Source, find_sources
 from cachemgr.refresh.stages import carry_out
+from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.spark.alive import jvm_is_gone
@@ -259,6 +255,7 @@ def _prepare(
         spec=spec_hash(plan, cache.settings, cache.partition_by, cache.cluster_by),
         table=table_spec(cache, plan, drop_grace_seconds),
         tables=tables,
+        sources=find_sources(session, metastore, cache, plan, tables),
         published=metastore.reader.published(cache.id),
         now=now,
         checkpoint=checkpoint,
@@ -323,6 +320,7 @@ def _request(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshReques
         adoptable=_adoptable(job, run),
         properties_changed=newest is not None and bool(missing_properties(job.session, job.table)),
         joins_known=_joins_known(job, joins),
+        sources=tuple(s.offer if isinstance(s, Source) else s for s in job.sources),
     )
 
 

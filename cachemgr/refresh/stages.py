@@ -14,15 +14,14 @@ from cachemgr.refresh.delta_log import head, read_commit, restore, size_in_bytes
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.measure import Measured, measure
-from cachemgr.refresh.plan import (
-    FULL,
-    RESTORE,
+from cachemgr.refresh.plan import FULL, RESTORE, RefreshPlan
+from cachemgr.refresh.source import Source
+from cachemgr.refresh.steps import (
     Adopt,
     Measure,
     PinVersions,
     PrepareTable,
     Publish,
-    RefreshPlan,
     RestorePublished,
     Stage,
     Unchanged,
@@ -50,6 +49,7 @@ class _Progress:
     """What the stages so far have found."""
 
     run: RefreshRunRecord
+    source: Source | None = None
     joins: tuple[RecordPreservingJoin, ...] | None = None
     broken: dict[str, str] = field(default_factory=dict)
     version: int | None = None
@@ -79,7 +79,7 @@ def carry_out(
     run = job.metastore.writer.update_refresh(
         run.id, run.fencing_token, mode=plan.mode, reason=plan.reason, stages=plan.to_json()
     )
-    progress = _Progress(run)
+    progress = _Progress(run, _source(job, plan))
     try:
         for stage in plan.stages:
             beat.check()
@@ -91,6 +91,13 @@ def carry_out(
         if progress.built is not None:
             progress.built.release()
     raise AssertionError("a plan ends with Publish or Unchanged")
+
+
+def _source(job: Job, plan: RefreshPlan) -> Source | None:
+    """What the plan reads instead of the base tables."""
+    wanted = [s.source for s in plan.stages if isinstance(s, WriteFull) and s.source is not None]
+    found = [s for s in job.sources if isinstance(s, Source) and s.offer in wanted]
+    return found[0] if found else None
 
 
 def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> RefreshRunRecord | None:
@@ -140,7 +147,12 @@ def _who(job: Job, progress: _Progress) -> dict[str, Any]:
 def _build(job: Job, progress: _Progress) -> Built:
     if progress.built is None:
         progress.built = build_rows(
-            job.session, job.plan, job.reads, job.cache.partition_by, job.cache.cluster_by
+            job.session,
+            job.plan,
+            job.reads,
+            job.cache.partition_by,
+            job.cache.cluster_by,
+            source=None if progress.source is None else progress.source.rows(job.session),
         )
     return progress.built
 
@@ -160,7 +172,7 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
     parent = _head_version(job)
     number = writer.next_commit_number(job.cache.id)
     stages = plan.to_json()
-    if job.plan.is_cube:
+    if job.plan.is_cube and progress.source is None:
         stages.append({"stage": "Sets", "detail": _sets_text(job.plan, built)})
     progress.run = writer.update_refresh(
         run.id, run.fencing_token, commit_number=number, parent_version=parent, stages=stages
@@ -177,6 +189,7 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
         "definition_hash": job.cache.definition_hash,
         "spec": job.spec,
         "mode": plan.mode,
+        "source": None if progress.source is None else _source_json(progress.source),
     }
     job.checkpoint("writing")
     write_commit(
@@ -190,6 +203,11 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
     job.checkpoint("written")
     commit = read_back(job.session, job.name, job.table.location, parent, run.id)
     progress.commit, progress.version = commit, commit.version
+
+
+def _source_json(source: Source) -> dict[str, Any]:
+    offer = source.offer
+    return {"cache_id": offer.cache_id, "cache": offer.cache, "version": offer.version}
 
 
 def _head_version(job: Job) -> int:
@@ -229,6 +247,8 @@ def _publish(job: Job, progress: _Progress) -> RefreshRunRecord:
         "non_null": sorted(found.plan.non_null),
         **_join_facts(job, progress),
     }
+    if progress.source is not None:
+        facts["source"] = _source_json(progress.source)
     if progress.built is not None and job.plan.is_cube:
         facts["sets"] = progress.built.sources(job.plan)
     return job.metastore.writer.publish_refresh(

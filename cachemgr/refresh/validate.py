@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.joins import JoinCheck, validate_join
-from cachemgr.refresh.plan import BaseVersion
+from cachemgr.refresh.steps import BaseVersion
 from matcher.ir import CachePlan, RecordPreservingJoin
 
 

@@ -8,6 +8,7 @@ is expanded and a temp view is seen for what it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -15,13 +16,15 @@ from pyspark.sql import SparkSession
 
 from cachemgr.ddl.statements import SelectText
 from cachemgr.errors import CacheManagerError, DefinitionError
-from cachemgr.metastore.records import ColumnRecord
-from cachemgr.spark.plans import TableRef, capture_query
+from cachemgr.metastore.records import CacheRecord, ColumnRecord
+from cachemgr.spark.nested import FindCache, expand
+from cachemgr.spark.plans import CapturedPlan, TableRef, capture_query
 from matcher.definition import plan_definition
 from matcher.errors import MatcherError
 from matcher.from_spark import definition_block
 from matcher.ir import CachePlan
 
+_NO_CACHES: FindCache = lambda namespace, name: None  # noqa: E731
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _WHY = {
     "NON_DETERMINISTIC": "{0} gives another value each time: leave it out of the definition",
@@ -49,20 +52,30 @@ class Analysis:
         plan: What the cache stores.
         columns: The visible columns.
         tables: The base tables.
+        reads: Ids of the caches that it names, which are expanded.
     """
 
     plan: CachePlan
     columns: tuple[ColumnRecord, ...]
     tables: tuple[TableRef, ...]
+    reads: tuple[str, ...] = ()
 
 
-def analyse_definition(spark: SparkSession, name: str, select: SelectText) -> Analysis:
+def analyse_definition(
+    spark: SparkSession,
+    name: str,
+    select: SelectText,
+    find: FindCache = _NO_CACHES,
+    accepts: Callable[[CacheRecord], None] = lambda cache: None,
+) -> Analysis:
     """Analyse the SELECT of a cache.
 
     Args:
         spark: The session whose names and settings hold.
         name: The matcher's name of the cache.
         select: The SELECT and where it stands in the statement.
+        find: The live cache of a namespace and a name, which a FROM may name.
+        accepts: Called with each cache that it names; raises if it may not be named.
 
     Returns:
         The analysis.
@@ -71,7 +84,8 @@ def analyse_definition(spark: SparkSession, name: str, select: SelectText) -> An
         DefinitionError: Names the construct, its line and column, and what to do.
     """
     try:
-        captured = capture_query(spark, select.text)
+        expanded = expand(spark, select.text, find, (name,), accepts)
+        captured = capture_query(spark, expanded.query)
     except PySparkException as error:
         raise _not_analysable(error, name, select) from error
     for construct, detail, line, column in captured.problems:
@@ -90,13 +104,26 @@ def analyse_definition(spark: SparkSession, name: str, select: SelectText) -> An
         )
     _check_names(name, select, [column for column, _, _ in captured.schema])
     try:
-        plan = plan_definition(name, definition_block(captured.document))
+        block = definition_block(captured.document, nested=bool(expanded.reads))
+        plan = plan_definition(name, block)
     except MatcherError as error:
         place = _where(select, error.line, error.col)
         raise DefinitionError(error.code, f"cache {name}: {error}{place}") from error
+    reads = tuple(cache.id for cache in expanded.reads)
+    return Analysis(plan, _columns(captured, plan, bool(reads)), captured.tables, reads)
+
+
+def _columns(captured: CapturedPlan, plan: CachePlan, nested: bool) -> tuple[ColumnRecord, ...]:
+    """The visible columns. A SUM over a cache's SUM is stored as the SUM of the base rows, whose
+    type Spark did not widen twice."""
     visible = set(plan.visible)
-    columns = tuple(ColumnRecord(n, t, null) for n, t, null in captured.schema if n in visible)
-    return Analysis(plan, columns, captured.tables)
+    stored = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
+    types = {m.name: m.agg.type for m in plan.measures} | {n: e.type for n, e in stored.items()}
+    return tuple(
+        ColumnRecord(name, types[name] if nested else type_, null)
+        for name, type_, null in captured.schema
+        if name in visible
+    )
 
 
 def _check_names(name: str, select: SelectText, columns: list[str]) -> None:
@@ -118,6 +145,8 @@ def _not_analysable(error: PySparkException, name: str, select: SelectText) -> C
     line, column = (int(place.group(1)), int(place.group(2)) + 1) if place else (None, None)
     message = text.splitlines()[0].split("; line ")[0].strip().rstrip(".:;")
     code = (error.getCondition() or "NOT_ANALYSABLE").split(".")[0]
+    if code == "TABLE_OR_VIEW_NOT_FOUND":
+        message += ", and no relational cache has that name"
     message = re.sub(rf"^\[{re.escape(error.getCondition() or '-')}\]\s*", "", message)
     return DefinitionError(
         code,

@@ -66,10 +66,33 @@ class SparkEngine:
         Raises:
             DefinitionError: Names the construct, its place, and what to do.
         """
-        analysis = analyse_definition(self._spark, name, select)
-        catalog, schema = self.current()
         settings = result_settings(explicit_settings(self._spark))
-        return Definition(analysis.plan, analysis.columns, settings, catalog, schema)
+        find = self._session.feed.metastore.reader.cache
+        analysis = analyse_definition(
+            self._spark,
+            name,
+            select,
+            find,
+            lambda cache: self._same_settings(name, settings, cache),
+        )
+        catalog, schema = self.current()
+        return Definition(
+            analysis.plan, analysis.columns, settings, catalog, schema, analysis.reads
+        )
+
+    def _same_settings(self, name: str, settings: Mapping[str, str], source: CacheRecord) -> None:
+        """A definition and the caches that it names are one text: it is read under one session's
+        settings."""
+        comparer = self._session.comparer
+        differ = comparer.compare(
+            comparer.fingerprint(settings), comparer.fingerprint(source.settings)
+        )
+        if differ is not None:
+            raise DefinitionError(
+                "SETTINGS_DIFFER",
+                f"cache {name} names cache {source.qualified_name}, which was created under other "
+                f"settings: {differ.detail}; {differ.suggestion}",
+            )
 
     def resolve_table(self, name: str) -> TableState:
         """The Delta table that a name stands for.
@@ -153,7 +176,7 @@ class SparkEngine:
             # leases are compared with those of other machines: by the metastore's clock
             now=lambda: None,
             holder=f"{socket.gethostname()}:{os.getpid()}",
-            replan=lambda: replan(self._spark, cache),
+            replan=lambda: replan(self._spark, cache, self._session.feed.metastore),
             drop_grace_seconds=self._grace(),
         )
 
@@ -165,7 +188,7 @@ class SparkEngine:
             cache.id,
             mode=mode,
             now=self._now,
-            replan=lambda: replan(self._spark, cache),
+            replan=lambda: replan(self._spark, cache, self._session.feed.metastore),
             drop_grace_seconds=self._grace(),
         )
         return table(["step int", "stage", "detail"], plan.describe())

@@ -24,6 +24,7 @@ SOURCES: Final = (
     "ExprWriter",
     "PlanWriter",
     "Problems",
+    "Nested",
     "Moment",
     "Grafter",
     "Pins",
@@ -33,7 +34,7 @@ SOURCES: Final = (
 )
 
 # Those that Python calls.
-DOORS: Final = frozenset({"Counters", "Hook", "Pins", "Problems", "Tables"})
+DOORS: Final = frozenset({"Counters", "Hook", "Nested", "Pins", "Problems", "Tables"})
 
 _lock = threading.Lock()
 _loaded: dict[int, tuple[object, dict[str, Any]]] = {}

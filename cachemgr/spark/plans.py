@@ -88,7 +88,7 @@ def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
     if isinstance(query, DataFrame):
         analysed = query._jdf.queryExecution().analyzed()
     else:
-        _refuse_statement(spark, session.sessionState().sqlParser().parsePlan(query))
+        refuse_statement(spark, session.sessionState().sqlParser().parsePlan(query))
         analysed = session.sql(query).queryExecution().analyzed()
     schema = json.loads(java_class(spark, "Problems").schema(analysed))
     problems = json.loads(java_class(spark, "Problems").find(analysed))
@@ -101,8 +101,16 @@ def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
     )
 
 
-def _refuse_statement(spark: SparkSession, parsed: Any) -> None:
-    """Spark runs commands as soon as they are analysed; to explain one must not carry it out."""
+def refuse_statement(spark: SparkSession, parsed: Any) -> None:
+    """Spark runs commands as soon as they are analysed; to explain one must not carry it out.
+
+    Args:
+        spark: Any session.
+        parsed: The parsed plan of a text.
+
+    Raises:
+        DefinitionError: It holds a statement.
+    """
     gateway = spark.sparkContext._gateway
     stack = [parsed]
     while stack:

@@ -64,7 +64,9 @@ class SparkRefresher:
             run,
             mode=run.mode,
             now=lambda: None,
-            replan=None if cache is None else lambda: replan_anywhere(spark, cache),
+            replan=None
+            if cache is None
+            else lambda: replan_anywhere(spark, cache, self._metastore),
             lease_seconds=self._lease_seconds,
             drop_grace_seconds=self._drop_grace_seconds,
             checkpoint=lambda step: logger.debug("refresh %s: step %s", run.id, step),

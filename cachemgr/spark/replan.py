@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 from cachemgr.ddl.statements import SelectText
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.refresh.session import own_session
+from cachemgr.metastore.store import Metastore
 from cachemgr.spark.analysis import analyse_definition
+from cachemgr.spark.nested import definition_session
 from cachemgr.spark.served import matcher_name
 from matcher.codec import decode_plan
 from matcher.ir import CachePlan
@@ -17,12 +18,13 @@ from matcher.ir import CachePlan
 _UNKNOWN_HERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND")
 
 
-def replan(spark: SparkSession, cache: CacheRecord) -> CachePlan:
+def replan(spark: SparkSession, cache: CacheRecord, metastore: Metastore) -> CachePlan:
     """The definition under the cache's own settings, as its names resolve in this application.
 
     Args:
         spark: Any session of the application.
         cache: The cache.
+        metastore: Where the caches are that its definition names.
 
     Returns:
         What it is to hold.
@@ -31,11 +33,10 @@ def replan(spark: SparkSession, cache: CacheRecord) -> CachePlan:
         CacheManagerError: Its columns are not what they were when it was created.
         PySparkException: It does not resolve any more.
     """
-    session = own_session(spark, cache.settings)
-    session.catalog.setCurrentCatalog(str(cache.context.get("catalog", "spark_catalog")))
-    session.catalog.setCurrentDatabase(str(cache.context.get("schema", "default")))
+    session = definition_session(spark, cache)
     select = SelectText(cache.definition)
-    analysis = analyse_definition(session, matcher_name(cache), select)
+    find = metastore.reader.cache
+    analysis = analyse_definition(session, matcher_name(cache), select, find)
     before = [(c.name, c.type) for c in cache.columns]
     if before != [(c.name, c.type) for c in analysis.columns]:
         raise CacheManagerError(
@@ -47,14 +48,14 @@ def replan(spark: SparkSession, cache: CacheRecord) -> CachePlan:
     return analysis.plan
 
 
-def replan_anywhere(spark: SparkSession, cache: CacheRecord) -> CachePlan:
+def replan_anywhere(spark: SparkSession, cache: CacheRecord, metastore: Metastore) -> CachePlan:
     """Like `replan`, in an application whose catalog may not know the definition's names: then
     the plan of its creation counts, whose base tables are known by their places.
 
     A hit compares expanded plans, so a view that was redefined meanwhile costs hits, not rows.
     """
     try:
-        return replan(spark, cache)
+        return replan(spark, cache, metastore)
     except (CacheManagerError, PySparkException) as error:
         if cache.plan is None or not any(code in str(error) for code in _UNKNOWN_HERE):
             raise

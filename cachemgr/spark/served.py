@@ -12,7 +12,7 @@ from typing import Any
 
 from cachemgr.access import reads_of
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
-from cachemgr.names import DEFAULT_NAMESPACE
+from cachemgr.names import shown_name
 from matcher.codec import decode_plan
 from matcher.ir import CachePlan, GroupingSet, RecordPreservingJoin
 from matcher.sharing import Sharing
@@ -58,10 +58,8 @@ class ServedCache:
 
 
 def matcher_name(cache: CacheRecord) -> str:
-    """The name under which the matcher and EXPLAIN know a cache: bare in the default schema."""
-    if cache.namespace.lower() in ("", DEFAULT_NAMESPACE):
-        return cache.name
-    return cache.qualified_name
+    """See `shown_name`."""
+    return shown_name(cache.namespace, cache.name)
 
 
 def serve(

@@ -5,23 +5,29 @@ Every replica looks; the metastore lets one of them ask for each refresh (`sched
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from cachemgr.convert import trigger_of
-from cachemgr.metastore.records import Origin, ScheduleRecord
+from cachemgr.metastore.records import Origin, RunState, ScheduleRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import logger
 from cachemgr.worker.refresher import Refresher
 from scheduler.due import CacheStatus
+from scheduler.order import sources_of
 from scheduler.tick import Look, look
 from scheduler.triggers import OnCommit, TargetLag
 
 _Snapshot = Mapping[str, tuple[str | None, int | None]]
 
 
-def status_of(record: ScheduleRecord) -> CacheStatus | None:
-    """What the scheduler is to know of a cache; None where its trigger cannot be read."""
+def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatus | None:
+    """What the scheduler is to know of a cache; None where its trigger cannot be read.
+
+    Args:
+        record: What the metastore knows of it.
+        reads: Ids of the caches that it is defined over, also through others.
+    """
     cache = record.cache
     try:
         trigger = trigger_of(cache.refresh_trigger)
@@ -40,7 +46,14 @@ def status_of(record: ScheduleRecord) -> CacheStatus | None:
         usual_seconds=record.usual_seconds,
         failures=record.failures,
         retry_at=record.retry_at,
+        reads=frozenset(reads),
+        running_since=_running_since(record),
     )
+
+
+def _running_since(record: ScheduleRecord) -> datetime | None:
+    last = record.last
+    return last.started_at if last is not None and last.state is RunState.RUNNING else None
 
 
 def ask_for_due(metastore: Metastore) -> Look:
@@ -53,7 +66,9 @@ def ask_for_due(metastore: Metastore) -> Look:
         What was found due, and when the next cache will be.
     """
     records = {r.cache.id: r for r in metastore.reader.schedules()}
-    statuses = [s for s in map(status_of, records.values()) if s is not None]
+    reads = {i: r.cache.depends_on for i, r in records.items()}
+    known = (status_of(r, sources_of(reads, i)) for i, r in records.items())
+    statuses = [s for s in known if s is not None]
     found = look(statuses, metastore.reader.now())
     for wanted in found.wanted:
         record = records[wanted.cache_id]

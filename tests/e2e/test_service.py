@@ -168,3 +168,39 @@ def test_a_cache_made_by_rest_keeps_itself_fresh(service: Service, session, tmp_
     ours = [json.loads(line) for line in lines if line.startswith("{")]
     assert any("refresh of default.totals asked for" in line["event"] for line in ours)
     assert not any(line.get("level") == "error" for line in ours)
+
+
+def test_a_cache_over_a_cache_follows_it(service: Service, session):
+    until(service.ready, 60, "the service answers")
+    over = (
+        "CREATE RELATIONAL CACHE whole REFRESH ON COMMIT AUTO STRICT AS "
+        "SELECT SUM(total) AS total FROM totals"
+    )
+    missing = service.client.post("/api/v1/caches", json={"ddl": over})
+    assert missing.status_code == 400 and "no relational cache has that name" in missing.text
+    for ddl in (DDL, over):
+        made = service.client.post("/api/v1/caches", json={"ddl": ddl})
+        assert made.status_code == 201, made.text
+    assert made.json()["dependsOn"] == ["default.totals"] and "FROM totals" in made.json()["ddl"]
+    circle = DDL.replace("CREATE", "CREATE OR REPLACE").replace("FROM sales", "FROM whole")
+    circle = circle.replace("amount", "total").replace("region, ", "").split(" GROUP")[0]
+    refused = service.client.post("/api/v1/caches", json={"ddl": circle})
+    assert refused.status_code == 400 and "totals → whole → totals" in refused.text
+    dropped = service.client.delete("/api/v1/caches/totals")
+    assert (dropped.status_code, dropped.json()["error"]["type"]) == (409, "CACHE_HAS_DEPENDANTS")
+
+    def published() -> int:
+        runs = service.client.get("/api/v1/caches/whole/refreshes").json()["refreshes"]
+        return [r["state"] for r in runs].count("PUBLISHED")
+
+    total = "SELECT SUM(amount) AS total FROM sales"
+    until(lambda: published() == 1, 120, "both are refreshed")
+    until(lambda: cachemgr.explain(session, total).hit, 10, "the session hits")
+    assert session.sql(total).collect()[0][0] == 43
+    session.sql("INSERT INTO sales VALUES ('south', 2), ('west', 5)")
+    until(lambda: published() == 2, 90, "both are refreshed after the commit")
+    until(lambda: cachemgr.explain(session, total).hit, 10, "the session hits again")
+    assert session.sql(total).collect()[0][0] == 50
+    runs = service.client.get("/api/v1/caches/whole/refreshes").json()["refreshes"]
+    reasons = [r["reason"] for r in runs if r["state"] == "PUBLISHED"]
+    assert all("from cache totals, which holds these versions" in r for r in reasons), reasons

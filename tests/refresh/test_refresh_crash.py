@@ -20,8 +20,8 @@ from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import RunState
 from cachemgr.refresh.build import build_rows
 from cachemgr.refresh.delta_log import head
-from cachemgr.refresh.plan import PinVersions
 from cachemgr.refresh.session import own_session
+from cachemgr.refresh.steps import PinVersions
 from cachemgr.refresh.write import read_back, table_spec, write_commit
 from cachemgr.spark.tables import TableRead
 from tests.refresh.star import (

@@ -8,14 +8,8 @@ import pytest
 
 from cachemgr.errors import RefreshError
 from cachemgr.refresh.fingerprint import plan_fingerprint, spec_hash
-from cachemgr.refresh.plan import (
-    BaseVersion,
-    Head,
-    Publish,
-    Published,
-    RefreshRequest,
-    plan_refresh,
-)
+from cachemgr.refresh.plan import Head, Published, RefreshRequest, plan_refresh
+from cachemgr.refresh.steps import BaseVersion, Publish, SourceOffer, WriteFull
 from matcher.expr import Agg, Col
 from matcher.ir import (
     CachePlan,
@@ -199,3 +193,30 @@ def test_fingerprints_ignore_what_a_refresh_measures() -> None:
         len({plain, spec_hash(PLAN, {"a": "2"}, (), ()), spec_hash(PLAN, {"a": "1"}, ("k",), ())})
         == 3
     )
+
+
+NEAR = SourceOffer("id-a", "a", None, "it was never refreshed")
+FAR = SourceOffer("id-b", "b", 7, steps=("filter", "roll_up"))
+
+
+def test_the_nearest_source_that_will_do_is_read() -> None:
+    plan = plan_refresh(replace(BASE, sources=(NEAR, FAR)))
+    write = plan.stages[1]
+    assert isinstance(write, WriteFull) and write.source == FAR
+    assert write.detail == (
+        "compute all rows from cache b at its version 7 (filter, roll_up), one commit"
+    )
+    assert plan.reason.endswith("; from cache b, which holds these versions")
+    assert [s.get("source") for s in plan.to_json()] == [None, "id-b", None, None]
+
+
+def test_why_no_source_is_read_is_said() -> None:
+    behind = replace(FAR, why_not="it holds version 4 of t, which is at version 6")
+    plan = plan_refresh(replace(BASE, sources=(NEAR, behind)))
+    assert plan.reason.endswith(
+        "; from the base tables, since cache a: it was never refreshed; "
+        "cache b: it holds version 4 of t, which is at version 6"
+    )
+    assert plan.stages[1] == WriteFull()
+    asked = plan_refresh(replace(BASE, mode="FULL", sources=(FAR,)))
+    assert asked.stages[1] == WriteFull() and asked.reason.endswith("as FULL asks for")

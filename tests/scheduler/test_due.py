@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scheduler.due import CacheStatus, next_due
 from scheduler.failures import MAX_FAILURES, after_failure
-from scheduler.order import cycle_in
+from scheduler.order import cycle_in, sources_of
 from scheduler.tick import look
 from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
 
@@ -109,7 +109,8 @@ def test_the_longest_due_goes_first() -> None:
 
 
 def nested(name: str, *reads: str, **more: object) -> CacheStatus:
-    return replace(status(Every(60), **more), id=name, name=name, reads=frozenset(reads))
+    known = status(Every(60))
+    return replace(known, **{"id": name, "name": name, "reads": frozenset(reads), **more})  # type: ignore[arg-type]
 
 
 def test_nested_caches_wait_for_what_they_read() -> None:
@@ -120,6 +121,47 @@ def test_nested_caches_wait_for_what_they_read() -> None:
     assert look([top, middle, base], now).wanted == ()
     base = replace(base, busy=False, started_at=now)
     assert [w.cache_id for w in look([top, middle, base], now).wanted] == ["b"]
+
+
+def test_a_source_holds_up_one_refresh_at_most() -> None:
+    """It is due again and again, faster than its refreshes are done."""
+    now = after(60)
+    top = nested("b", "a")
+    first = nested("a", busy=True, started_at=after(61), running_since=after(61))
+    assert look([first, top], after(70)).wanted == ()
+    over = nested("a", started_at=after(61), trigger=Every(1))
+    assert {w.cache_id for w in look([over, top], after(70)).wanted} == {"a", "b"}
+    before = nested("a", started_at=after(-5), trigger=OnCommit(), behind_since=after(59))
+    assert [w.cache_id for w in look([before, top], now).wanted] == ["a"]
+
+
+def test_a_source_that_fails_does_not_block() -> None:
+    failed = nested("a", failures=1, started_at=after(61), retry_at=after(66))
+    assert [w.cache_id for w in look([failed, nested("b", "a")], after(63)).wanted] == ["b"]
+    assert {w.cache_id for w in look([failed, nested("b", "a")], after(70)).wanted} == {"a", "b"}
+
+
+def test_a_source_that_never_ends_does_not_block() -> None:
+    hung = nested("a", busy=True, started_at=T0, running_since=T0, usual_seconds=60)
+    assert look([hung, nested("b", "a")], after(3599)).wanted == ()
+    assert [w.cache_id for w in look([hung, nested("b", "a")], after(3600)).wanted] == ["b"]
+    slow = replace(hung, usual_seconds=3000)
+    assert look([slow, nested("b", "a")], after(8999)).wanted == ()
+    waiting = nested("a", busy=True, started_at=T0)
+    assert look([waiting, nested("b", "a")], after(10**6)).wanted == ()
+
+
+def test_a_source_that_is_gone_or_not_due_is_not_waited_for() -> None:
+    daily = nested("a", trigger=Every(86400))
+    for others in ([], [daily], [nested("a", trigger=OnDemand(), started_at=None)]):
+        found = look([*others, nested("b", "a")], after(60)).wanted
+        assert [w.cache_id for w in found] == ["b"]
+
+
+def test_sources_come_nearest_first() -> None:
+    reads = {"a": (), "b": ("a",), "c": ("b", "x"), "d": ("c", "a"), "x": ("gone",)}
+    assert sources_of(reads, "d") == ("c", "a", "b", "x")
+    assert sources_of(reads, "a") == sources_of(reads, "unknown") == ()
 
 
 def test_a_cache_whose_source_is_paused_goes_on() -> None:

@@ -1,0 +1,217 @@
+"""Another cache as what a refresh reads instead of the base tables.
+
+A cache that is defined over others may be computed from their rows, if these are of the very
+versions that the refresh has pinned and the matcher finds an exact rewrite of all that is to be
+stored, hidden columns included. The rows are the same as from the base tables; what is published
+names the base versions as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry, RunState
+from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.steps import BaseVersion, SourceOffer
+from cachemgr.spark.result_settings import result_settings
+from cachemgr.spark.served import ServedCache, matcher_name, serve
+from cachemgr.spark.tables import TableRead, normalise_location, run_select
+from matcher.expr import Call
+from matcher.ir import GROUPING_ID_COLUMN, Block, CachePlan, MatchOptions, Output, Rewrite
+from matcher.registry import Registry
+from matcher.render import NotRenderable, quote, render_rewrite, render_stored
+from scheduler.order import sources_of
+
+_CACHE = "__cache"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is read instead of the base tables.
+
+    Args:
+        offer: The cache, as the plan names it.
+        sql: The SELECT over it, its columns named c0, c1, …
+        reads: What its relations are.
+        names: The stored columns, in its order.
+    """
+
+    offer: SourceOffer
+    sql: str
+    reads: Mapping[str, TableRead]
+    names: tuple[str, ...]
+
+    def rows(self, session: SparkSession) -> DataFrame:
+        """The rows to store, analysed and not yet run."""
+        return run_select(session, self.sql, self.reads).toDF(*self.names)
+
+
+def find_sources(
+    session: SparkSession,
+    metastore: Metastore,
+    cache: CacheRecord,
+    plan: CachePlan,
+    tables: Sequence[BaseVersion],
+) -> tuple[Source | SourceOffer, ...]:
+    """The caches that one is defined over, nearest first, as sources of its refresh.
+
+    Args:
+        session: A session of ours with the cache's settings.
+        metastore: Where caches and their snapshots are.
+        cache: The cache to refresh.
+        plan: What it is to hold.
+        tables: The pinned base tables.
+
+    Returns:
+        Each as a `Source`, or as the offer that says why it is none.
+    """
+    if not cache.depends_on:
+        return ()
+    reader = metastore.reader
+    ids = sources_of({**reader.dependencies(), cache.id: cache.depends_on}, cache.id)
+    joins = reader.joins() if ids else ()
+    failed = _failed_source(metastore, cache)
+    found: list[Source | SourceOffer] = []
+    for source_id in ids:
+        record = reader.cache_by_id(source_id)
+        if record is None:
+            continue
+        if source_id == failed:
+            found.append(_none(record, None, "the last refresh from it failed"))
+        else:
+            found.append(_source(session, metastore, record, cache, plan, tables, joins))
+    return tuple(found)
+
+
+def _failed_source(metastore: Metastore, cache: CacheRecord) -> str | None:
+    """The cache that the last refresh read, if that failed: another way is tried then."""
+    runs = [r for r in metastore.reader.refreshes(cache.id, limit=5) if r.state != RunState.RUNNING]
+    if not runs or runs[0].state is not RunState.FAILED:
+        return None
+    return next((str(s["source"]) for s in runs[0].stages if s.get("source")), None)
+
+
+def _source(
+    session: SparkSession,
+    metastore: Metastore,
+    record: CacheRecord,
+    cache: CacheRecord,
+    plan: CachePlan,
+    tables: Sequence[BaseVersion],
+    joins: Iterable[JoinRecord],
+) -> Source | SourceOffer:
+    reader = metastore.reader
+    published = reader.published(record.id)
+    entry = RegistryEntry(record, reader.grouping_sets(record.id), published, frozenset())
+    try:
+        served = serve(entry, joins, frozenset())
+    except (KeyError, TypeError, ValueError):
+        return _none(record, None, "its plan was stored by another version of this program")
+    if served.version is None:
+        return _none(record, None, "it was never refreshed")
+    if result_settings(record.settings) != result_settings(cache.settings):
+        return _none(record, served.version, "it was created under other settings")
+    behind = _other_versions(served, tables)
+    if behind:
+        return _none(record, served.version, behind)
+    rewrite, why = _rewrite(plan, served, cache.settings)
+    if rewrite is None:
+        return _none(record, served.version, why)
+    return _checked(session, record, served, rewrite, plan, tables)
+
+
+def _none(record: CacheRecord, version: int | None, why: str) -> SourceOffer:
+    return SourceOffer(record.id, matcher_name(record), version, why)
+
+
+def _other_versions(served: ServedCache, tables: Sequence[BaseVersion]) -> str:
+    """Which table the cache holds at another version than the pinned one; empty if none."""
+    read = {relation.key for relation in served.plan.relations}
+    for table in tables:
+        held = served.snapshot.get(table.location)
+        if held is None and table.location in read:
+            return f"it does not say which version of {table.name} it holds"
+        if held is not None and held != (table.table_id, table.version):
+            what = f"version {held[1]}" if held[0] == table.table_id else "another table"
+            return f"it holds {what} of {table.name}, which is at version {table.version}"
+    return ""
+
+
+def _rewrite(
+    plan: CachePlan, served: ServedCache, settings: Mapping[str, str]
+) -> tuple[Rewrite | None, str]:
+    registry = Registry()
+    registry.put(served.plan)
+    options = MatchOptions(
+        ansi=settings.get("spark.sql.ansi.enabled", "true").lower() == "true",
+        decimal_precision_loss=settings.get(
+            "spark.sql.decimalOperations.allowPrecisionLoss", "true"
+        ).lower()
+        == "true",
+        time_zone=settings.get("spark.sql.session.timeZone", ""),
+    )
+    decision = registry.decide(stored_block(plan), options)
+    if decision.rewrite is not None:
+        return decision.rewrite, ""
+    return None, "; ".join(f"{r.code.value}: {r.detail}" for r in decision.reasons)
+
+
+def stored_block(plan: CachePlan) -> Block:
+    """The query whose rows are all that a cache stores, in the order of its table's columns.
+
+    Args:
+        plan: The cache.
+    """
+    stored = plan.columns if plan.keys is None else plan.keys
+    outputs = [Output(c.name, c.expr) for c in stored]
+    outputs += [Output(m.name, m.agg) for m in plan.measures]
+    if plan.is_cube:
+        number = Call("grouping_id", (), "bigint", nullable=False)
+        outputs.insert(0, Output(GROUPING_ID_COLUMN, number))
+    return Block(
+        relations=plan.relations,
+        predicates=plan.predicates,
+        outputs=tuple(outputs),
+        group_keys=None if plan.keys is None else tuple(k.expr for k in plan.keys),
+        grouping_sets=tuple(s.keys for s in plan.grouping_sets) if plan.is_cube else None,
+        order_by=plan.order_by,
+        limit=plan.limit,
+        outer=plan.outer,
+    )
+
+
+def _checked(
+    session: SparkSession,
+    record: CacheRecord,
+    served: ServedCache,
+    rewrite: Rewrite,
+    plan: CachePlan,
+    tables: Sequence[BaseVersion],
+) -> Source | SourceOffer:
+    """The source, if Spark reads from it the very columns that it reads from the base tables."""
+    versions = {t.location: t.version for t in tables}
+    assert served.version is not None
+    reads = {_CACHE: TableRead(normalise_location(session, served.location), served.version)}
+    extra = []
+    for number, join in enumerate(rewrite.extra):
+        extra.append(f"__extra{number}")
+        reads[extra[-1]] = TableRead(join.relation.key, versions[join.relation.key])
+    base = {f"__t{i}": TableRead(r.key, versions[r.key]) for i, r in enumerate(plan.relations)}
+    try:
+        sql = render_rewrite(rewrite, _CACHE, positional=True, extra_sql=extra)
+        have = [f.dataType for f in run_select(session, sql, reads).schema]
+        want = run_select(session, render_stored(plan, [quote(n) for n in base]), base).schema
+    except NotRenderable as error:
+        return _none(record, served.version, f"{error} has no SQL spelling")
+    except (PySparkException, Py4JJavaError) as error:
+        said = str(error).strip().splitlines()[0]
+        return _none(record, served.version, f"it cannot be read: {said}")
+    if have != [f.dataType for f in want]:
+        return _none(record, served.version, "its columns have other types")
+    offer = SourceOffer(record.id, matcher_name(record), served.version)
+    return Source(replace(offer, steps=rewrite.steps), sql, reads, tuple(want.names))

@@ -1,0 +1,169 @@
+"""The stages that a refresh is made of, each with what EXPLAIN REFRESH says of it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matcher.ir import RecordPreservingJoin
+
+
+@dataclass(frozen=True, slots=True)
+class BaseVersion:
+    """A base table at one version. `table_id` tells a re-created table from the one read before."""
+
+    name: str
+    location: str
+    table_id: str
+    version: int
+    timestamp_ms: int
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        return (self.location, self.table_id, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffer:
+    """A cache that this one may be built from.
+
+    Args:
+        cache_id: Its id.
+        cache: Its shown name.
+        version: Its published version; None if it has none.
+        why_not: Why it cannot be; empty if it can.
+        steps: What is done to its rows.
+    """
+
+    cache_id: str
+    cache: str
+    version: int | None
+    why_not: str = ""
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a refresh."""
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def detail(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged(Stage):
+    """No base table moved since the published snapshot: no Spark job runs."""
+
+    version: int
+
+    @property
+    def detail(self) -> str:
+        return f"no base table moved; version {self.version} keeps serving"
+
+
+@dataclass(frozen=True, slots=True)
+class PinVersions(Stage):
+    """Every base table is read at one version."""
+
+    tables: tuple[BaseVersion, ...]
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(f"{t.name} at version {t.version}" for t in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateJoins(Stage):
+    """Declared record-preserving joins are checked at the pinned versions."""
+
+    joins: tuple[RecordPreservingJoin, ...]
+
+    @property
+    def detail(self) -> str:
+        return ", ".join(j.name for j in self.joins)
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareTable(Stage):
+    """The cache's Delta table is created, or gets the properties it should have."""
+
+    create: bool
+
+    @property
+    def detail(self) -> str:
+        return "create the Delta table" if self.create else "set the table's properties"
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePublished(Stage):
+    """A commit that was never published lies on top: the published state is put back first."""
+
+    version: int
+    head: int
+
+    @property
+    def detail(self) -> str:
+        return f"version {self.head} was never published; restore version {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFull(Stage):
+    """The whole definition is computed and written in one commit. `sets` are the grouping ids of a
+    cube, `source` the cache whose rows are read instead of the base tables.
+    """
+
+    sets: tuple[int, ...] = ()
+    source: SourceOffer | None = None
+
+    @property
+    def detail(self) -> str:
+        sets = f"{len(self.sets)} grouping sets" if self.sets else "all rows"
+        if self.source is None:
+            return f"compute {sets}, one commit"
+        steps = f" ({', '.join(self.source.steps)})" if self.source.steps else ""
+        return (
+            f"compute {sets} from cache {self.source.cache} at its version {self.source.version}"
+            f"{steps}, one commit"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt(Stage):
+    """A crashed run's commit is whole and still current: it is published and not computed again."""
+
+    refresh_id: str
+    version: int
+
+    @property
+    def detail(self) -> str:
+        return (
+            f"version {self.version}, written by refresh {self.refresh_id}, "
+            "which ended before publishing"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Stage):
+    """Rows, bytes and the facts that the matcher relies on."""
+
+    @property
+    def detail(self) -> str:
+        return "rows and bytes of each set, exact sums, columns that are never NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(Stage):
+    """The new state starts to serve, if the lease still holds and the log says what was written.
+
+    `version` is the one to publish where this refresh writes none.
+    """
+
+    version: int | None = None
+
+    @property
+    def detail(self) -> str:
+        return "compare the log and the lease, then publish"

@@ -1,0 +1,97 @@
+package relationalcache;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+
+import org.apache.spark.sql.catalyst.AliasIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+
+/** The relations that a definition names, and plans in place of those that are caches, as a view's is put in. */
+public final class Nested {
+    private final StringBuilder found = new StringBuilder();
+    private final Map plans;
+
+    public Nested() {
+        this(null);
+    }
+
+    private Nested(Map plans) {
+        this.plans = plans;
+    }
+
+    /** The names of the FROM clauses as a JSON list of lists of parts; those of CTEs are left out. */
+    public static String names(SparkSession spark, String text) throws Exception {
+        Nested nested = new Nested(null);
+        nested.visit(spark.sessionState().sqlParser().parsePlan(text), new HashSet());
+        return "[" + nested.found + "]";
+    }
+
+    /** `text`, analysed with analysed plans in place of the names that `plans` has (their parts, joined by a NUL). */
+    public static Dataset select(SparkSession spark, String text, Map plans) throws Exception {
+        LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(text);
+        return Dataset.ofRows(spark, new Nested(plans).visit(parsed, new HashSet()));
+    }
+
+    private LogicalPlan visit(LogicalPlan plan, Set ctes) {
+        if (plan instanceof UnresolvedRelation) {
+            return relation((UnresolvedRelation) plan, ctes);
+        }
+        if (plan instanceof UnresolvedWith) {
+            return with((UnresolvedWith) plan, ctes);
+        }
+        List children = Scala.list(plan.children());
+        ArrayList fresh = new ArrayList();
+        boolean changed = false;
+        for (int i = 0; i < children.size(); i++) {
+            LogicalPlan child = (LogicalPlan) children.get(i);
+            LogicalPlan bound = visit(child, ctes);
+            changed = changed || bound != child;
+            fresh.add(bound);
+        }
+        return changed ? (LogicalPlan) plan.withNewChildren(Scala.seq(fresh)) : plan;
+    }
+
+    /** A CTE sees those before it. */
+    private LogicalPlan with(UnresolvedWith plan, Set outer) {
+        Set ctes = new HashSet(outer);
+        List relations = Scala.list(plan.cteRelations());
+        ArrayList fresh = new ArrayList();
+        for (int i = 0; i < relations.size(); i++) {
+            scala.Tuple3 cte = (scala.Tuple3) relations.get(i);
+            fresh.add(new scala.Tuple3(cte._1(), visit((LogicalPlan) cte._2(), ctes), cte._3()));
+            ctes.add(((String) cte._1()).toLowerCase(Locale.ROOT));
+        }
+        return new UnresolvedWith(visit(plan.child(), ctes), Scala.seq(fresh), plan.allowRecursion());
+    }
+
+    private LogicalPlan relation(UnresolvedRelation plan, Set ctes) {
+        List parts = Scala.list(plan.multipartIdentifier());
+        String last = (String) parts.get(parts.size() - 1);
+        if (plan.isStreaming() || (parts.size() == 1 && ctes.contains(last.toLowerCase(Locale.ROOT)))) {
+            return plan;
+        }
+        StringBuilder key = new StringBuilder();
+        found.append(found.length() > 0 ? ",[" : "[");
+        for (int i = 0; i < parts.size(); i++) {
+            key.append(i > 0 ? "\u0000" : "").append((String) parts.get(i));
+            found.append(i > 0 ? "," : "");
+            Scala.quote(found, (String) parts.get(i));
+        }
+        found.append(']');
+        Object given = plans == null ? null : plans.get(key.toString());
+        if (given == null) {
+            return plan;
+        }
+        AliasIdentifier alias = new AliasIdentifier(last, Scala.seq(parts.subList(0, parts.size() - 1)));
+        return new SubqueryAlias(alias, (LogicalPlan) given);
+    }
+}

@@ -1,0 +1,154 @@
+"""Caches named in a definition, put in place of their names as views are: B over A reads what A's
+SELECT reads.
+
+A name that Spark itself knows is that table or view, whatever caches there are. So an expanded
+definition holds base tables alone, and all that is proven about it is proven about them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.ddl.statements import QualifiedName
+from cachemgr.errors import CacheManagerError, DefinitionError
+from cachemgr.metastore.nesting import cycle
+from cachemgr.metastore.records import CacheRecord
+from cachemgr.names import namespace_of, shown_name
+from cachemgr.refresh.session import own_session
+from cachemgr.spark.conf import unnoticed
+from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.spark.plans import refuse_statement
+from cachemgr.spark.served import matcher_name
+from cachemgr.spark.tables import logical_plan
+from matcher.codec import decode_plan
+from matcher.render import quote
+
+_MAX_PARTS: Final = 3
+FindCache = Callable[[str, str], CacheRecord | None]
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """A definition with the caches that it names put in.
+
+    Args:
+        query: Its text, if it names none; else what the text stands for.
+        reads: The caches that it names, in the order of its text.
+    """
+
+    query: str | DataFrame
+    reads: tuple[CacheRecord, ...] = ()
+
+
+def expand(
+    spark: SparkSession,
+    text: str,
+    find: FindCache,
+    path: tuple[str, ...],
+    accepts: Callable[[CacheRecord], None] = lambda cache: None,
+) -> Expanded:
+    """Put the definitions of caches in place of their names.
+
+    Args:
+        spark: The session whose current catalog and schema hold.
+        text: One SELECT.
+        find: The live cache of a namespace and a name.
+        path: Names of the caches that are being expanded, the outermost first.
+        accepts: Called with each cache that the text itself names; raises if it may not be named.
+
+    Raises:
+        DefinitionError: A cache that is named may not be, or depends on the one that names it.
+        PySparkException: The text or a definition does not analyse.
+    """
+    nested = java_class(spark, "Nested")
+    catalog = spark.catalog
+    found: dict[str, CacheRecord] = {}
+    for parts in json.loads(nested.names(session_of(spark), text)):
+        key = "\0".join(parts)
+        if key in found or len(parts) > _MAX_PARTS or _is_known(spark, parts):
+            continue
+        name = QualifiedName(tuple(parts))
+        namespace = namespace_of(name, catalog.currentCatalog(), catalog.currentDatabase())
+        _refuse_circle(shown_name(namespace, name.last), path)
+        cache = find(namespace, name.last)
+        if cache is not None:
+            found[key] = cache
+    if not found:
+        return Expanded(text)
+    refuse_statement(spark, session_of(spark).sessionState().sqlParser().parsePlan(text))
+    plans = spark._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    for key, cache in found.items():
+        _refuse_nesting(cache, path)
+        accepts(cache)
+        plans[key] = logical_plan(spark, _analysed(spark, cache, find, path))
+    with unnoticed():
+        query = DataFrame(nested.select(session_of(spark), text, plans), spark)
+    return Expanded(query, tuple({c.id: c for c in found.values()}.values()))
+
+
+def _is_known(spark: SparkSession, parts: list[str]) -> bool:
+    try:
+        return spark.catalog.tableExists(".".join(map(quote, parts)))
+    except PySparkException:  # no such catalog or schema: there is no table in it
+        return False
+
+
+def _refuse_circle(shown: str, path: tuple[str, ...]) -> None:
+    names = [name.lower() for name in path]
+    if shown.lower() in names:
+        raise cycle([*path[names.index(shown.lower()) :], shown])
+
+
+def _refuse_nesting(cache: CacheRecord, path: tuple[str, ...]) -> None:
+    shown = matcher_name(cache)
+    plan = None if cache.plan is None else decode_plan(dict(cache.plan))
+    if plan is not None and plan.is_cube:
+        raise DefinitionError(
+            "CACHE_IS_CUBE",
+            f"cache {path[-1]} names cache {shown}, whose rows are of several grouping sets: "
+            "define it over the base tables; its refresh reads no more for that",
+        )
+    if plan is not None and plan.limit is not None:
+        raise DefinitionError(
+            "CACHE_IS_TOP_K",
+            f"cache {path[-1]} names cache {shown}, which holds its first {plan.limit} rows alone: "
+            "define it over the base tables",
+        )
+
+
+def _analysed(
+    spark: SparkSession, cache: CacheRecord, find: FindCache, path: tuple[str, ...]
+) -> DataFrame:
+    """What a cache's own definition stands for, where its own names resolve."""
+    session = definition_session(spark, cache)
+    shown = matcher_name(cache)
+    try:
+        inner = expand(session, cache.definition, find, (*path, shown))
+        with unnoticed():
+            return inner.query if isinstance(inner.query, DataFrame) else session.sql(inner.query)
+    except PySparkException as error:
+        said = str(error).splitlines()[0]
+        raise CacheManagerError(
+            "DEFINITION_BROKEN",
+            f"cache {path[-1]} names cache {shown}, whose definition does not resolve any more: "
+            f"{said}; restore what it names, or define {path[-1]} over other tables",
+        ) from error
+
+
+def definition_session(spark: SparkSession, cache: CacheRecord) -> SparkSession:
+    """A session of ours in which a cache's definition means what it meant at its creation.
+
+    Args:
+        spark: Any session of the application.
+        cache: The cache.
+    """
+    session = own_session(spark, cache.settings)
+    session.catalog.setCurrentCatalog(str(cache.context.get("catalog", "spark_catalog")))
+    session.catalog.setCurrentDatabase(str(cache.context.get("schema", "default")))
+    return session

@@ -1,0 +1,217 @@
+"""An aggregation over an aggregation, as the one over the base tables that it amounts to.
+
+A cache defined over another cache is stored, matched and refreshed as what it holds of the base
+tables. The groups below are parts of the groups above, so a SUM of sums is the SUM of the rows, a
+SUM of counts their COUNT, a MIN of minima their MIN. What would count the groups below and not the
+rows in them (COUNT(*), a SUM over a key, AVG of an AVG) has no such form, and is refused.
+
+Tables that are joined to the groups change nothing in this, as long as no condition is about an
+aggregate: a group is joined to whatever each of its rows is joined to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from matcher.errors import NotSupported
+from matcher.expr import Agg, Call, Col, Expr, aggregates, transform
+from matcher.ir import Block, CachePlan, OuterJoin, Output, Relation, SortKey
+from matcher.null_folding import fold_nulls
+from matcher.outer_joins import moved_join, settled
+from matcher.reasons import ReasonCode
+
+# Of a stored aggregate of the same name, and of counts.
+_OF_ITSELF: Final = frozenset({"sum", "min", "max", "bit_and", "bit_or", "bit_xor"})
+# Their value does not depend on how often a row is there.
+_OF_KEYS: Final = frozenset(
+    {"min", "max", "bit_and", "bit_or", "collect_set", "approx_count_distinct"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """The aggregation below: its group keys, and its tables (relation numbers)."""
+
+    keys: tuple[Expr, ...]
+    tables: range
+
+
+def merged(expr: Expr) -> Expr:
+    """`expr` above two aggregations, those below standing in it as arguments, above one.
+
+    Raises:
+        NotSupported: Some aggregate cannot be had from the rows of the base tables.
+    """
+    return transform(expr, lambda node: _merge(node) if isinstance(node, Agg) else None)
+
+
+def no_aggregates(exprs: Iterable[Expr], what: str) -> None:
+    """Refuse conditions and keys that hold an aggregate of the level below.
+
+    Args:
+        exprs: Expressions over what is below.
+        what: What they are, for the message.
+
+    Raises:
+        NotSupported: One does.
+    """
+    for expr in exprs:
+        if aggregates(expr):
+            raise _refused(f"{what} is about {aggregates(expr)[0]!r}, an aggregate of the cache")
+
+
+def _merge(agg: Agg) -> Agg:
+    inner = [found for arg in agg.args for found in aggregates(arg)]
+    no_aggregates([] if agg.filter is None else [agg.filter], "a FILTER")
+    if not inner:
+        if agg.distinct or agg.func in _OF_KEYS:
+            return agg
+        raise _refused(
+            f"{agg!r} would count the groups of the cache, not the rows in them: "
+            "have the cache below store it (COUNT(*) AS n) and take the SUM of that"
+        )
+    below = agg.args[0]
+    if (
+        len(agg.args) != 1
+        or not isinstance(below, Agg)
+        or agg.distinct
+        or below.distinct
+        or agg.params
+        or below.params
+    ):
+        raise _refused(f"{agg!r} is no aggregate of base rows")
+    counts = (agg.func, below.func) == ("sum", "count")
+    if not counts and (agg.func != below.func or agg.func not in _OF_ITSELF):
+        raise _refused(
+            f"{agg!r} is no aggregate of base rows: SUM of sums and counts, MIN of minima and MAX "
+            "of maxima are"
+        )
+    condition = below.filter or agg.filter
+    if below.filter is not None and agg.filter is not None:
+        condition = Call("and", (below.filter, agg.filter), "boolean")
+    nullable = not counts and (agg.nullable or below.nullable)
+    return Agg(below.func, below.args, below.type, nullable, filter=condition)
+
+
+def _refused(detail: str) -> NotSupported:
+    return NotSupported(ReasonCode.UNSUPPORTED_EXPRESSION.value, detail)
+
+
+def expanded(block: Block, caches: Mapping[str, CachePlan]) -> Block:
+    """`block` with what caches hold of base tables in place of the caches among its relations.
+
+    Args:
+        block: A block of the text door, in whose schema the caches are tables.
+        caches: The caches by relation key; no cubes and none with a limit.
+
+    Raises:
+        NotSupported: It amounts to no block over the base tables.
+    """
+    if not any(r.key in caches for r in block.relations):
+        return block
+    put = _PutIn.over(block, caches)
+    hung = {rel for join in block.outer for rel in join.right}
+    if hung & put.plans.keys():
+        raise _refused("a cache that an outer, semi or anti join hangs on other tables")
+    grouped = [p for p in put.plans.values() if p.keys is not None]
+    if len(grouped) > 1:
+        raise _refused("a join of two caches with groups")
+    outer = (*put.outer, *map(put.join, block.outer))
+    predicates = (*put.predicates, *map(put, block.predicates))
+    keys = None if block.group_keys is None else tuple(map(put, block.group_keys))
+    no_aggregates(predicates, "a condition")
+    no_aggregates((p for join in outer for p in join.conditions()), "a condition")
+    no_aggregates(keys or (), "a GROUP BY key")
+    over = merged if grouped and keys is not None else _as_it_is
+    if grouped and keys is None:
+        if len(block.relations) > 1:
+            raise _refused("a cache with groups that is joined and not aggregated again")
+        keys = tuple(map(put, (Col(0, c.name, c.expr.type) for c in grouped[0].keys or ())))
+    new = replace(
+        block,
+        relations=tuple(put.relations),
+        predicates=predicates,
+        outer=outer,
+        outputs=tuple(Output(o.name, over(put(o.expr))) for o in block.outputs),
+        group_keys=keys,
+        order_by=tuple(
+            SortKey(over(put(k.expr)), k.ascending, k.nulls_first) for k in block.order_by
+        ),
+    )
+    return fold_nulls(settled(new))
+
+
+def _as_it_is(expr: Expr) -> Expr:
+    return expr
+
+
+@dataclass(frozen=True, slots=True)
+class _PutIn:
+    """Expressions of a block with the caches' own in place of their columns.
+
+    `first` is the new number of each relation, or that of a cache's first one.
+    """
+
+    plans: dict[int, CachePlan]
+    first: list[int]
+    relations: list[Relation]
+    columns: dict[tuple[int, str], Expr]
+    predicates: list[Expr]
+    outer: list[OuterJoin]
+
+    @staticmethod
+    def over(block: Block, caches: Mapping[str, CachePlan]) -> _PutIn:
+        put = _PutIn({}, [], [], {}, [], [])
+        for number, relation in enumerate(block.relations):
+            shift = len(put.relations)
+            put.first.append(shift)
+            plan = caches.get(relation.key)
+            if plan is None:
+                put.relations.append(relation)
+                continue
+            put.plans[number] = plan
+            put.relations.extend(plan.relations)
+            stored = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
+            stored |= {m.name: m.agg for m in plan.measures}
+            for name, expr in stored.items():
+                put.columns[(number, name)] = _moved(expr, shift)
+            put.predicates.extend(_moved(p, shift) for p in plan.predicates)
+            put.outer.extend(moved_join(join, shift) for join in plan.outer)
+        return put
+
+    def __call__(self, expr: Expr) -> Expr:
+        def visit(node: Expr) -> Expr | None:
+            if not isinstance(node, Col):
+                return None
+            found = self.columns.get((node.rel, node.name))
+            return found or Col(self.first[node.rel], node.name, node.type, node.nullable)
+
+        return transform(expr, visit)
+
+    def join(self, join: OuterJoin) -> OuterJoin:
+        declared = (self(column) for column in join.declared)
+        return replace(
+            join,
+            right=tuple(self.first[rel] for rel in join.right),
+            on=tuple(map(self, join.on)),
+            declared=tuple(c for c in declared if isinstance(c, Col)),
+            sides=tuple(
+                replace(
+                    side,
+                    rels=tuple(self.first[rel] for rel in side.rels),
+                    where=tuple(map(self, side.where)),
+                )
+                for side in join.sides
+            ),
+        )
+
+
+def _moved(expr: Expr, shift: int) -> Expr:
+    def visit(node: Expr) -> Expr | None:
+        if isinstance(node, Col):
+            return Col(node.rel + shift, node.name, node.type, node.nullable)
+        return None
+
+    return transform(expr, visit)

@@ -1,0 +1,111 @@
+"""Caches over caches in the text door: the same plans as of their definitions over base tables, and
+answers from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cachemgr.errors import DefinitionError
+from cachemgr.offline import explain, prepare
+from matcher.ir import CachePlan
+
+DDL = """
+CREATE TABLE sales (id BIGINT NOT NULL, day DATE, region STRING, cust INT, amt BIGINT, price DECIMAL(10,2));
+CREATE TABLE cust (cid INT NOT NULL, city STRING);
+"""  # noqa: E501 - tables of SQL read better unbroken
+BELOW = """
+CREATE RELATIONAL CACHE by_day AS SELECT day, region, cust, SUM(amt) AS s, SUM(price) AS p,
+  COUNT(*) AS n, MIN(amt) AS low FROM sales WHERE amt > 0 GROUP BY day, region, cust;
+CREATE RELATIONAL CACHE flat AS SELECT id, region, amt * 2 AS twice FROM sales LEFT JOIN cust
+  ON cust = cid WHERE city IS NULL;
+"""
+
+
+def plan(select: str) -> CachePlan:
+    return prepare(DDL, f"{BELOW} CREATE RELATIONAL CACHE c AS {select};").plans["c"]
+
+
+@pytest.mark.parametrize(
+    ("nested", "flat"),
+    [
+        (
+            "SELECT region, SUM(s) AS s, SUM(p) AS p, SUM(n) AS n, MIN(low) AS low, MAX(day) AS d "
+            "FROM by_day GROUP BY region",
+            "SELECT region, SUM(amt) AS s, SUM(price) AS p, COUNT(*) AS n, MIN(amt) AS low, "
+            "MAX(day) AS d FROM sales WHERE amt > 0 GROUP BY region",
+        ),
+        (
+            "SELECT year(day) AS y, SUM(x.s) AS s FROM by_day x WHERE region = 'n' GROUP BY 1",
+            "SELECT year(day) AS y, SUM(amt) AS s FROM sales WHERE amt > 0 AND region = 'n' "
+            "GROUP BY 1",
+        ),
+        (
+            "SELECT city, SUM(s) AS s FROM by_day JOIN cust ON cust = cid GROUP BY city",
+            "SELECT city, SUM(amt) AS s FROM sales JOIN cust ON cust = cid WHERE amt > 0 "
+            "GROUP BY city",
+        ),
+        (
+            "SELECT city, SUM(s) AS s FROM cust JOIN by_day ON cust = cid GROUP BY city",
+            "SELECT city, SUM(amt) AS s FROM cust JOIN sales ON cust = cid WHERE amt > 0 "
+            "GROUP BY city",
+        ),
+        (
+            "SELECT region, s FROM by_day WHERE region <> 'x'",
+            "SELECT region, SUM(amt) AS s FROM sales WHERE amt > 0 AND region <> 'x' "
+            "GROUP BY day, region, cust",
+        ),
+        (
+            "SELECT region, SUM(twice) AS t FROM flat WHERE id < 7 GROUP BY region",
+            "SELECT region, SUM(amt * 2) AS t FROM sales LEFT JOIN cust ON cust = cid "
+            "WHERE city IS NULL AND id < 7 GROUP BY region",
+        ),
+        (
+            "SELECT region, twice FROM flat",
+            "SELECT region, amt * 2 AS twice FROM sales LEFT JOIN cust ON cust = cid "
+            "WHERE city IS NULL",
+        ),
+    ],
+)
+def test_a_definition_over_a_cache_is_one_over_its_base_tables(nested: str, flat: str) -> None:
+    found, wanted = plan(nested), plan(flat)
+    assert set(found.predicates) == set(wanted.predicates)
+    assert replace(found, predicates=()) == replace(wanted, predicates=())
+    types = [(m.name, m.agg.type) for m in found.measures]
+    assert types == [(m.name, m.agg.type) for m in wanted.measures]
+
+
+@pytest.mark.parametrize(
+    ("select", "words"),
+    [
+        ("SELECT region, COUNT(*) AS n FROM by_day GROUP BY region", "count the groups"),
+        ("SELECT region, SUM(s) AS s FROM by_day WHERE s > 1 GROUP BY region", "a condition"),
+        ("SELECT s, SUM(n) AS n FROM by_day GROUP BY s", "a GROUP BY key"),
+        ("SELECT a.region, SUM(a.s) AS s FROM by_day a JOIN by_day b ON a.day = b.day "
+         "GROUP BY a.region", "two caches with groups"),
+        ("SELECT city, SUM(s) AS s FROM cust LEFT JOIN by_day ON cust = cid GROUP BY city",
+         "hangs on other tables"),
+        ("SELECT city, s FROM by_day JOIN cust ON cust = cid", "not aggregated again"),
+        ("SELECT SUM(v) AS v FROM later", "later is not declared"),
+    ],
+)  # fmt: skip
+def test_what_is_no_block_over_the_base_tables_is_refused(select: str, words: str) -> None:
+    with pytest.raises(DefinitionError, match=words):
+        prepare(
+            DDL,
+            f"{BELOW} CREATE RELATIONAL CACHE c AS {select};"
+            "CREATE RELATIONAL CACHE later AS SELECT SUM(amt) AS v FROM sales;",
+        )
+
+
+def test_queries_are_answered_from_the_cache_above() -> None:
+    caches = (
+        "CREATE RELATIONAL CACHE by_day DISABLE REWRITE AS SELECT day, region, SUM(amt) AS s "
+        "FROM sales GROUP BY day, region;"
+        "CREATE RELATIONAL CACHE by_region AS SELECT region, SUM(s) AS s FROM by_day "
+        "GROUP BY region;"
+    )
+    answer = explain(DDL, caches, "SELECT region, SUM(amt) AS total FROM sales GROUP BY region")
+    assert answer["caches"] == ["by_region"] and "FROM `by_region`" in answer["rewritten_sql"]
+    assert "FROM `sales`" in answer["stored"]["by_region"]
