@@ -23,6 +23,7 @@ from cachemgr.ddl.statements import (
     QualifiedName,
     SelectText,
 )
+from cachemgr.definition_order import Key, in_order, key_of, sources_in
 from cachemgr.errors import CacheManagerError, ConfigurationError
 from cachemgr.export import CacheDefinition, Definitions, JoinDefinition, export
 from cachemgr.metastore.records import CacheRecord
@@ -116,13 +117,17 @@ def statements(changes: Iterable[Change], wanted: Definitions) -> Iterable[Creat
 
 
 def check(changes: Iterable[Change], wanted: Definitions, execute: Execute) -> None:
-    """Let Spark analyse every definition that is new.
+    """Let Spark analyse every definition that is new. One that names caches which are to be made
+    first is analysed when these are there.
 
     Raises:
         CacheManagerError: One cannot be cached; nothing was changed.
     """
-    for cache in _made(changes, wanted):
-        execute(render(ExplainCreate(_statement(cache))), _context(cache))
+    made = _made(changes, wanted)
+    new = {key_of(cache) for cache in made}
+    for cache in made:
+        if not sources_in(cache, new):
+            execute(render(ExplainCreate(_statement(cache))), _context(cache))
 
 
 def _made(changes: Iterable[Change], wanted: Definitions) -> list[CacheDefinition]:
@@ -179,10 +184,11 @@ def _joins_before(now: Definitions, wanted: Definitions) -> Iterable[Change]:
 
 def _caches(now: Definitions, wanted: Definitions) -> Iterable[Change]:
     known = {_key(c.name): c for c in now.caches}
-    seen: set[tuple[str, ...]] = set()
-    for cache in sorted(wanted.caches, key=lambda c: _key(c.name)):
+    seen: set[Key] = set()
+    for cache in wanted.caches:
+        _once(seen, key_of(cache), f"cache {cache.name}")
+    for cache in in_order(sorted(wanted.caches, key=lambda c: _key(c.name))):
         wish = _canonical(cache)
-        _once(seen, _key(wish.name), f"cache {wish.name}")
         found = known.get(_key(wish.name))
         if found is None:
             yield Change("cache", wish.name, "CREATE")
@@ -196,7 +202,8 @@ def _caches(now: Definitions, wanted: Definitions) -> Iterable[Change]:
 def _drops(now: Definitions, wanted: Definitions) -> Iterable[Change]:
     caches = _wishes(wanted)
     joins = {j.name.lower() for j in wanted.joins}
-    for cache in now.caches:
+    # those first that are defined over others, by name as far as that leaves a choice
+    for cache in reversed(in_order(reversed(now.caches))):
         if _key(cache.name) not in caches:
             yield Change("cache", cache.name, "DROP")
     for join in now.joins:
