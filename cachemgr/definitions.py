@@ -11,6 +11,7 @@ from cachemgr.engine import Definition
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
 from cachemgr.names import cache_location
+from cachemgr.secrets import refuse_secrets
 from matcher.codec import PLAN_VERSION, decode_plan, encode_plan
 
 
@@ -36,6 +37,8 @@ def build_record(
     Raises:
         DefinitionError: A clause names a column that the cache does not have, or is not for cubes.
     """
+    texts = {"LOCATION": statement.location or "", "the SELECT": statement.select.text}
+    refuse_secrets(str(statement.name), texts, dict(statement.properties))
     partition_by, cluster_by = matched_columns(statement, definition)
     cache_id = new_id()
     return CacheRecord(

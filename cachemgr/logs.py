@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
+
+from cachemgr.secrets import masked
 
 
 def configure_logs(level: str, log_format: str) -> None:
@@ -33,6 +36,7 @@ def configure_logs(level: str, log_format: str) -> None:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
+                _mask,
                 last,
             ],
         )
@@ -44,3 +48,8 @@ def configure_logs(level: str, log_format: str) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # it warns of each look that is skipped while a long one lasts, which is meant
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
+
+
+def _mask(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Whatever wrote it, the driver of a database or a library: no password gets into the logs."""
+    return {k: masked(v) if isinstance(v, str) else v for k, v in event.items()}

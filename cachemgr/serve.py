@@ -55,7 +55,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         state = ApiState(
             metastore,
             host,
-            lambda: settings.is_loopback and not metastore.reader.has_tokens(),
+            lambda: settings.is_loopback and not metastore.reader.had_tokens(),
         )
         app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
         process = _process(settings, metastore, host) if scheduler else None

@@ -60,6 +60,7 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
 from cachemgr.names import namespace_of, shown_name
 from cachemgr.results import ResultRows, done, table
+from cachemgr.secrets import refuse_secrets
 from cachemgr.settings import Settings
 
 Clock = Callable[[], datetime]
@@ -237,6 +238,7 @@ class CacheService:
             case SetFreshness(freshness):
                 fields, said = freshness_fields(freshness), "freshness set"
             case SetProperties(properties):
+                refuse_secrets(cache.name, {}, dict(properties))
                 fields = {"properties": {**cache.properties, **dict(properties)}}
                 said = "properties set"
             case _:

@@ -21,7 +21,7 @@ from pydantic_settings import (
 from cachemgr.errors import ConfigurationError
 
 _DEFAULT_FILE = "cachemgr.toml"
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class ServiceSettings(BaseSettings):
@@ -68,7 +68,7 @@ class ServiceSettings(BaseSettings):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the service."""
-        return self.host in _LOOPBACK
+        return self.host in LOOPBACK
 
     @classmethod
     def settings_customise_sources(

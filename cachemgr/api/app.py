@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry
 
 from cachemgr import __version__
@@ -22,6 +23,7 @@ from cachemgr.api import (
     system,
 )
 from cachemgr.api.catalog_pages import Pages
+from cachemgr.api.guards import Limits
 from cachemgr.api.state import ApiState
 from cachemgr.api.waiting import Watches
 
@@ -57,9 +59,19 @@ def create_app(
     app.state.watches = Watches(lambda: state.metastore.reader)
     app.state.pages = Pages(lambda: state.metastore.reader)
     registry = metrics if metrics is not None else CollectorRegistry()
-    for module in (caches, refreshes, joins, queries, catalog, access, definitions):
-        app.include_router(module.router)
-    app.include_router(system.make_router(registry))
+    modules = (caches, refreshes, joins, queries, catalog, access, definitions)
+    for router in (*(module.router for module in modules), system.make_router(registry)):
+        _tell_roles(router)
+        app.include_router(router)
     errors.install(app)
-    middleware.install(app, registry, middleware.RateLimit(requests_a_second))
+    middleware.install(app, registry, Limits(requests_a_second))
     return app
+
+
+def _tell_roles(router: APIRouter) -> None:
+    """Each operation's least role, for the document: `none` needs no token."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            found = [getattr(d.call, "least_role", None) for d in route.dependant.dependencies]
+            role = next((r.value for r in found if r is not None), "none")
+            route.openapi_extra = {**(route.openapi_extra or {}), "x-least-role": role}

@@ -15,14 +15,12 @@ from cachemgr.errors import (
     AlreadyExistsError,
     CacheManagerError,
     ConflictError,
+    MetastoreError,
     NotFoundError,
-    SchemaVersionError,
 )
+from cachemgr.secrets import masked
 
 _log = logging.getLogger("cachemgr.api")
-_UNAVAILABLE: Final = frozenset(
-    {"METASTORE_BUSY", "METASTORE_FAILED", "METASTORE_FULL", "METASTORE_UNREADABLE", SPARK_LOST}
-)
 RETRY_SECONDS: Final = 5
 _NAMES: Final = {
     401: "UNAUTHENTICATED",
@@ -56,7 +54,8 @@ def status_of(error: CacheManagerError) -> int:
         return 404
     if isinstance(error, AlreadyExistsError | ConflictError):
         return 409
-    if isinstance(error, SchemaVersionError) or error.code in _UNAVAILABLE:
+    # whatever is wrong with the metastore or Spark, the request was not: it may be sent again
+    if isinstance(error, MetastoreError) or error.code == SPARK_LOST:
         return 503
     return 400
 
@@ -66,7 +65,7 @@ def envelope(request: Request, status: int, kind: str, message: str) -> JSONResp
     body: dict[str, Any] = {
         "error": {
             "type": kind,
-            "message": message,
+            "message": masked(message),
             "code": status,
             "requestId": getattr(request.state, "request_id", None),
         }

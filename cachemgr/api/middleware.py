@@ -8,7 +8,6 @@ import logging
 import re
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -20,6 +19,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.responses import JSONResponse
 
 from cachemgr.api.errors import RETRY_SECONDS, envelope, status_of, unexpected
+from cachemgr.api.guards import BodyLimit, Limits, is_foreign, is_protected, is_too_large
 from cachemgr.api.state import ApiState, digest_of
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
@@ -31,34 +31,7 @@ _log = logging.getLogger("cachemgr.api")
 Next = Callable[[Request], Awaitable[Response]]
 
 
-class RateLimit:
-    """A bucket of tokens for each client: so many requests a second, with bursts of twice that.
-
-    Args:
-        rate: Requests a second; 0 does not limit.
-        clock: Monotonic seconds.
-    """
-
-    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate = rate
-        self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def allows(self, client: str) -> bool:
-        """Whether one more request of a client may pass now."""
-        if self._rate <= 0:
-            return True
-        now = self._clock()
-        level, at = self._buckets.pop(client, (2 * self._rate, now))
-        level = min(2 * self._rate, level + (now - at) * self._rate)
-        passes = level >= 1
-        self._buckets[client] = (level - 1 if passes else level, now)
-        while len(self._buckets) > 10_000:
-            self._buckets.popitem(last=False)
-        return passes
-
-
-def install(app: FastAPI, metrics: CollectorRegistry, limit: RateLimit) -> None:
+def install(app: FastAPI, metrics: CollectorRegistry, limits: Limits) -> None:
     """Put everything around the requests of `app`; what stands last here is outermost."""
     requests = Counter(
         "cachemgr_requests",
@@ -86,17 +59,20 @@ def install(app: FastAPI, metrics: CollectorRegistry, limit: RateLimit) -> None:
 
     @app.middleware("http")
     async def bounded(request: Request, call_next: Next) -> Response:
-        client = request.headers.get("Authorization") or (
-            request.client.host if request.client else ""
-        )
-        if not limit.allows(digest_of(client.encode())):
+        host = request.client.host if request.client else ""
+        token = request.headers.get("Authorization", "")
+        wait = limits.seconds_to_wait(host, token)
+        if wait > 0:
             answer = envelope(
-                request, 429, "TOO_MANY_REQUESTS", "too many requests: try again in a second"
+                request, 429, "TOO_MANY_REQUESTS", f"too many requests: try again in {wait} s"
             )
-            answer.headers["Retry-After"] = "1"
+            answer.headers["Retry-After"] = str(wait)
             return answer
         size = request.headers.get("Content-Length", "0")
-        if not size.isdigit() or int(size) > MAX_BODY or len(await request.body()) > MAX_BODY:
+        said = size.isdigit() and int(size) <= MAX_BODY
+        if said:
+            await request.body()
+        if not said or is_too_large(request):
             return envelope(
                 request, 413, "REQUEST_TOO_LARGE", f"a request has at most {MAX_BODY} bytes"
             )
@@ -104,7 +80,21 @@ def install(app: FastAPI, metrics: CollectorRegistry, limit: RateLimit) -> None:
             return envelope(
                 request, 400, "NUL_CHARACTER", "a request holds no NUL character: take it out"
             )
-        return await call_next(request)
+        if is_foreign(request) and await to_thread.run_sync(request.app.state.cachemgr.open_to_all):
+            return envelope(
+                request,
+                403,
+                "FOREIGN_SITE",
+                "without tokens this service answers requests of this machine alone, and this one "
+                "comes from a page of another site, or asks for this machine by another name: "
+                "make a token with `cachemgr token create`",
+            )
+        response = await call_next(request)
+        if response.status_code == 401:
+            limits.refused(host, token)
+        elif response.status_code < 400 and is_protected(request):
+            limits.accepted(host, token)
+        return response
 
     @app.middleware("http")
     async def observed(request: Request, call_next: Next) -> Response:
@@ -134,6 +124,8 @@ def install(app: FastAPI, metrics: CollectorRegistry, limit: RateLimit) -> None:
         )
         return response
 
+    app.add_middleware(BodyLimit, most=MAX_BODY)
+
 
 async def _holds_nul(request: Request) -> bool:
     """No name or text of ours has one, and PostgreSQL stores none."""
@@ -147,6 +139,8 @@ async def _once(request: Request, call_next: Next, key: str) -> Response:
     state: ApiState = request.app.state.cachemgr
     # a token stands for its principal: two tokens of one principal may share keys
     sender = await to_thread.run_sync(_sender, state, request.headers.get("Authorization", ""))
+    if sender is None:  # it will be refused, and is not worth remembering
+        return await call_next(request)
     asked = digest_of(request.url.path.encode(), request.url.query.encode(), await request.body())
     writer = state.metastore.writer
     known = await to_thread.run_sync(writer.begin_request, sender, key, asked)
@@ -200,7 +194,10 @@ async def _keep(state: ApiState, sender: str, key: str) -> None:
             await to_thread.run_sync(state.metastore.writer.keep_request, sender, key)
 
 
-def _sender(state: ApiState, authorization: str) -> str:
+def _sender(state: ApiState, authorization: str) -> str | None:
+    """Whose keys these are; None for nobody."""
     token = authorization.removeprefix("Bearer ").strip()
-    found = state.metastore.reader.bearer(token) if token else None
-    return "" if found is None else found.principal
+    if not token:
+        return "" if state.open_to_all() else None
+    found = state.metastore.reader.bearer(token)
+    return None if found is None else found.principal

@@ -12,10 +12,10 @@ from cachemgr import why as adding
 from cachemgr.api import models
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
-from cachemgr.api.state import State, Viewer
+from cachemgr.api.state import Principal, State, Viewer
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import ExplainRewrite, SelectText
-from cachemgr.metastore.records import Outcome
+from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.roles import Role
 
 router = APIRouter(prefix="/api/v1", tags=["queries"])
@@ -68,7 +68,8 @@ def list_decisions(
     query_hash: Annotated[str | None, Query(alias="queryHash", max_length=64)] = None,
     since: datetime | None = None,
 ) -> models.DecisionList:
-    """The query log, newest first."""
+    """The query log, newest first. Viewers see the whole of their own decisions, and of others'
+    the outcome and the codes."""
     _with_zone(since)
     found = state.metastore.reader.decisions(
         limit,
@@ -78,4 +79,13 @@ def list_decisions(
         query_hash=query_hash,
         since=since,
     )
-    return models.DecisionList(decisions=[models.Decision.model_validate(d) for d in found])
+    return models.DecisionList(decisions=[_shown_to(viewer, d) for d in found])
+
+
+def _shown_to(reader: Principal, record: DecisionRecord) -> models.Decision:
+    """Reasons quote values from a query: other people's are for whoever runs the service."""
+    decision = models.Decision.model_validate(record)
+    if record.principal != reader.name and not reader.role.covers(Role.OPERATOR):
+        decision.principal = None
+        decision.reasons = [{"code": reason["code"]} for reason in decision.reasons]
+    return decision

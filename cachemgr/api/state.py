@@ -102,6 +102,7 @@ def needs(role: Role) -> Callable[[Principal], Principal]:
     def check(principal: Annotated[Principal, Depends(identify)]) -> Principal:
         return require(principal, role)
 
+    check.least_role = role  # type: ignore[attr-defined]
     return check
 
 

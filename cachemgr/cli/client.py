@@ -76,7 +76,7 @@ class Client:
                 client = httpx.AsyncClient(base_url=self.server, headers=headers, timeout=_SECONDS)
             else:
                 transport = httpx.ASGITransport(_application(stack, self.metastore))
-                client = httpx.AsyncClient(transport=transport, base_url="http://here")
+                client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
             await stack.enter_async_context(client)
             try:
                 answer = await client.request(method, path, **more)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from cachemgr.cli.failure import handled, masked
+from cachemgr.cli.failure import handled
 from cachemgr.cli.output import Format, Output, show
 from cachemgr.cli.serve import Location, Master, Metastore
+from cachemgr.secrets import masked
 
 if TYPE_CHECKING:
     from cachemgr.doctor import Check, Finding

@@ -3,7 +3,6 @@ and never a secret."""
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,28 +12,15 @@ import typer
 from typer.exceptions import TyperException
 
 from cachemgr.errors import CacheManagerError
+from cachemgr.secrets import masked
 from matcher.errors import MatcherError
 
 _debug: ContextVar[bool] = ContextVar("debug", default=False)
-# a URL's password, and a token of the service
-_SECRETS = ((re.compile(r"(://[^/\s:@]*:)[^@\s]*@"), r"\1***@"),
-            (re.compile(r"\b(cachemgr_[0-9a-f]+_)[0-9a-f]+"), r"\1***"))  # fmt: skip
 
 
 def set_debug(wanted: bool) -> None:
     """Whether a failure shows its trace, for the command that runs now."""
     _debug.set(wanted)
-
-
-def masked(text: str) -> str:
-    """The text without passwords and tokens.
-
-    >>> masked("postgresql://ann:secret@db/x")
-    'postgresql://ann:***@db/x'
-    """
-    for pattern, replacement in _SECRETS:
-        text = pattern.sub(replacement, text)
-    return text
 
 
 @contextmanager

@@ -40,6 +40,11 @@ class AccessReads(Reads):
             now = database_moment(session)
             return any(_good(row, now) for row in session.scalars(select(TokenRow)))
 
+    def had_tokens(self) -> bool:
+        """Whether there ever was a token: to revoke the last one must not let everybody in."""
+        with self._session() as session:
+            return session.scalar(select(TokenRow.id).limit(1)) is not None
+
     def bearer(self, token: str) -> TokenRecord | None:
         """Whose token this is.
 

@@ -14,6 +14,7 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from cachemgr.errors import MetastoreError
+from cachemgr.secrets import masked
 
 DEFAULT_BUSY_SECONDS = 10.0
 _SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -40,7 +41,7 @@ def metastore_url(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise MetastoreError(
-            "METASTORE_URL", f"{text!r} is not a metastore URL: give {_ACCEPTED}"
+            "METASTORE_URL", f"{masked(text)!r} is not a metastore URL: give {_ACCEPTED}"
         ) from None
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
@@ -60,7 +61,7 @@ def metastore_url(text: str) -> URL:
 
 def hidden(url: URL) -> str:
     """The URL for messages, without its password."""
-    return url.render_as_string(hide_password=True)
+    return masked(url.render_as_string(hide_password=True))
 
 
 def check_sqlite_file(url: URL, *, create: bool) -> None:
@@ -122,13 +123,15 @@ def make_engine(url: URL, busy_seconds: float = DEFAULT_BUSY_SECONDS) -> Engine:
         The engine. Its transactions only read, unless taken from `writing(engine)`.
     """
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, connect_args={"timeout": busy_seconds})
+        engine = create_engine(url, connect_args={"timeout": busy_seconds}, hide_parameters=True)
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     return create_engine(
         url,
         pool_pre_ping=True,
+        # what is stored (names, statements, digests) does not belong into traces
+        hide_parameters=True,
         connect_args={
             "connect_timeout": 10,
             "options": f"-c lock_timeout={int(busy_seconds * 1000)} -c timezone=UTC "
@@ -235,7 +238,7 @@ def _meaning(url: URL, cause: Any, text: str) -> MetastoreError:
     where = hidden(url)
     sqlstate = getattr(cause, "sqlstate", None)
     lowered = text.lower()
-    reason = " ".join(text.split())
+    reason = masked(" ".join(text.split()))
     if "is locked" in lowered or sqlstate in ("55P03", "40P01", "40001"):
         return MetastoreError(
             "METASTORE_BUSY",

@@ -27,6 +27,11 @@ DEFAULTS: tuple[tuple[str, str, str], ...] = (
         "true",
         "Delta 4.4.0 fails every spark.sql(text, args=…) on Spark 4.2.0 without it",
     ),
+    (
+        "spark.redaction.regex",
+        r"(?i)secret|password|token|access[.]?key|cachemgr[.]metastore|://[^/\s:@]*:[^@\s]*@",
+        "Spark's own, and the metastore's URL, whose password its UI and event log would show",
+    ),
 )
 # The same for a local master, where Spark's defaults are made for clusters.
 LOCAL_DEFAULTS: tuple[tuple[str, str, str], ...] = (

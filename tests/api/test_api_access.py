@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from cachemgr.access import role_needed
 from cachemgr.cli import main
 from cachemgr.ddl import parse
+from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.roles import Role
 
 ODD = ["ann@example.com", "team/blue", "o'hara", "DOMAIN\\user", "é ü", "%2e%2e", "a?b#c"]
@@ -152,3 +153,23 @@ def test_restricted_tables_by_cli(store):
     assert failed.exit_code == 1 and "TABLE_NOT_RESTRICTED" in failed.stderr
     assert run(store, "table", "unrestrict", "HR.pay").exit_code == 0
     assert store.reader.restricted_tables() == ()
+
+
+def test_a_viewer_sees_of_other_peoples_decisions_no_value_and_no_name(client_of, store):
+    reasons = ({"code": "PREDICATE_NOT_CONTAINED", "detail": "name = 'Smith'"},)
+    store.writer.log_decisions(
+        DecisionRecord(
+            store.reader.now(), "s", "h", Outcome.MISS, reasons=reasons, principal=principal
+        )
+        for principal in ("ann", "bob", None)
+    )
+
+    def seen(role: Role, principal: str = "") -> tuple[dict, str]:
+        found = client_of(role, principal).get("/api/v1/decisions").json()["decisions"]
+        return {d["principal"]: d["reasons"][0] for d in found}, json.dumps(found)
+
+    mine, text = seen(Role.VIEWER, "ann")
+    assert mine["ann"]["detail"] == "name = 'Smith'" and mine[None] == {"code": reasons[0]["code"]}
+    assert "bob" not in text and text.count("Smith") == 1
+    everything, text = seen(Role.OPERATOR)
+    assert set(everything) == {"ann", "bob", None} and text.count("Smith") == 3
