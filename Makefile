@@ -2,6 +2,7 @@ SCALE ?= 1
 N ?= 20
 MINUTES ?= 10
 ARGS ?=
+PROCESSES ?= 2
 VENV := .venv
 STAMP := $(VENV)/.setup-done
 PACKAGES := matcher cachemgr scheduler migrations
@@ -12,7 +13,7 @@ PACKAGES := matcher cachemgr scheduler migrations
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
 	@echo "make demo    the 13 SSB queries without and with a cache (SCALE=$(SCALE), ARGS='…')"
-	@echo "make test    the tests (ARGS='…' goes to pytest)"
+	@echo "make test    the tests, in PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
 	@echo "make lint    ruff, mypy, import-linter, and the check for one migration head"
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
@@ -34,7 +35,7 @@ demo: $(STAMP)
 	$(VENV)/bin/cachemgr demo --scale $(SCALE) $(ARGS)
 
 test: $(STAMP)
-	$(VENV)/bin/python -m pytest -m 'not long' $(ARGS)
+	$(VENV)/bin/python -m pytest -m 'not long' -n $(PROCESSES) --dist loadfile $(ARGS)
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
