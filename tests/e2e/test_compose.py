@@ -7,6 +7,7 @@ import re
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -81,8 +82,14 @@ def test_the_commands_work_together(spark, tmp_path: Path):
                 found = client.get(f"/api/v1/refreshes/{asked['id']}", params={"waitSeconds": 30})
                 state = found.json()["state"]
             assert state == "PUBLISHED", found.text
-            explained = client.post("/api/v1/explain", json={"sql": QUERY}).json()
-            assert explained["hit"] and explained["caches"] == ["totals"]
+
+            def explained() -> dict[str, Any]:
+                found = client.post("/api/v1/explain", json={"sql": QUERY})
+                return dict(found.json())
+
+            # the service's own session follows the metastore within seconds
+            until(lambda: explained()["hit"], 30, "the service knows the new snapshot")
+            assert explained()["caches"] == ["totals"]
         web = one.ports[("spark-master", "8080")]
         cluster = httpx.get(f"http://127.0.0.1:{web}/json/").json()
         assert cluster["aliveworkers"] == 2 and cluster["activeapps"]
