@@ -8,7 +8,7 @@ STAMP := $(VENV)/.setup-done
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench tpc mutants fuzz fuzz-ledger chaos
+.PHONY: help setup demo test lint bench tpc mutants fuzz fuzz-ledger chaos load
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench   measure against the budgets, written to bench/results.json"
 	@echo "make fuzz    N random worlds, accepted pairs executed on Spark (N=$(N), ARGS='…'); docs/fuzz.md"
 	@echo "make chaos   replicas under random kills and stops for MINUTES=$(MINUTES); build/chaos"
+	@echo "make load    explain and rewrite under 100 requests a second (MINUTES=$(MINUTES), ARGS='…')"
 	@echo "make fuzz-ledger   what all runs in the ledger add up to"
 
 setup: $(STAMP)
@@ -62,3 +63,6 @@ fuzz-ledger: $(STAMP)
 
 chaos: $(STAMP)
 	$(VENV)/bin/python -m tests.chaos.run --minutes $(MINUTES) $(ARGS)
+
+load: $(STAMP)
+	$(VENV)/bin/python -m tests.load.run --minutes $(MINUTES) $(ARGS)

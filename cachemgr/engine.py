@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cachemgr.ddl.statements import SelectText
-from cachemgr.metastore.records import CacheRecord, ColumnRecord, JoinRecord, RefreshRunRecord
+from cachemgr.metastore.records import (
+    BaseTableRecord,
+    CacheRecord,
+    ColumnRecord,
+    JoinRecord,
+    RefreshRunRecord,
+)
 from cachemgr.results import ResultRows
 from matcher.ir import CachePlan
 
@@ -73,6 +79,14 @@ class Engine(Protocol):
 
     def resolve_table(self, name: str) -> TableState:
         """The Delta table that a name stands for; raises DefinitionError."""
+        ...
+
+    def base_tables(self, names: Mapping[str, str]) -> tuple[BaseTableRecord, ...]:
+        """The tables at these locations as they are now, with their columns.
+
+        Args:
+            names: Location to the table's name in the catalog.
+        """
         ...
 
     def validate(self, join: JoinRecord) -> JoinVerdict:

@@ -23,8 +23,8 @@ from matcher.reasons import Reason, ReasonCode
 from matcher.schema import DEFAULT_SCHEMA, Column, Schema, Table
 
 _UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00", "utc+00:00"})
-# Settings that change what a text means; offline explain reads every text under these values.
-_FIXED: Final = {
+# Settings that change what a text means; SQL texts are read under these values alone.
+FIXED: Final = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
@@ -61,17 +61,17 @@ def read_conf(values: Mapping[str, str]) -> Conf:
     for key, value in values.items():
         if key.startswith("spark.cachemgr."):
             setting(key)
-        usual = _FIXED.get(key)
+        usual = FIXED.get(key)
         if usual is not None and value.strip().lower() != usual:
             raise ConfigurationError(
                 "SETTING_NOT_MODELLED",
-                f"{key} is {value!r}: offline explain reads queries under {usual!r} alone; "
+                f"{key} is {value!r}: SQL texts are read under {usual!r} alone; "
                 "leave it out, or use EXPLAIN REWRITE in a session",
             )
         if key.startswith("spark.sql.legacy.") and key != _HARMLESS_LEGACY:
             raise ConfigurationError(
                 "SETTING_NOT_MODELLED",
-                f"{key}: offline explain does not model legacy behaviour; "
+                f"{key}: legacy behaviour of SQL texts is not modelled; "
                 "leave it out, or use EXPLAIN REWRITE in a session",
             )
     own = Settings.from_mapping(values)

@@ -23,10 +23,15 @@ from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.service_settings import ServiceSettings
+from cachemgr.spark.feed import acquire_feed, release_feed
 from cachemgr.spark.hadoop_files import HadoopFiles
+from cachemgr.spark.heads import SparkHeads
 from cachemgr.spark.host import SparkHost, host_of
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.telemetry import logger
+from cachemgr.text.door import TextDoor
+from cachemgr.text.heads import Heads
+from cachemgr.text.settings import service_defaults
 from cachemgr.worker.process import Process
 from cachemgr.worker.single import sole_process
 from cachemgr.worker.worker import Worker
@@ -52,19 +57,40 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         host = host_of(settings)
         metrics = CollectorRegistry()
         metrics.register(CacheMetrics(metastore))
-        state = ApiState(
-            metastore,
-            host,
-            lambda: settings.is_loopback and not metastore.reader.had_tokens(),
-        )
-        app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
-        process = _process(settings, metastore, host) if scheduler else None
-        if process is None:  # what is not on this machine is left to processes with a Spark
-            keep_journal(metastore, settings.location)
-        app.router.lifespan_context = _lifespan(settings, process, host)
-        config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
-        with _ends_without_spark(host):
-            _Server(config, app.state.watches.close).run()
+        with texts_of(settings, host) as texts:
+            state = ApiState(
+                metastore,
+                host,
+                lambda: settings.is_loopback and not metastore.reader.had_tokens(),
+                texts,
+            )
+            app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
+            process = _process(settings, metastore, host) if scheduler else None
+            if process is None:  # what is not on this machine is left to processes with a Spark
+                keep_journal(metastore, settings.location)
+            app.router.lifespan_context = _lifespan(settings, process, host)
+            config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
+            with _ends_without_spark(host):
+                _Server(config, app.state.watches.close).run()
+
+
+@contextmanager
+def texts_of(
+    settings: ServiceSettings, host: SparkHost, *, wait_seconds: float = 0
+) -> Iterator[TextDoor]:
+    """What decides queries by their text, over the process's caches.
+
+    Args:
+        settings: The metastore, and the settings of sessions.
+        host: Reads the Delta logs that this process cannot read itself.
+        wait_seconds: Wait so long for the caches to be loaded.
+    """
+    feed = acquire_feed(settings.metastore_url)
+    feed.wait_loaded(wait_seconds)
+    try:
+        yield TextDoor(feed, Heads(SparkHeads(host.spark)), service_defaults(settings.spark_conf))
+    finally:
+        release_feed(feed)
 
 
 def work(settings: ServiceSettings) -> None:

@@ -6,7 +6,7 @@ REST) ends here. It decides nothing about text (cachemgr.ddl) and nothing about 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
@@ -191,6 +191,8 @@ class CacheService:
             now=self._now(),
             replace=statement.or_replace,
         )
+        relations = (record.plan or {}).get("relations", ())
+        self._note_tables({str(place): str(name) for place, name in relations})
         self.purge()
         return done(record.qualified_name, "replaced" if existing is not None else "created")
 
@@ -348,7 +350,12 @@ class CacheService:
         if statement.validated:
             record = self._validated(record)
         self._metastore.writer.create_join(record, now=self._now())
+        self._note_tables({side.location: side.name for side in (record.left, record.right)})
         return done(record.name, "created" if statement.validated else "created, not validated")
+
+    def _note_tables(self, names: Mapping[str, str]) -> None:
+        """For those who match texts without a Spark. A refresh notes them again."""
+        self._metastore.writer.note_tables(self._engine.base_tables(names))
 
     def _validated(self, record: JoinRecord) -> JoinRecord:
         verdict = self._engine.validate(record)

@@ -29,7 +29,7 @@ from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.ir import Block, Output
 from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.render import quote
-from matcher.schema import Schema, View, syntax_error
+from matcher.schema import Schema, Table, View, syntax_error
 
 __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
 
@@ -88,9 +88,20 @@ class TextQuery:
             if not replace(block):
                 stack.extend(reversed(block.children))
 
-    def replace(self, texts: Mapping[TextBlock, str]) -> str:
-        """The query's text with other text for some blocks, the rest as written."""
-        return self.document.replaced({id(b.node): b.written(text) for b, text in texts.items()})
+    def replace(
+        self, texts: Mapping[TextBlock, str], clause: Callable[[Table], str] | None = None
+    ) -> str:
+        """The query's text with other text for some blocks, the rest as written.
+
+        Args:
+            texts: the new text of blocks.
+            clause: what to put after the name of each table that is still read.
+
+        Raises:
+            NotRenderable: there is no place for such a clause.
+        """
+        pieces = {id(b.node): b.written(text) for b, text in texts.items()}
+        return self.document.replaced(pieces, clause)
 
 
 def parse_query(text: str, schema: Schema, settings: TextSettings | None = None) -> TextQuery:
@@ -245,6 +256,10 @@ class _Builder:
             names = [c.name for c in cte.args["alias"].args.get("columns") or ()]
             known[name.lower()] = _with_names(built, names, f"CTE {name}")
         return known
+
+    def reads(self, reference: exp.Table, table: Table) -> None:
+        """Note which table a name in the text stands for."""
+        self.document.tables[id(reference)] = (reference, table)
 
     def view(self, view: View, reference: exp.Table) -> Built:
         """A view's query, in its own document and current schema."""

@@ -34,7 +34,7 @@ from matcher.from_sql_using import Using
 from matcher.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.outer_joins import declared, moved_join, null_supplied
 from matcher.reasons import Reason, ReasonCode, not_taken
-from matcher.schema import Schema, View
+from matcher.schema import Schema, Table, View
 
 _PATH_FORMATS: Final = frozenset(
     {"delta", "parquet", "csv", "json", "orc", "text", "avro", "binaryfile"}
@@ -73,6 +73,8 @@ class Queries(Protocol):
     ) -> Built: ...
 
     def view(self, view: View, reference: exp.Table) -> Built: ...
+
+    def reads(self, reference: exp.Table, table: Table) -> None: ...
 
 
 @dataclass(slots=True)
@@ -166,17 +168,23 @@ class FromClause:
         found = self.queries.schema.find(parts, self.queries.current)
         if found is None:
             raise self._not_found(node, parts)
-        full = qualifier if alias else ("spark_catalog", *found.key.split("."))
+        full = qualifier if alias else self._full_name(found)
         names = _alias_columns(node)
         if isinstance(found, View):
             self._derived(self.queries.view(found, node), full, names, f"view {found.name}")
             return
+        if not node.args.get("version") and not node.args.get("when"):
+            self.queries.reads(node, found)
         number = len(self.relations)
-        self.relations.append(Relation(found.key, found.name))
+        self.relations.append(Relation(found.place or found.key, found.name))
         columns = tuple(
             ScopeColumn(c.name, Col(number, c.name, c.type, c.nullable)) for c in found.columns
         )
         self.scope.sources.append(Source(full, _renamed(columns, names, found.name)))
+
+    def _full_name(self, found: Table | View) -> tuple[str, ...]:
+        parts = found.key.split(".")
+        return (self.queries.schema.catalog, *parts) if len(parts) < 3 else tuple(parts)
 
     def _derived(
         self, built: Built, qualifier: tuple[str, ...], names: tuple[str, ...], label: str

@@ -7,7 +7,7 @@ that fails the text is generated from the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +16,8 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from matcher.from_sql_parse import parse_statements
+from matcher.render import NotRenderable
+from matcher.schema import Table
 
 _SET_OPERATORS: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
 _TAILS: Final = frozenset(
@@ -27,17 +29,30 @@ _TAILS: Final = frozenset(
 @dataclass(eq=False, slots=True)
 class Document:
     """A parsed query and its text. `views` are its references to views, with the view's own
-    document and the alias to give."""
+    document and the alias to give; `tables` its references to tables, by `id` of the node."""
 
     text: str
     root: exp.Expr
     views: list[tuple[exp.Table, Document, str]] = field(default_factory=list)
+    tables: dict[int, tuple[exp.Table, Table]] = field(default_factory=dict)
 
-    def replaced(self, pieces: Mapping[int, str]) -> str:
+    def tables_outside(self, pieces: Collection[int]) -> tuple[Table, ...]:
+        """The tables read as they are now outside of some SELECTs, each once."""
+        return tuple(
+            dict.fromkeys(t for node, t in self.tables.values() if not _inside(node, pieces))
+        )
+
+    def replaced(
+        self, pieces: Mapping[int, str], clause: Callable[[Table], str] | None = None
+    ) -> str:
         """The text with other text for some SELECTs.
 
         Args:
             pieces: new text by `id` of the SELECT's node; of this document or of a view's.
+            clause: what to put after the name of each table that is still read.
+
+        Raises:
+            NotRenderable: there is no place for such a clause.
         """
         inlined = [
             (table, f"(\n{view.replaced(pieces)}\n) AS {alias}")
@@ -48,10 +63,12 @@ class Document:
         nodes = [n for n in nodes if not _inside(n, pieces)]
         if len(nodes) == 1 and nodes[0] is self.root:
             return pieces[id(nodes[0])]
-        edits: list[tuple[int, int, str]] = []
+        edits = [] if clause is None else [*self._clauses(pieces, clause)]
         spans = Spans(self.text)
         for node in nodes:
             span = spans.of(node)
+            if span is None and clause is not None:
+                raise NotRenderable("a SELECT whose place in the text is not known")
             if span is None:
                 return self._generated(pieces, inlined)
             edits.append((*span, pieces[id(node)]))
@@ -63,6 +80,24 @@ class Document:
                 return self._generated(pieces, inlined)
             edits.append((*place, new))
         return _apply(self.text, edits)
+
+    def _clauses(
+        self, pieces: Mapping[int, str], clause: Callable[[Table], str]
+    ) -> Iterator[tuple[int, int, str]]:
+        if self.views:
+            raise NotRenderable("a view")
+        ctes = {c.alias.lower() for c in self.root.find_all(exp.CTE)}
+        for node in self.root.find_all(exp.Table):
+            if _inside(node, pieces) or node.args.get("version") or node.args.get("when"):
+                continue
+            _, table = self.tables.get(id(node), (node, None))
+            if table is None and len(node.parts) == 1 and node.name.lower() in ctes:
+                continue
+            ends = [int(part.meta.get("end", -1)) for part in node.parts]
+            if table is None or min(ends) < 0:
+                raise NotRenderable(f"a clause after {node.sql('spark')[:60]}")
+            end = max(ends) + 1
+            yield end, end, " " + clause(table)
 
     def holds(self, pieces: Mapping[int, str]) -> bool:
         """True if some SELECT of this document or of a view in it is to be replaced."""
@@ -194,7 +229,7 @@ def _same(piece: str, wanted: exp.Expr) -> bool:
         return False
 
 
-def _inside(node: exp.Expr, pieces: Mapping[int, str]) -> bool:
+def _inside(node: exp.Expr, pieces: Collection[int]) -> bool:
     parent = node.parent
     while parent is not None:
         if id(parent) in pieces:

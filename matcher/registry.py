@@ -15,10 +15,12 @@ valid for such literals before are tried, cheapest first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from threading import Lock
 from typing import Final
 
-from matcher.choose import preference, rank
+from matcher.choose import preference
+from matcher.consider import consider, nearest
 from matcher.explain import candidates_of
 from matcher.expr import Lit
 from matcher.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
@@ -154,6 +156,7 @@ class Registry:
         veto: Veto | None = None,
         *,
         explain: bool = False,
+        most: int | None = None,
         first_rows: bool = False,
     ) -> Decision:
         """The best rewrite of `block` that `veto` lets pass.
@@ -165,12 +168,17 @@ class Registry:
                 that candidate's refusal.
             explain: also try the caches that the index would not propose, so that every candidate
                 gets its reason.
+            most: explain so many caches at most, the one that serves and those nearest to it; None
+                explains all.
             first_rows: ask caches of the first rows (ORDER BY … LIMIT) alone.
         """
         if first_rows and not self._limited:
             return Decision(None)
         if explain:
-            return self._explain(block, options, veto, first_rows)
+            served = None
+            if most is not None:
+                served = self.decide(block, options, veto, first_rows=first_rows).rewrite
+            return self._explain(block, options, veto, first_rows, most, served)
         relations = self._relations(block)
         if relations is None:
             return Decision(None, (), (_no_cache(block),))
@@ -220,42 +228,33 @@ class Registry:
         return Decision(None, (), _best_reasons(misses, query.block))
 
     def _explain(
-        self, block: Block, options: MatchOptions, veto: Veto | None, first_rows: bool
+        self,
+        block: Block,
+        options: MatchOptions,
+        veto: Veto | None,
+        first_rows: bool,
+        most: int | None,
+        served: Rewrite | None,
     ) -> Decision:
         relations = self._relations(block)
         if relations is None:
             return Decision(None, (), (_no_cache(block),))
         query = NormalQuery(block, relations)
-        plans = [self._plans[name] for name in self.names()]
-        mine = {rel % OCCURRENCE for rel in query.tables}
-        misses: list[Miss] = []
-        chosen: Rewrite | None = None
-        valid: list[Rewrite] = []
-        for delta in (False,) if first_rows else (False, True):
-            rewrites: list[Rewrite] = []
-            for plan in plans:
-                if mine.isdisjoint(rel % OCCURRENCE for rel in plan.relations):
-                    continue
-                if first_rows and plan.plan.limit is None:
-                    continue
-                for found in match_plan(query, plan, options, delta=delta):
-                    if isinstance(found, Rewrite):
-                        rewrites.append(found)
-                    elif found not in misses:
-                        misses.append(found)
-            for rewrite in rank(rewrites):
-                reason = veto(rewrite) if veto is not None else None
-                if reason is not None:
-                    misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
-                elif chosen is None:
-                    chosen = rewrite
-                else:
-                    valid.append(rewrite)
-            if chosen is not None:
-                break
+        if most is None:
+            plans = [self._plans[name] for name in self.names()]
+        else:
+            plans = self._some(query, most, served)
+        chosen, valid, misses = consider(query, plans, options, veto, first_rows)
         candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
         reasons = () if chosen is not None else _best_reasons(misses, block)
         return Decision(chosen, candidates, reasons)
+
+    def _some(self, query: NormalQuery, most: int, served: Rewrite | None) -> list[PreparedPlan]:
+        serving = None if served is None else self._plans.get(served.cache)
+        first = [] if serving is None else [serving]
+        near = nearest(query, self._by_table, self._shards)
+        others = (plan for plan in near if plan is not serving)
+        return [*first, *islice(others, max(0, most - len(first)))]
 
     def _relations(self, block: Block) -> tuple[int, ...] | None:
         """The block's tables by number, or None if all of them are in no cache."""

@@ -23,6 +23,7 @@ from matcher.from_sql_types import UNKNOWN, type_of
 from matcher.ir import RecordPreservingJoin
 
 DEFAULT_SCHEMA = "default"
+DEFAULT_CATALOG = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,10 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A base table. `key` is the lower-case qualified name, `name` how it is shown and rendered."""
+    """A base table. `key` is the lower-case qualified name, `name` how it is shown and rendered.
+
+    `place` is what caches know it by, where that is not its qualified name.
+    """
 
     key: str
     name: str
@@ -55,6 +59,7 @@ class Table:
     primary_key: tuple[str, ...] = ()
     unique_keys: tuple[frozenset[str], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    place: str = ""
 
     def column(self, name: str) -> Column | None:
         """The column of that name in any case, or None."""
@@ -75,12 +80,16 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Declared tables and views by key, and the name of the current schema."""
+    """Declared tables and views by key, and the names of the current schema and catalog.
+
+    A key is `schema.table` in the current catalog, `catalog.schema.table` in another one.
+    """
 
     tables: dict[str, Table] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
     schemas: frozenset[str] = frozenset({DEFAULT_SCHEMA})
     current: str = DEFAULT_SCHEMA
+    catalog: str = DEFAULT_CATALOG
 
     @staticmethod
     def parse(text: str) -> Schema:
@@ -96,16 +105,16 @@ class Schema:
         return _Reader(text).read()
 
     def find(self, parts: Iterable[str], current: str | None = None) -> Table | View | None:
-        """The table or view that a name of one to three parts means; `spark_catalog` may lead."""
+        """The table or view that a name of one to three parts means; its catalog may lead."""
         key = self.key_of(parts, current)
         return None if key is None else self.views.get(key) or self.tables.get(key)
 
     def key_of(self, parts: Iterable[str], current: str | None = None) -> str | None:
-        """The lower-case qualified name that `parts` would have; None for another catalog's."""
+        """The key that `parts` would have; None for a name of more than three."""
         lower = [p.lower() for p in parts]
         if len(lower) == 3:
-            if lower[0] != "spark_catalog":
-                return None
+            if lower[0] != self.catalog:
+                return ".".join(lower)
             lower = lower[1:]
         if len(lower) == 1:
             bare = lower[0]

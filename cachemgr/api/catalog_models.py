@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from cachemgr.api.models import _Body, _Model
+from cachemgr.api.moments import Moment
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_REASONS
 
@@ -126,7 +127,7 @@ class WhyMissed(_Body):
 class NewDecision(_Body):
     """What was decided about a query."""
 
-    at: Annotated[AwareDatetime, Field(strict=False)]
+    at: Annotated[Moment, Field(strict=False)]
     session_id: Annotated[str, Field(max_length=128)]
     query_hash: Annotated[str, Field(max_length=64)]
     outcome: Annotated[Outcome, Field(strict=False)]

@@ -99,7 +99,9 @@ async def _door(request: Request, error: Exception) -> JSONResponse:
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     kind = _NAMES.get(error.status_code, "HTTP_ERROR")
-    return envelope(request, error.status_code, kind, str(error.detail))
+    answer = envelope(request, error.status_code, kind, str(error.detail))
+    answer.headers.update(error.headers or {})  # Allow, which a 405 must have
+    return answer
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:

@@ -192,9 +192,75 @@ class NewJoin(_Body):
 
 
 class Query(_Body):
-    """A query to explain."""
+    """A query, and the session that it is read under."""
 
     sql: Annotated[str, Field(min_length=1, max_length=MAX_SQL)]
+    catalog: Annotated[
+        str, Field(min_length=1, max_length=255, description="The current catalog.")
+    ] = "spark_catalog"
+    schema_name: Annotated[
+        str,
+        Field(alias="schema", min_length=1, max_length=255, description="The current schema."),
+    ] = "default"
+    settings: Annotated[
+        dict[str, str],
+        Field(
+            max_length=1000,
+            description="The session's settings; those left out have the service's values.",
+        ),
+    ] = Field(default_factory=dict)
+
+
+class QueryToExplain(Query):
+    """A query to explain."""
+
+    candidates: Annotated[
+        int,
+        Field(ge=0, le=10_000, description="Tell of so many caches, those nearest to the query."),
+    ] = 10
+
+
+class TableAt(_Model):
+    """A base table at a version."""
+
+    name: str
+    location: str
+    table_id: str
+    version: int
+
+
+class WhyNot(_Model):
+    """Why something is not answered from a cache, and what would help."""
+
+    code: str
+    detail: str
+    suggestion: str
+
+
+class Rewritten(_Model):
+    """The SQL to run instead of a query, or why there is none.
+
+    Its rows are those of the query at the versions in `tables`; `exact` says that these were the
+    newest when the request came. `settings` are those that change results, as they were taken.
+    """
+
+    hit: bool
+    sql: str | None
+    caches: list[str]
+    exact: bool
+    tables: list[TableAt]
+    reasons: list[WhyNot]
+    settings: dict[str, str]
+
+
+class Considered(_Model):
+    """A view of a cache, and what became of it; `cost` is in rows to read and work on them."""
+
+    cache: str
+    grouping_set: list[str] | None
+    outcome: str
+    cost: float | None
+    reasons: list[WhyNot]
 
 
 class Explained(_Model):
@@ -203,7 +269,11 @@ class Explained(_Model):
     hit: bool
     caches: list[str]
     rewritten_sql: str | None
-    candidates: list[dict[str, Any]]
+    exact: bool
+    tables: list[TableAt]
+    reasons: list[WhyNot]
+    candidates: list[Considered]
+    settings: dict[str, str]
 
 
 class Decision(_Model):

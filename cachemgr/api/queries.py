@@ -1,9 +1,9 @@
-"""/api/v1/explain and /api/v1/decisions: why a query is, or was, answered from a cache or not."""
+"""/api/v1/rewrite, /explain and /decisions: whether a query is, or was, answered from a cache, and
+why not."""
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -12,36 +12,80 @@ from cachemgr import why as adding
 from cachemgr.api import models
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
-from cachemgr.api.state import Principal, State, Viewer
-from cachemgr.ddl.render import render
-from cachemgr.ddl.statements import ExplainRewrite, SelectText
+from cachemgr.api.moments import Moment
+from cachemgr.api.state import ApiState, Principal, QuickViewer, State, Viewer
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.roles import Role
+from cachemgr.text.door import TextAnswer, TextRequest
+from matcher.ir import Candidate
+from matcher.reasons import Reason
 
 router = APIRouter(prefix="/api/v1", tags=["queries"])
 
 
+@router.post("/rewrite", operation_id="rewriteQuery")
+async def rewrite(state: State, viewer: QuickViewer, body: models.Query) -> models.Rewritten:
+    """The SQL to run instead of a query, from the text alone: no Spark is asked."""
+    found = await _answer(state, viewer, body)
+    return models.Rewritten(
+        hit=found.sql is not None,
+        sql=found.sql,
+        caches=list(found.caches),
+        exact=found.exact,
+        tables=[models.TableAt.model_validate(t) for t in found.tables],
+        reasons=[_why(r) for r in found.reasons],
+        settings=dict(found.settings),
+    )
+
+
 @router.post("/explain", operation_id="explainQuery")
-def explain(state: State, viewer: Viewer, body: models.Query) -> models.Explained:
-    """Which cache would answer a query now: every candidate with its reasons and cost."""
-    with state.spark_lock:
-        rows = state.statements.execute(
-            render(ExplainRewrite(SelectText(body.sql), format_json=True)), viewer.name
-        )
-    found = json.loads(rows.rows[0][0])
+async def explain(
+    state: State, viewer: QuickViewer, body: models.QueryToExplain
+) -> models.Explained:
+    """Which cache would answer a query now, and the nearest candidates with reasons and cost."""
+    found = await _answer(state, viewer, body, body.candidates)
     return models.Explained(
-        hit=found["hit"],
-        caches=found["caches"],
-        rewritten_sql=found["rewritten_sql"],
-        candidates=found["candidates"],
+        hit=found.sql is not None,
+        caches=list(found.caches),
+        rewritten_sql=found.sql,
+        exact=found.exact,
+        tables=[models.TableAt.model_validate(t) for t in found.tables],
+        reasons=[_why(r) for r in found.reasons],
+        candidates=[_considered(c) for c in found.candidates],
+        settings=dict(found.settings),
+    )
+
+
+async def _answer(
+    state: ApiState, viewer: Principal, body: models.Query, explain: int | None = None
+) -> TextAnswer:
+    texts = state.texts
+    if texts is None:
+        raise ApiError(503, "NO_TEXT_DOOR", "this process rewrites no texts: ask another one")
+    request = TextRequest(body.sql, viewer.name, body.catalog, body.schema_name, body.settings)
+    work = partial(texts.answer, request, explain=explain)
+    return await state.lanes.run(work, len(body.sql))
+
+
+def _why(reason: Reason) -> models.WhyNot:
+    return models.WhyNot(code=reason.code.value, detail=reason.detail, suggestion=reason.suggestion)
+
+
+def _considered(candidate: Candidate) -> models.Considered:
+    keys = candidate.grouping_set
+    return models.Considered(
+        cache=candidate.cache,
+        grouping_set=None if keys is None else list(keys),
+        outcome=candidate.outcome,
+        cost=candidate.cost,
+        reasons=[_why(r) for r in candidate.reasons],
     )
 
 
 @router.get("/caches/{name}/why", operation_id="explainCache")
-def why(state: State, viewer: Viewer, name: CacheName, since: datetime | None = None) -> models.Why:
+def why(state: State, viewer: Viewer, name: CacheName, since: Moment | None = None) -> models.Why:
     """Why queries were, or were not, answered from a cache: its decisions of the log, added up.
     What reasons say quotes values from queries: it is for operators."""
-    _with_zone(since)
     found = adding.why(state.metastore, find(state, name), since=since)
     told = models.Why.model_validate(found)
     if not viewer.role.covers(Role.OPERATOR):
@@ -50,11 +94,6 @@ def why(state: State, viewer: Viewer, name: CacheName, since: datetime | None = 
         for decision in told.latest:
             decision.reasons = [{"code": reason["code"]} for reason in decision.reasons]
     return told
-
-
-def _with_zone(since: datetime | None) -> None:
-    if since is not None and since.tzinfo is None:
-        raise ApiError(400, "NO_TIME_ZONE", "since needs a time zone: 2026-01-31T12:00:00Z")
 
 
 @router.get("/decisions", operation_id="listDecisions")
@@ -66,11 +105,10 @@ def list_decisions(
     cache: Annotated[str | None, Query(max_length=512)] = None,
     session_id: Annotated[str | None, Query(alias="sessionId", max_length=128)] = None,
     query_hash: Annotated[str | None, Query(alias="queryHash", max_length=64)] = None,
-    since: datetime | None = None,
+    since: Moment | None = None,
 ) -> models.DecisionList:
     """The query log, newest first. Viewers see the whole of their own decisions, and of others'
     the outcome and the codes."""
-    _with_zone(since)
     found = state.metastore.reader.decisions(
         limit,
         outcome=outcome,

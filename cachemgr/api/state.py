@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Protocol
+from typing import Annotated, Final, Protocol
 
+from anyio import to_thread
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cachemgr.api.errors import ApiError
+from cachemgr.api.lanes import Lanes
 from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.results import ResultRows
 from cachemgr.roles import Role
+from cachemgr.text.door import TextDoor
+
+RECENT_SECONDS: Final = 1.0
+MAX_RECENT: Final = 10_000
+
+
+class RecentTokens:
+    """Whose tokens were good less than a second ago.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[Principal, float]] = {}
+
+    def get(self, token: str) -> Principal | None:
+        """The principal of a token; None if it has to be looked up."""
+        principal, until = self._known.get(token, (None, 0.0))
+        return principal if self._clock() < until else None
+
+    def put(self, token: str, principal: Principal) -> None:
+        """Remember a token that was just looked up."""
+        if len(self._known) >= MAX_RECENT:
+            self._known.clear()
+        self._known[token] = principal, self._clock() + RECENT_SECONDS
 
 
 class Statements(Protocol):
@@ -45,12 +75,16 @@ class ApiState:
         metastore: Where everything is.
         statements: DDL on the service's Spark, started when it is first needed.
         open_to_all: No tokens are asked for: loopback, and nobody has made one.
+        texts: Decides queries by their text.
     """
 
     metastore: Metastore
     statements: Statements
     open_to_all: Callable[[], bool]
+    texts: TextDoor | None = None
     spark_lock: threading.Lock = field(default_factory=threading.Lock)
+    lanes: Lanes = field(default_factory=Lanes)
+    recent: RecentTokens = field(default_factory=RecentTokens)
 
 
 @dataclass(frozen=True)
@@ -64,7 +98,7 @@ class Principal:
 _bearer = HTTPBearer(auto_error=False, description="A token of `cachemgr token create`.")
 
 
-def state_of(request: Request) -> ApiState:
+async def state_of(request: Request) -> ApiState:
     """The state of the application."""
     state: ApiState = request.app.state.cachemgr
     return state
@@ -92,14 +126,32 @@ def identify(state: State, credentials: Credentials) -> Principal:
     return Principal(token.principal, token.role)
 
 
-def needs(role: Role) -> Callable[[Principal], Principal]:
+async def _quick_viewer(state: State, credentials: Credentials) -> Principal:
+    """A viewer at least, who may have been asked for up to a second ago.
+
+    For what is asked a hundred times a second and changes nothing: looking a token up costs more
+    than deciding a query of a known shape.
+    """
+    token = "" if credentials is None else digest_of(credentials.credentials.encode())
+    found = state.recent.get(token) if token else None
+    if found is None:
+        found = await to_thread.run_sync(identify, state, credentials)
+        if token:
+            state.recent.put(token, found)
+    return found
+
+
+_quick_viewer.least_role = Role.VIEWER  # type: ignore[attr-defined]
+
+
+def needs(role: Role) -> Callable[[Principal], Awaitable[Principal]]:
     """A dependency: the request's principal, who must have a role.
 
     Args:
         role: The least role.
     """
 
-    def check(principal: Annotated[Principal, Depends(identify)]) -> Principal:
+    async def check(principal: Annotated[Principal, Depends(identify)]) -> Principal:
         return require(principal, role)
 
     check.least_role = role  # type: ignore[attr-defined]
@@ -127,6 +179,7 @@ def require(principal: Principal, role: Role) -> Principal:
 
 
 Viewer = Annotated[Principal, Depends(needs(Role.VIEWER))]
+QuickViewer = Annotated[Principal, Depends(_quick_viewer)]
 Operator = Annotated[Principal, Depends(needs(Role.OPERATOR))]
 Admin = Annotated[Principal, Depends(needs(Role.ADMIN))]
 

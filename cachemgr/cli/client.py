@@ -75,7 +75,8 @@ class Client:
             if self.server is not None:
                 client = httpx.AsyncClient(base_url=self.server, headers=headers, timeout=_SECONDS)
             else:
-                transport = httpx.ASGITransport(_application(stack, self.metastore))
+                app = _application(stack, self.metastore, path.endswith("/explain"))
+                transport = httpx.ASGITransport(app)
                 client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
             await stack.enter_async_context(client)
             try:
@@ -89,7 +90,7 @@ class Client:
         return _read(answer, self.server)
 
 
-def _application(stack: AsyncExitStack, metastore: str | None) -> Any:
+def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -> Any:
     from cachemgr.api.app import create_app
     from cachemgr.api.state import ApiState
     from cachemgr.journal.journal import keep_journal
@@ -103,7 +104,12 @@ def _application(stack: AsyncExitStack, metastore: str | None) -> Any:
     host = host_of(settings)
     stack.callback(host.stop)
     keep_journal(store, settings.location, lambda: HadoopFiles(host.spark()))
-    return create_app(ApiState(store, host, lambda: True))
+    texts = None
+    if explains:  # for nothing else the caches' plans are loaded
+        from cachemgr.serve import texts_of
+
+        texts = stack.enter_context(texts_of(settings, host, wait_seconds=_SECONDS))
+    return create_app(ApiState(store, host, lambda: True, texts))
 
 
 def _read(answer: httpx.Response, server: str | None) -> Any:

@@ -55,7 +55,7 @@ def explain(
     """Say which cache would answer a query, with what SQL, and why the others would not.
 
     With --schema and --caches offline, by those files alone. Else on the service (--server), or on
-    a metastore, by a Spark that is started here.
+    a metastore, by what it knows of the caches and their tables.
 
     Exit code 0 for a hit and for a miss, 1 for input at fault, 2 for wrong usage.
     """
@@ -85,11 +85,11 @@ def _online(
 ) -> dict[str, Any]:
     if (sql is None) == (query is None):
         raise typer.BadParameter("give one query: as the argument or by --query")
-    if settings:
-        raise typer.BadParameter("--conf is for files: a service has its own settings")
     text = text_of(sql) if sql is not None else query.read_text("utf-8-sig") if query else ""
-    found = client.call("POST", "/explain", json={"sql": text})
+    found = client.call("POST", "/explain", json={"sql": text, "settings": dict(settings)})
     rewritten = found.pop("rewrittenSql")
+    for candidate in found["candidates"]:
+        candidate["grouping_set"] = candidate.pop("groupingSet")
     return {**found, "rewritten_sql": rewritten}
 
 

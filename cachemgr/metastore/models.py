@@ -224,6 +224,19 @@ class SnapshotTableRow(Base):
     commit_timestamp_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 
+class BaseTableRow(Base):
+    """A base table under one of its names, as it was last seen."""
+
+    __tablename__ = "base_tables"
+
+    location: Mapped[str] = mapped_column(Text, primary_key=True)
+    name: Mapped[str] = mapped_column(Text, primary_key=True)
+    table_id: Mapped[str] = mapped_column(Text)
+    version: Mapped[int] = mapped_column(BigInteger)
+    commit_timestamp_ms: Mapped[int] = mapped_column(BigInteger)
+    columns: Mapped[str] = mapped_column(Text)
+
+
 class JoinRow(Base):
     """A record-preserving join and what is known about it."""
 

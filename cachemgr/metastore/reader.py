@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import select
 
 from cachemgr.metastore.access import AccessReads
+from cachemgr.metastore.base_tables import BaseTableReads
 from cachemgr.metastore.convert import (
     cache_record,
     decision_record,
@@ -61,7 +62,7 @@ def matches_like(pattern: str, name: str) -> bool:
     return False
 
 
-class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads):
+class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads, BaseTableReads):
     """Questions to the metastore; made by `open_metastore`."""
 
     def caches(self, include_dropped: bool = False) -> tuple[CacheRecord, ...]:

@@ -230,6 +230,27 @@ class ScheduleRecord:
 
 
 @dataclass(frozen=True)
+class BaseTableRecord:
+    """A base table as somebody with a Spark saw it.
+
+    Args:
+        name: Its name in the catalog.
+        location: Where it lies.
+        table_id: Tells a re-created table from its predecessor.
+        version: The version seen.
+        commit_timestamp_ms: When that version was committed.
+        columns: Its schema at that version, in the JSON of the Delta protocol (`schemaString`).
+    """
+
+    name: str
+    location: str
+    table_id: str
+    version: int
+    commit_timestamp_ms: int
+    columns: str
+
+
+@dataclass(frozen=True)
 class SnapshotTableRecord:
     """A base table at the version that a refresh read."""
 

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from cachemgr.errors import AlreadyExistsError, NotFoundError
 from cachemgr.metastore.access import AccessWrites
+from cachemgr.metastore.base_tables import BaseTableWrites
 from cachemgr.metastore.cache_writes import CacheWrites
 from cachemgr.metastore.convert import decision_row, join_record, join_row
 from cachemgr.metastore.dump import DumpWrites
@@ -23,7 +24,15 @@ from cachemgr.metastore.restricted import RestrictedWrites
 from cachemgr.metastore.writes import bump_revision
 
 
-class Writer(CacheWrites, RefreshWrites, QueueWrites, AccessWrites, RestrictedWrites, DumpWrites):
+class Writer(
+    CacheWrites,
+    RefreshWrites,
+    QueueWrites,
+    AccessWrites,
+    RestrictedWrites,
+    DumpWrites,
+    BaseTableWrites,
+):
     """Changes to the metastore; made by `open_metastore`."""
 
     def create_join(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:

@@ -31,6 +31,7 @@ from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.spark.alive import jvm_is_gone
+from cachemgr.spark.tables import TableVersion, base_table
 from matcher.codec import decode_plan
 from matcher.errors import MatcherError
 from matcher.ir import CachePlan
@@ -135,6 +136,7 @@ def run_claimed(
         try:
             checkpoint("started")
             job = _prepare(spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint)
+            _note_tables(job)
             plan = plan_refresh(_request(job, mode or cache.refresh_mode.value, run))
             return carry_out(job, plan, run, beat)
         except Exception as error:
@@ -260,6 +262,16 @@ def _prepare(
         now=now,
         checkpoint=checkpoint,
     )
+
+
+def _note_tables(job: Job) -> None:
+    """Tell those who match texts without a Spark what the tables' names and columns are now."""
+    states = [
+        (t.name, TableVersion(t.location, t.table_id, t.version, t.timestamp_ms))
+        for t in job.tables
+    ]
+    found = [base_table(job.session, name, state) for name, state in states]
+    job.metastore.writer.note_tables(found)
 
 
 def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | None) -> CachePlan:

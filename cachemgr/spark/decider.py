@@ -149,7 +149,7 @@ def examine(
     live = _live_tables(document, first.hits) | {
         extra.relation.name for hit in first.hits for extra in hit.rewrite.extra
     }
-    reason = _mixed(first.hits, query.seen, live)
+    reason = mixed_snapshots(first.hits, query.seen, live)
     if reason is None:
         return first
     strict = replace(query, exact_only=reason)
@@ -240,10 +240,16 @@ def _leaves(
         yield from _leaves(child, (*path, index), replaced)
 
 
-def _mixed(
+def mixed_snapshots(
     hits: Iterable[Hit], seen: Mapping[str, list[TableSeen]], live: frozenset[str]
 ) -> Reason | None:
-    """Why these hits must not stand in one query; None if they read one moment."""
+    """Why these hits must not stand in one query; None if they read one moment.
+
+    Args:
+        hits: The blocks answered from caches.
+        seen: The query's tables by location.
+        live: Names of the tables that are also read as they are now.
+    """
     stale = [hit for hit in hits if not hit.exact]
     if not stale:
         return None

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from cachemgr.ddl.statements import SelectText
 from cachemgr.engine import Definition, JoinVerdict, TableState
 from cachemgr.errors import DefinitionError, JoinValidationError
-from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
+from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.joins import validate_join
 from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.results import ResultRows, table
@@ -25,7 +25,7 @@ from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
 from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.session import CacheSession
-from cachemgr.spark.tables import current_versions, first_commit_after
+from cachemgr.spark.tables import base_tables, current_versions, first_commit_after
 from matcher.errors import MatcherError
 from matcher.expr import Col
 from matcher.from_spark import definition_block
@@ -116,6 +116,10 @@ class SparkEngine:
             )
         columns = tuple(column.name for column in captured.schema)
         return TableState(found.name, found.location, found.table_id, columns)
+
+    def base_tables(self, names: Mapping[str, str]) -> tuple[BaseTableRecord, ...]:
+        """The tables at these locations as they are now, with their columns."""
+        return base_tables(self._spark, names)
 
     def validate(self, join: JoinRecord) -> JoinVerdict:
         """Check a record-preserving join at the tables' versions of now.

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.spark.jvm import java_class, session_of
 
 
@@ -101,6 +102,31 @@ def current_versions(
         location: None if row is None else TableVersion(*row)
         for location, row in zip(asked, rows, strict=True)
     }
+
+
+def base_tables(spark: SparkSession, names: Mapping[str, str]) -> tuple[BaseTableRecord, ...]:
+    """Base tables as they are now, to be noted down in the metastore; one that is gone is left out.
+
+    Args:
+        spark: Any session.
+        names: Location to the table's name in the catalog.
+    """
+    states = [found for found in current_versions(spark, names).values() if found is not None]
+    return tuple(base_table(spark, names[state.location], state) for state in states)
+
+
+def base_table(spark: SparkSession, name: str, state: TableVersion) -> BaseTableRecord:
+    """A base table at one version, with its columns.
+
+    Args:
+        spark: Any session.
+        name: Its name in the catalog.
+        state: The version.
+    """
+    columns = java_class(spark, "Tables").schema(session_of(spark), state.location, state.version)
+    return BaseTableRecord(
+        name, state.location, state.table_id, state.version, state.timestamp_ms, str(columns)
+    )
 
 
 def first_commit_after(spark: SparkSession, location: str, version: int) -> int | None:

@@ -38,8 +38,10 @@ def serve(store: Metastore) -> Iterator[object]:
     """Starts a server for an application over the store; gives its URL."""
     running: list[tuple[uvicorn.Server, threading.Thread]] = []
 
-    def start(*, open_to_all: bool = False, statements: object = None, **options) -> str:
-        state = ApiState(store, statements or NoSpark(), lambda: open_to_all)
+    def start(
+        *, open_to_all: bool = False, statements: object = None, texts: object = None, **options
+    ) -> str:
+        state = ApiState(store, statements or NoSpark(), lambda: open_to_all, texts)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""`cachemgr explain` on a service: the answer of its Spark, shown like the offline one."""
+"""`cachemgr explain` on a service: its answer, shown like the offline one."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ import pytest
 from typer.testing import CliRunner
 
 from cachemgr.cli import main
-from cachemgr.results import table
+from cachemgr.metastore import open_metastore
+from cachemgr.spark.feed import Feed
+from cachemgr.text.door import TextDoor
+from cachemgr.text.heads import Heads
+from tests.load.population import SETTINGS, populate
 
-ANSWER = {
-    "hit": True,
-    "caches": ["cube"],
-    "rewritten_sql": "SELECT 1 FROM cube",
-    "candidates": [
-        {"cache": "cube", "grouping_set": ["a"], "outcome": "chosen", "cost": 3.0, "reasons": []}
-    ],
-}
-
-
-class Explaining:
-    """A Spark that knows the answer."""
-
-    def execute(self, text, principal):
-        assert text.endswith("SELECT 1")
-        return table(["json"], [(json.dumps(ANSWER),)])
+SQL = "SELECT d_year, SUM(lo_revenue) AS r FROM lineorder, dates, customer, supplier, part WHERE \
+lo_orderdate = d_datekey AND lo_custkey = c_custkey AND lo_suppkey = s_suppkey \
+AND lo_partkey = p_partkey GROUP BY d_year"
 
 
 @pytest.fixture
-def url(serve, store, monkeypatch):
+def url(serve, store, metastore_url, tmp_path, monkeypatch):
     monkeypatch.delenv("CACHEMGR_TOKEN", raising=False)
-    return serve(open_to_all=True, statements=Explaining())
+    populate(store, tmp_path, 10)
+    feed = Feed(open_metastore(metastore_url))
+    feed.start()
+    assert feed.wait_loaded(20)
+    yield serve(open_to_all=True, texts=TextDoor(feed, Heads(), SETTINGS))
+    feed.close()
 
 
 def explain(*words: str, **more):
@@ -40,16 +36,20 @@ def explain(*words: str, **more):
 
 
 def test_on_a_service(url, tmp_path):
-    code, out, err = explain("SELECT 1", "--server", url, "--json")
-    assert (code, err) == (0, "") and json.loads(out) == ANSWER
-    assert json.loads(explain("-", "--server", url, "-o", "json", input="SELECT 1")[1]) == ANSWER
-    (tmp_path / "q.sql").write_text("SELECT 1")
+    code, out, err = explain(SQL, "--server", url, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["hit"] and found["caches"] == ["valid_0"] and "VERSION" in found["rewritten_sql"]
+    assert found["candidates"][0]["outcome"] == "chosen"
+    assert found["candidates"][0]["grouping_set"] is None
+    assert json.loads(explain("-", "--server", url, "-o", "json", input=SQL)[1]) == found
+    (tmp_path / "q.sql").write_text(SQL)
     code, out, _ = explain("--query", str(tmp_path / "q.sql"), "--server", url)
-    assert code == 0 and "hit: cube" in out and "SELECT 1 FROM cube" in out
+    assert code == 0 and "hit: valid_0" in out
+    other = explain(SQL, "--server", url, "--json", "--conf", "spark.sql.ansi.enabled=false")
+    assert not json.loads(other[1])["hit"] and "SETTINGS_DIFFER" in other[1]
 
 
-@pytest.mark.parametrize(
-    "words", [[], ["SELECT 1", "--conf", "a=b"], ["SELECT 1", "--batch", "pyproject.toml"]]
-)
+@pytest.mark.parametrize("words", [[], ["SELECT 1", "--batch", "pyproject.toml"]])
 def test_wrong_usage(words):
     assert explain(*words, "--server", "http://127.0.0.1:9")[0] == 2

@@ -11,7 +11,9 @@ from sqlalchemy import text
 
 from cachemgr.api.state import digest_of
 from cachemgr.errors import AlreadyExistsError, MetastoreError
+from cachemgr.metastore import Metastore
 from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
+from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.results import ResultRows, table
 from cachemgr.roles import Role
 
@@ -157,27 +159,33 @@ class Statements:
         self.texts.append((text, principal))
         if self.error is not None:
             raise self.error
-        return table(["json"], [('{"hit": false, "caches": [], "rewritten_sql": null, '
-                                 '"candidates": []}',)])  # fmt: skip
+        return table(["name"], [("done",)])
+
+
+def declare(store: Metastore, name: str) -> None:
+    """A record-preserving join of that name."""
+    sides = JoinSide("a", "file:/a", "id-a"), JoinSide("b", "file:/b", "id-b")
+    join = JoinRecord(name, f"CREATE {name}", *sides, keys=(("x", "y"),))
+    store.writer.create_join(join, now=store.reader.now())
 
 
 def test_a_repeated_request_is_carried_out_once(serve, store):
     statements = Statements()
     url = serve(open_to_all=True, statements=statements)
+    declare(store, "one")
+    declare(store, "two")
 
-    def send(sql: str, key: str) -> httpx.Response:
-        return httpx.post(
-            f"{url}/api/v1/explain", json={"sql": sql}, headers={"Idempotency-Key": key}
-        )
+    def send(join: str, key: str) -> httpx.Response:
+        return httpx.post(f"{url}/api/v1/joins/{join}/validate", headers={"Idempotency-Key": key})
 
-    first, second = send("SELECT 1", "k1"), send("SELECT 1", "k1")
+    first, second = send("one", "k1"), send("one", "k1")
     assert first.status_code == second.status_code == 200 and first.json() == second.json()
     assert len(statements.texts) == 1
     assert second.headers["Idempotency-Replayed"] == "true"
-    other = send("SELECT 2", "k1")
+    other = send("two", "k1")
     assert other.status_code == 422 and other.json()["error"]["type"] == "IDEMPOTENCY_KEY_REUSED"
-    assert send("SELECT 1", "k2").status_code == 200 and len(statements.texts) == 2
-    assert send("SELECT 1", "no spaces").status_code == 400
+    assert send("one", "k2").status_code == 200 and len(statements.texts) == 2
+    assert send("one", "no spaces").status_code == 400
 
 
 def test_one_that_is_being_carried_out(client, cache, store):
@@ -232,7 +240,8 @@ def test_a_refresh_is_asked_for_once(client, cache, store):
 def test_a_database_that_is_down(serve, store, monkeypatch):
     statements = Statements(MetastoreError("METASTORE_UNREADABLE", "it cannot be opened"))
     url = serve(open_to_all=True, statements=statements)
-    answer = httpx.post(f"{url}/api/v1/explain", json={"sql": "SELECT 1"})
+    declare(store, "one")
+    answer = httpx.post(f"{url}/api/v1/joins/one/validate")
     assert answer.status_code == 503 and answer.headers["Retry-After"] == "5"
     assert answer.json()["error"]["type"] == "METASTORE_UNREADABLE"
 
@@ -245,11 +254,10 @@ def test_a_database_that_is_down(serve, store, monkeypatch):
     assert httpx.get(f"{url}/healthz").status_code == 200
 
 
-def test_a_bug_shows_no_trace(serve):
+def test_a_bug_shows_no_trace(serve, store):
     url = serve(open_to_all=True, statements=Statements(ZeroDivisionError("secret detail")))
-    answer = httpx.post(
-        f"{url}/api/v1/explain", json={"sql": "SELECT 1"}, headers={"X-Request-Id": "r-9"}
-    )
+    declare(store, "one")
+    answer = httpx.post(f"{url}/api/v1/joins/one/validate", headers={"X-Request-Id": "r-9"})
     assert answer.status_code == 500
     assert answer.json()["error"]["type"] == "INTERNAL_ERROR" and "r-9" in answer.text
     assert "secret" not in answer.text and "Traceback" not in answer.text

@@ -115,6 +115,11 @@ public final class Tables {
         return out.append(']').toString();
     }
 
+    /** The schema of a table at one version, in the JSON of the Delta protocol. */
+    public static String schema(SparkSession spark, String location, long version) {
+        return snapshot(spark, location, version).metadata().schemaString();
+    }
+
     /** When the first commit after `version` was made (ms); -1 if there is none, 0 if its log entry is gone. */
     public static long firstCommitAfter(SparkSession spark, String location, long version)
         throws Exception {

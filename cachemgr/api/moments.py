@@ -1,0 +1,28 @@
+"""Moments as clients write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator
+
+_MOMENT: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+
+
+def _with_zone(value: object) -> object:
+    """Refuses numbers, which pydantic takes for seconds or for milliseconds, and moments without a
+    zone, which are none."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError("a moment needs its zone")
+        return value
+    if not isinstance(value, str) or _MOMENT.fullmatch(value) is None:
+        raise ValueError("a moment is written as 2026-01-31T12:00:00Z or with +01:00 (RFC 3339)")
+    return value
+
+
+Moment = Annotated[datetime, BeforeValidator(_with_zone)]

@@ -1,0 +1,57 @@
+"""Base tables' heads by Spark, for logs that a process without Hadoop cannot read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from pyspark.sql import SparkSession
+
+from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.spark.tables import base_tables, first_commit_after
+from cachemgr.telemetry import logger
+from cachemgr.text.table_head import TableHead, head_of
+
+
+class SparkHeads:
+    """Asks a Spark that is started, beside the requests, when it is first needed. Until then no
+    table is known: a query never waits for a JVM.
+
+    Args:
+        start: Gives the session; starts the application if need be.
+    """
+
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._lock = threading.Lock()
+        self._starting: threading.Thread | None = None
+        self._started = False
+
+    def look(self, seeds: Iterable[BaseTableRecord]) -> Mapping[str, TableHead]:
+        """The tables at these places as they are now; see `cachemgr.text.heads.RemoteHeads`."""
+        spark = self._ready()
+        if spark is None:
+            return {}
+        found = base_tables(spark, {seed.location: seed.name for seed in seeds})
+        return {table.location: head_of(table) for table in found}
+
+    def first_commit_after(self, location: str, version: int) -> int | None:
+        """Milliseconds since 1970; 0, the longest lag, while no Spark is there."""
+        spark = self._ready()
+        return 0 if spark is None else first_commit_after(spark, location, version)
+
+    def _ready(self) -> SparkSession | None:
+        with self._lock:
+            if not self._started and self._starting is None:
+                self._starting = threading.Thread(target=self._begin, daemon=True)
+                self._starting.start()
+        return self._start() if self._started else None
+
+    def _begin(self) -> None:
+        try:
+            self._start()
+            self._started = True
+        except Exception:
+            logger.exception("no Spark can be started to look at base tables")
+        finally:
+            self._starting = None

@@ -1,0 +1,174 @@
+"""Which blocks of a text are answered from which caches, and the text that reads them.
+
+What a session checks of a rewrite is checked here by the same code (`cachemgr.spark.eligibility`).
+Where a session's plan holds every table at one version, the text says `VERSION AS OF`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import unquote
+
+from cachemgr.spark.decider import Hit, mixed_snapshots
+from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
+from cachemgr.text.table_head import TableHead
+from matcher.choose import unheeded
+from matcher.from_sql import TextBlock, TextQuery
+from matcher.ir import Candidate, MatchOptions, Rewrite
+from matcher.reasons import Reason, ReasonCode, not_taken
+from matcher.registry import Registry
+from matcher.render import NotRenderable, quote, render_rewrite
+from matcher.schema import Table
+
+_ALIAS: Final = " AS `__cache`"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was found for one text: the blocks that are answered, and why the others are not.
+
+    `sql` is the text to run instead; None where nothing is answered.
+    """
+
+    hits: dict[TextBlock, Hit] = field(default_factory=dict)
+    candidates: list[Candidate] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+    sql: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the answer is that of the tables as they are now."""
+        return all(hit.exact for hit in self.hits.values())
+
+
+def decide(
+    parsed: TextQuery,
+    registry: Registry,
+    checks: Checks,
+    query: QueryState,
+    options: MatchOptions,
+    heads: Mapping[str, TableHead],
+    *,
+    explain: int | None = None,
+) -> Outcome:
+    """Decide a whole text.
+
+    Args:
+        parsed: The text.
+        registry: The caches' plans.
+        checks: What eligibility asks.
+        query: The state of the request.
+        options: The matcher's switches.
+        heads: The tables of the text as they are now, by location.
+        explain: Also name so many candidates of each block, and why they were refused.
+    """
+    found = _visit(parsed, registry, checks, query, options, explain)
+    live = {t.name for t in _left(parsed, found)}
+    live |= {e.relation.name for hit in found.hits.values() for e in hit.rewrite.extra}
+    reason = mixed_snapshots(found.hits.values(), query.seen, frozenset(live))
+    if reason is not None:
+        strict = replace(query, exact_only=reason)
+        found = _visit(parsed, registry, checks, strict, options, explain)
+    if found.hits:
+        _write(parsed, found, heads)
+    _say_unheeded(parsed, registry, found)
+    return found
+
+
+def _visit(
+    parsed: TextQuery,
+    registry: Registry,
+    checks: Checks,
+    query: QueryState,
+    options: MatchOptions,
+    explain: int | None,
+) -> Outcome:
+    outcome = Outcome()
+
+    def decide_block(text: TextBlock) -> bool:
+        block = text.block
+        if block is None:
+            outcome.reasons += text.reasons
+            return False
+        veto = BlockVeto(query, block, checks)
+
+        def same_types(rewrite: Rewrite) -> Reason | None:
+            wanted = [(o.name, o.expr.type) for o in block.outputs]
+            given = [(o.name, o.expr.type) for o in rewrite.outputs]
+            if wanted == given:
+                return veto(rewrite)
+            detail = f"its columns would be {given} instead of {wanted}"
+            return Reason(
+                ReasonCode.SCHEMA_WOULD_DIFFER, detail, "report it: this is a bug in cachemgr"
+            )
+
+        decision = registry.decide(
+            block, options, same_types, explain=explain is not None, most=explain
+        )
+        outcome.candidates += decision.candidates
+        outcome.reasons += decision.reasons
+        if decision.rewrite is None:
+            return False
+        cache, exact, sql = veto.passed[id(decision.rewrite)]
+        outcome.hits[text] = Hit((), block, decision.rewrite, cache, exact, sql)
+        return True
+
+    parsed.visit(decide_block)
+    return outcome
+
+
+def _left(parsed: TextQuery, found: Outcome) -> tuple[Table, ...]:
+    return parsed.document.tables_outside({id(text.node) for text in found.hits})
+
+
+def _write(parsed: TextQuery, found: Outcome, heads: Mapping[str, TableHead]) -> None:
+    """Put the text together; where that cannot be done nothing is answered."""
+
+    def clause(table: Table) -> str:
+        return f"VERSION AS OF {_version(table.place, table.name, heads)}"
+
+    try:
+        texts = {text: _sql(hit, heads) for text, hit in found.hits.items()}
+        found.sql = parsed.replace(texts, clause)
+    except NotRenderable as error:
+        found.hits.clear()
+        found.reasons.append(
+            not_taken(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                f"the rest of the query cannot be held at one moment: no place for {error}",
+            )
+        )
+
+
+def _sql(hit: Hit, heads: Mapping[str, TableHead]) -> str:
+    assert hit.cache.version is not None
+    cache = _read(hit.cache.location, hit.cache.version)
+    extra = [
+        _read(unquote(e.relation.key), _version(e.relation.key, e.relation.name, heads))
+        for e in hit.rewrite.extra
+    ]
+    # joined tables get their aliases from the renderer
+    table = cache if extra else cache + _ALIAS
+    return render_rewrite(hit.rewrite, table, extra_sql=extra)
+
+
+def _read(location: str, version: int) -> str:
+    return f"delta.{quote(location)} VERSION AS OF {version}"
+
+
+def _version(place: str, name: str, heads: Mapping[str, TableHead]) -> int:
+    head = heads.get(place)
+    if head is None:
+        raise NotRenderable(f"{name}, whose version is not known")
+    return head.version
+
+
+def _say_unheeded(parsed: TextQuery, registry: Registry, found: Outcome) -> None:
+    hinted = parsed.hinted
+    if not hinted:
+        return
+    known = {name: spelled for name in hinted if (spelled := registry.spelled(name))}
+    used = [hit.cache.name for hit in found.hits.values()]
+    found.reasons[:0] = unheeded(hinted, used, known, found.candidates)

@@ -1,0 +1,301 @@
+"""One text, decided in this process: from the request to the SQL to run or the reason why not.
+
+The caches are those of the process's feed, the tables' columns and versions those of their logs at
+the moment of the request. What the answer says holds for exactly the versions that it names: its
+SQL reads them and no others, whenever it is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from cachemgr.metastore.records import DecisionRecord
+from cachemgr.metastore.records import Outcome as LoggedOutcome
+from cachemgr.settings import PREFIX, Mode, Settings
+from cachemgr.spark.decider import match_options
+from cachemgr.spark.eligibility import Checks, QueryState
+from cachemgr.spark.feed import Feed
+from cachemgr.spark.freshness import CommitTimes
+from cachemgr.spark.result_settings import SettingsComparer, changes_results
+from cachemgr.text.columns import read_columns
+from cachemgr.text.decide import Outcome, decide
+from cachemgr.text.heads import Heads
+from cachemgr.text.limits import check_text
+from cachemgr.text.names import Names
+from cachemgr.text.settings import TextConf, default_of, read_settings
+from cachemgr.text.table_head import TableHead
+from matcher.errors import MatcherError
+from matcher.from_sql import TextQuery, parse_query
+from matcher.ir import Candidate
+from matcher.reasons import Reason, ReasonCode
+
+_READS: Final = 3
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """A text and the session that it is read under.
+
+    Args:
+        sql: One query.
+        principal: Who asks.
+        catalog: The session's current catalog.
+        schema: Its current schema.
+        settings: Its settings; those that are not named have the service's values.
+    """
+
+    sql: str
+    principal: str
+    catalog: str = "spark_catalog"
+    schema: str = "default"
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TextAnswer:
+    """What became of a text.
+
+    Args:
+        sql: What to run instead; None where no cache answers any part.
+        caches: The caches that it reads, outermost part first.
+        exact: Whether its rows are those of the tables as they were when the request came.
+        tables: The tables at the versions that its rows are those of.
+        reasons: Why the parts that are not answered are not.
+        candidates: What was considered, if that was asked for.
+        settings: The settings that change results under which the text was read.
+    """
+
+    sql: str | None = None
+    caches: tuple[str, ...] = ()
+    exact: bool = True
+    tables: tuple[TableHead, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class TextDoor:
+    """Decides texts for everybody who asks this process.
+
+    Args:
+        feed: The caches.
+        heads: Looks where the base tables stand.
+        defaults: The service's values of the settings that a request does not name.
+        clock: Seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        heads: Heads,
+        defaults: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._feed = feed
+        self._heads = heads
+        self._defaults = dict(defaults)
+        self._clock = clock
+        self._comparer = SettingsComparer(default_of)
+        self._checks = Checks(
+            feed.served, self._comparer, CommitTimes(heads.first_commit_after), feed.restricted
+        )
+        self._names: Names | None = None
+        self._changes = 0
+        self._lock = threading.Lock()
+        feed.listen(self._forget_names)
+
+    def answer(self, request: TextRequest, *, explain: int | None = None) -> TextAnswer:
+        """Decide one text.
+
+        Args:
+            request: The text.
+            explain: Also name so many candidates of each block; without, the decision goes to the
+                decision log.
+
+        Returns:
+            The answer. That a text cannot be read is no error: it may still be one that Spark can.
+
+        Raises:
+            ConfigurationError: A setting has a value that is not accepted.
+            MetastoreError: The metastore cannot be asked.
+        """
+        started = time.perf_counter()
+        merged = {**self._defaults, **request.settings}
+        stated = {k: v for k, v in sorted(merged.items()) if changes_results(k)}
+        conf = read_settings(merged)
+        if isinstance(conf, Reason):
+            return TextAnswer(reasons=(conf,), settings=stated)
+        refusal = self._refusal(conf.own)
+        if refusal is not None:
+            return TextAnswer(reasons=(refusal,), settings=stated)
+        found = self._decided(request, conf, merged, stated, explain)
+        if explain is None and conf.own.decision_log_enabled:
+            self._log(request, found, (time.perf_counter() - started) * 1000)
+        return found
+
+    def _refusal(self, own: Settings) -> Reason | None:
+        if not own.enabled or own.mode in (Mode.OFF, Mode.PLAN_ONLY):
+            detail = f"{PREFIX}enabled is {own.enabled}, {PREFIX}mode is {own.mode.value}"
+            return Reason(ReasonCode.SETTINGS_DIFFER, detail, "leave both out")
+        not_ready = self._feed.why_not_ready()
+        if not_ready is not None:
+            return Reason(ReasonCode.REGISTRY_LOADING, not_ready, "ask again")
+        return None
+
+    def _decided(
+        self,
+        request: TextRequest,
+        conf: TextConf,
+        merged: Mapping[str, str],
+        stated: Mapping[str, str],
+        explain: int | None,
+    ) -> TextAnswer:
+        stamp = self._feed.stamp
+        names = self._current_names()
+        try:
+            check_text(request.sql)
+            parsed, heads = self._read(request, conf, names)
+        except MatcherError as error:
+            return TextAnswer(reasons=(_unreadable(error, names),), settings=stated)
+        except RecursionError:
+            deep = MatcherError("TEXT_TOO_DEEP", "the query is nested too deeply to be read")
+            return TextAnswer(reasons=(_unreadable(deep, names),), settings=stated)
+        reasons = parsed.reasons
+        outcome = Outcome(reasons=list(reasons))
+        if not reasons:
+            query = QueryState(
+                seen={place: [head] for place, head in heads.items()},
+                settings=self._comparer.fingerprint(merged),
+                principal=request.principal,
+                now_ms=int(self._clock() * 1000),
+                stamp=stamp,
+                only=parsed.hinted,
+            )
+            options = match_options(conf.own, merged, parsed.hinted)
+            outcome = self._safely(
+                lambda: decide(
+                    parsed,
+                    self._feed.registry,
+                    self._checks,
+                    query,
+                    options,
+                    heads,
+                    explain=explain,
+                )
+            )
+        return TextAnswer(
+            sql=outcome.sql,
+            caches=tuple(dict.fromkeys(h.cache.name for h in outcome.hits.values())),
+            exact=outcome.exact,
+            tables=_versions(outcome, heads) if outcome.sql is not None else (),
+            reasons=tuple(dict.fromkeys(outcome.reasons)),
+            candidates=tuple(outcome.candidates),
+            settings=stated,
+        )
+
+    def _safely(self, decided: Callable[[], Outcome]) -> Outcome:
+        """An error of ours is a miss, as in a session."""
+        try:
+            return decided()
+        except Exception as error:
+            self._feed.telemetry.count("errors")
+            cause = f"{type(error).__name__}: {str(error)[:160]}"
+            self._feed.telemetry.warn_once(
+                f"text {cause}", f"deciding failed: {cause}", error=error
+            )
+            detail = f"deciding failed ({type(error).__name__})"
+            reason = Reason(ReasonCode.INTERNAL_ERROR, detail, "report it with the query")
+            return Outcome(reasons=[reason])
+
+    def _read(
+        self, request: TextRequest, conf: TextConf, names: Names
+    ) -> tuple[TextQuery, dict[str, TableHead]]:
+        """The text, read by the columns that its tables have now, and these tables."""
+        for _ in range(_READS):
+            schema = names.schema(request.catalog, request.schema)
+            try:
+                parsed = parse_query(request.sql, schema, conf.text)
+            except MatcherError:
+                # by columns that the tables may not have any more
+                if not self._columns_moved(request.sql, names):
+                    raise
+                continue
+            tables = {table.place: table for _, table in parsed.document.tables.values()}
+            heads = self._heads.look(names.tables[place] for place in tables)
+            if all(read_columns(h.columns) == tables[p].columns for p, h in heads.items()):
+                return parsed, heads
+            names.take_over(heads)
+        raise MatcherError("TABLES_CHANGING", "the tables' columns are changing all the time")
+
+    def _columns_moved(self, sql: str, names: Names) -> bool:
+        """Look at the tables that a text may name; whether some have other columns now."""
+        heads = self._heads.look(names.mentioned(sql))
+        moved = {p: h for p, h in heads.items() if names.tables[p].columns != h.columns}
+        if moved:
+            names.take_over(moved)
+        return bool(moved)
+
+    def _current_names(self) -> Names:
+        names, changes = self._names, self._changes
+        if names is None:
+            reader = self._feed.metastore.reader
+            joins = (side.location for j in reader.joins() for side in (j.left, j.right))
+            places = self._feed.registry.tables() | frozenset(joins)
+            names = Names(reader.base_tables(), places)
+            with self._lock:
+                # what was read before a change must not outlive it
+                if changes == self._changes:
+                    self._names = names
+        return names
+
+    def _forget_names(self) -> None:
+        with self._lock:
+            self._changes += 1
+            self._names = None
+
+    def _log(self, request: TextRequest, found: TextAnswer, millis: float) -> None:
+        at = datetime.now(UTC)
+        hit = found.sql is not None
+        self._feed.log(
+            lambda: DecisionRecord(
+                at=at,
+                session_id="rest",
+                principal=request.principal,
+                query_hash=hashlib.sha256(request.sql.encode()).hexdigest()[:16],
+                outcome=LoggedOutcome.HIT if hit else LoggedOutcome.MISS,
+                caches=found.caches,
+                grouping_set=None,
+                reasons=tuple({"code": r.code.value, "detail": r.detail} for r in found.reasons),
+                millis=millis,
+            )
+        )
+
+
+def _versions(outcome: Outcome, heads: Mapping[str, TableHead]) -> tuple[TableHead, ...]:
+    """The tables at the versions that the answer shows; those of a stale cache's snapshot."""
+    shown = dict(heads)
+    for hit in outcome.hits.values():
+        for place, (table_id, version) in hit.cache.snapshot.items():
+            if place in shown:
+                shown[place] = replace(shown[place], table_id=table_id, version=version)
+    return tuple(shown[place] for place in sorted(shown))
+
+
+def _unreadable(error: MatcherError, names: Names) -> Reason:
+    if error.code == "TABLE_NOT_FOUND":
+        twice = names.twice()
+        detail = f"{error}"
+        if twice:
+            detail += f"; these names stand for two places each: {', '.join(twice[:5])}"
+        return Reason(
+            ReasonCode.UNSUPPORTED_RELATION,
+            detail,
+            "name a table that a cache reads; views and tables without caches are not known here",
+        )
+    return Reason(ReasonCode.UNSUPPORTED_OPERATOR, f"{error.code}: {error}", "")

@@ -1,0 +1,81 @@
+"""Where the base tables stand now: local ones by their logs, others by a Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.telemetry import Telemetry
+from cachemgr.text.local_log import LocalLog
+from cachemgr.text.table_head import TableHead
+
+_LOCAL: Final = "file:"
+
+
+class RemoteHeads(Protocol):
+    """What reads the logs that this process cannot read by itself."""
+
+    def look(self, seeds: Iterable[BaseTableRecord]) -> Mapping[str, TableHead]:
+        """The tables at these places as they are now; those that are gone, and all while nothing
+        can be asked, are left out."""
+        ...
+
+    def first_commit_after(self, location: str, version: int) -> int | None:
+        """Milliseconds since 1970, 0 where the log does not say any more, None if nothing came."""
+        ...
+
+
+class Heads:
+    """Looks at base tables.
+
+    Args:
+        remote: Reads logs that are not in local folders, or cut off there; None leaves these
+            unknown.
+        telemetry: Where trouble is counted and logged.
+    """
+
+    def __init__(self, remote: RemoteHeads | None = None, telemetry: Telemetry | None = None):
+        self._remote = remote
+        self._telemetry = telemetry or Telemetry()
+        self._logs: dict[str, LocalLog] = {}
+
+    def look(self, seeds: Iterable[BaseTableRecord]) -> dict[str, TableHead]:
+        """The tables as they are now, by location; those that cannot be read are left out.
+
+        Args:
+            seeds: The tables as somebody saw them once.
+        """
+        found: dict[str, TableHead] = {}
+        rest: list[BaseTableRecord] = []
+        for seed in seeds:
+            head = self._local(seed) if seed.location.startswith(_LOCAL) else None
+            if head is None:
+                rest.append(seed)
+            else:
+                found[seed.location] = head
+        if rest and self._remote is not None:
+            found.update(self._remote.look(rest))
+        return found
+
+    def first_commit_after(self, location: str, version: int) -> int | None:
+        """When the first commit after a version was made; as `CommitTimes` asks."""
+        if location.startswith(_LOCAL):
+            return self._log(location).first_commit_after(version)
+        return 0 if self._remote is None else self._remote.first_commit_after(location, version)
+
+    def _local(self, seed: BaseTableRecord) -> TableHead | None:
+        try:
+            return self._log(seed.location).head(seed)
+        except (OSError, json.JSONDecodeError, KeyError) as error:
+            self._telemetry.warn_once(
+                f"log {seed.location}", f"the Delta log of {seed.name} cannot be read: {error}"
+            )
+            return None
+
+    def _log(self, location: str) -> LocalLog:
+        found = self._logs.get(location)
+        if found is None:
+            found = self._logs.setdefault(location, LocalLog(location))
+        return found

@@ -1,0 +1,58 @@
+"""Texts that the parser must not be given: it would take forever, or end the process.
+
+The parser goes one level of its own stack deeper for each level of a text, and a thread's stack is
+bounded; of joins without a condition it tries every way of nesting them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlglot
+from sqlglot import TokenType
+from sqlglot.errors import SqlglotError
+
+from matcher.errors import SqlInputError
+
+MAX_TOKENS: Final = 20_000
+MAX_DEPTH: Final = 100
+MAX_OPEN_JOINS: Final = 8
+_OPEN: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSE: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_NESTED_TYPES: Final = frozenset({TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT})
+_WITHOUT_CONDITION: Final = frozenset({TokenType.CROSS, TokenType.NATURAL})
+
+
+def check_text(sql: str) -> None:
+    """Refuse a text that is too long or too deep.
+
+    Args:
+        sql: The text.
+
+    Raises:
+        SqlInputError: It is, or it has no tokens of SQL.
+    """
+    try:
+        tokens = sqlglot.tokenize(sql, read="spark")
+    except SqlglotError as error:
+        raise SqlInputError("SYNTAX_ERROR", str(error).splitlines()[0]) from error
+    if len(tokens) > MAX_TOKENS:
+        raise _too("long", f"it has {len(tokens)} words, at most {MAX_TOKENS} are read")
+    depth = types = open_joins = 0
+    before: TokenType | None = None
+    for token in tokens:
+        kind = token.token_type
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+        types += kind == TokenType.LT and before in _NESTED_TYPES
+        open_joins += kind == TokenType.JOIN and before not in _WITHOUT_CONDITION
+        if kind in (TokenType.ON, TokenType.USING):
+            open_joins = max(0, open_joins - 1)
+        if max(depth, types) > MAX_DEPTH:
+            raise _too("deep", f"its brackets are nested more than {MAX_DEPTH} times")
+        if open_joins > MAX_OPEN_JOINS:
+            raise _too("deep", f"more than {MAX_OPEN_JOINS} of its joins have no ON or USING")
+        before = kind
+
+
+def _too(what: str, why: str) -> SqlInputError:
+    return SqlInputError("TEXT_TOO_" + what.upper(), f"the query is too {what} to be read: {why}")

@@ -1,0 +1,90 @@
+"""Which table a name in a text stands for.
+
+Names are those of the catalog when a cache or join was made or last refreshed; only tables that a
+cache or join still reads count. A name that stands for two places is known under neither.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.text.columns import read_columns
+from cachemgr.text.table_head import TableHead
+from matcher.schema import DEFAULT_CATALOG, Schema, Table
+
+_Name = tuple[str, str, str]
+_MAX_SCHEMAS: Final = 256
+
+
+class Names:
+    """The tables that texts may name.
+
+    Args:
+        tables: What was noted down.
+        places: Where live caches and joins read.
+    """
+
+    def __init__(self, tables: Iterable[BaseTableRecord], places: Collection[str]) -> None:
+        self.tables: dict[str, BaseTableRecord] = {}
+        self._places: dict[_Name, set[str]] = defaultdict(set)
+        self._schemas: dict[tuple[str, str], Schema] = {}
+        self._lock = threading.Lock()
+        for table in tables:
+            parts = table.name.split(".")
+            if table.location not in places or table.name == table.location:
+                continue
+            self.tables[table.location] = table
+            if len(parts) == 2:
+                parts = [DEFAULT_CATALOG, *parts]
+            if len(parts) == 3:
+                catalog, schema, name = (part.lower() for part in parts)
+                self._places[catalog, schema, name].add(table.location)
+
+    def twice(self) -> tuple[str, ...]:
+        """The names that stand for two places."""
+        found = (".".join(name) for name, places in self._places.items() if len(places) > 1)
+        return tuple(sorted(found))
+
+    def schema(self, catalog: str, current: str) -> Schema:
+        """What the text door resolves names against.
+
+        Args:
+            catalog: The session's current catalog.
+            current: Its current schema.
+        """
+        key = (catalog.lower(), current.lower())
+        found = self._schemas.get(key)
+        if found is None:
+            with self._lock:
+                if len(self._schemas) >= _MAX_SCHEMAS:
+                    self._schemas = {}
+                found = self._schemas[key] = self._schema(*key)
+        return found
+
+    def mentioned(self, sql: str) -> list[BaseTableRecord]:
+        """The tables whose last names stand somewhere in a text."""
+        text = sql.lower()
+        return [t for t in self.tables.values() if t.name.rpartition(".")[2].lower() in text]
+
+    def take_over(self, heads: Mapping[str, TableHead]) -> None:
+        """Go by the columns that the tables have now."""
+        with self._lock:
+            moved = {p: replace(self.tables[p], columns=h.columns) for p, h in heads.items()}
+            self.tables = {**self.tables, **moved}
+            self._schemas = {}
+
+    def _schema(self, catalog: str, current: str) -> Schema:
+        tables: dict[str, Table] = {}
+        for (where, schema, name), places in self._places.items():
+            if len(places) == 1:
+                (place,) = places
+                record = self.tables[place]
+                key = f"{schema}.{name}" if where == catalog else f"{where}.{schema}.{name}"
+                columns = read_columns(record.columns)
+                tables[key] = Table(key, record.name, columns, place=place)
+        return Schema(tables, current=current, catalog=catalog)

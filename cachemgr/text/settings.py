@@ -1,0 +1,81 @@
+"""The settings that a text is read under: what the request states, else the service's, else Spark's
+own.
+
+A setting that changes what a text means in a way that is not modelled is a miss, never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import tzlocal
+
+from cachemgr.errors import ConfigurationError
+from cachemgr.offline_input import FIXED, read_conf
+from cachemgr.settings import PREFIX, Settings
+from cachemgr.spark.result_settings import TIME_ZONE, changes_results
+from matcher.from_sql import TextSettings
+from matcher.reasons import Reason, ReasonCode
+
+_SPARK: Final = "spark.sql."
+_BY_PATH: Final = "spark.sql.runSQLOnFiles"
+_DEFAULTS: Final = {
+    **FIXED,
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextConf:
+    """Settings in the forms that the parts need."""
+
+    text: TextSettings
+    own: Settings
+
+
+def default_of(key: str) -> str | None:
+    """Spark's own value of a setting that changes how texts are read; None for every other one,
+    which then has to be stated to be equal."""
+    return _DEFAULTS.get(key)
+
+
+def service_defaults(spark_conf: Mapping[str, str]) -> dict[str, str]:
+    """What a session of the service would have: its Spark's settings, and this machine's time zone.
+
+    Args:
+        spark_conf: The settings of the service's Spark application.
+    """
+    ours = {k: v for k, v in spark_conf.items() if k.startswith((_SPARK, PREFIX))}
+    return {TIME_ZONE: tzlocal.get_localzone_name(), **ours}
+
+
+def read_settings(values: Mapping[str, str]) -> TextConf | Reason:
+    """Settings as the text door needs them.
+
+    Args:
+        values: All that is known to be set.
+
+    Returns:
+        The settings, or why no text can be read under them.
+
+    Raises:
+        ConfigurationError: A setting of ours has a value that is not accepted.
+    """
+    counted = {k: v for k, v in values.items() if changes_results(k) or k.startswith(PREFIX)}
+    if values.get(_BY_PATH, "true").strip().lower() != "true":
+        return Reason(
+            ReasonCode.SETTINGS_DIFFER,
+            f"{_BY_PATH} is {values[_BY_PATH]!r}, and caches are read by their place",
+            f"set {_BY_PATH} to true",
+        )
+    try:
+        read = read_conf(counted)
+    except ConfigurationError as error:
+        if error.code != "SETTING_NOT_MODELLED":
+            raise
+        return Reason(ReasonCode.SETTINGS_DIFFER, error.message, "leave the setting out")
+    return TextConf(read.text, Settings.from_mapping(counted))

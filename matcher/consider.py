@@ -1,0 +1,92 @@
+"""What a person who asks why is told: each cache considered, whether it can serve or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from matcher.choose import rank
+from matcher.ir import MatchOptions, Miss, Rewrite
+from matcher.match import match_plan
+from matcher.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
+from matcher.reasons import Reason
+from matcher.shards import Shard, mask_of
+
+_MAX_SHARDS: Final = 256
+
+
+def nearest(
+    query: NormalQuery, by_table: Mapping[int, tuple[int, ...]], shards: Mapping[int, Shard]
+) -> Iterator[PreparedPlan]:
+    """The caches that share a table with the query: first those that lack the fewest of its tables,
+    then those that lack the fewest of its columns, then those with the fewest other tables.
+
+    Args:
+        query: The query.
+        by_table: The shards of each table.
+        shards: The index.
+    """
+    tables = {rel % OCCURRENCE for rel in query.relations}
+    known = mask_of(tuple(t for t in tables if t < STRANGERS))
+    masks: dict[int, None] = {}
+    for table in sorted(t for t in tables if t < STRANGERS):
+        masks.update(dict.fromkeys(by_table.get(table, ())[:_MAX_SHARDS]))
+    needed = query.required
+    ranked: list[tuple[int, int, int, int, tuple[PreparedPlan, ...]]] = []
+    for mask in masks:
+        shard = shards.get(mask)  # gone if it was dropped meanwhile
+        if shard is None:
+            continue
+        bits = [b for b in map(shard.bits.get, needed) if b is not None]
+        missing, others = (known & ~mask).bit_count(), (mask & ~known).bit_count()
+        for mentioned, plans in list(shard.groups.items()):
+            lacking = len(needed) - sum(mentioned >> bit & 1 for bit in bits)
+            ranked.append((missing, lacking, others, len(ranked), plans))
+    for *_, plans in sorted(ranked, key=lambda found: found[:4]):
+        yield from plans
+
+
+def consider(
+    query: NormalQuery,
+    plans: Iterable[PreparedPlan],
+    options: MatchOptions,
+    veto: Callable[[Rewrite], Reason | None] | None,
+    first_rows: bool,
+) -> tuple[Rewrite | None, list[Rewrite], list[Miss]]:
+    """Try caches, also those that the index would not propose.
+
+    Args:
+        query: The query.
+        plans: The caches.
+        options: Session switches.
+        veto: Asked for each valid rewrite, best first.
+        first_rows: Try caches of the first rows (ORDER BY … LIMIT) alone.
+
+    Returns:
+        The rewrite to take, the others that would do, and what was refused.
+    """
+    mine = {rel % OCCURRENCE for rel in query.tables}
+    tried = [p for p in plans if not mine.isdisjoint(rel % OCCURRENCE for rel in p.relations)]
+    if first_rows:
+        tried = [p for p in tried if p.plan.limit is not None]
+    misses: list[Miss] = []
+    chosen: Rewrite | None = None
+    valid: list[Rewrite] = []
+    for delta in (False,) if first_rows else (False, True):
+        rewrites: list[Rewrite] = []
+        for plan in tried:
+            found = list(match_plan(query, plan, options, delta=delta))
+            rewrites += [f for f in found if isinstance(f, Rewrite)]
+            known = [m for m in misses if m.cache == plan.name]
+            misses += [f for f in found if isinstance(f, Miss) and f not in known]
+        for rewrite in rank(rewrites):
+            reason = veto(rewrite) if veto is not None else None
+            if reason is not None:
+                misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
+            elif chosen is None:
+                chosen = rewrite
+            else:
+                valid.append(rewrite)
+        if chosen is not None:
+            break
+    return chosen, valid, misses

@@ -1,0 +1,259 @@
+"""POST /rewrite and /explain: SQL in, the SQL to run or the reason out, without a Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cachemgr.metastore import Metastore, open_metastore
+from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.roles import Role
+from cachemgr.spark.feed import Feed
+from cachemgr.text.door import TextDoor
+from cachemgr.text.heads import Heads
+from tests.load.population import SETTINGS, populate, schema_of, write_commit
+
+FROM = """FROM lineorder, dates, customer, supplier, part
+WHERE lo_orderdate = d_datekey AND lo_custkey = c_custkey
+AND lo_suppkey = s_suppkey AND lo_partkey = p_partkey"""
+QUERY = f"""SELECT d_year, c_nation, SUM(lo_revenue) AS revenue {FROM}
+AND c_region = 'ASIA' AND d_year >= 1993 GROUP BY d_year, c_nation ORDER BY d_year"""
+
+
+@dataclass
+class Texts:
+    """A service with some caches, and clients of it."""
+
+    url: str
+    store: Metastore
+    feed: Feed
+    folder: Path
+    tables: dict[str, BaseTableRecord]
+
+    def ask(self, path: str, body: object, principal: str = "ann") -> httpx.Response:
+        _, token = self.store.writer.create_token(principal, Role.VIEWER)
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.post(f"{self.url}/api/v1/{path}", json=body, headers=headers, timeout=30)
+
+    def rewrite(self, sql: str, principal: str = "ann", **more: object) -> dict:
+        answer = self.ask("rewrite", {"sql": sql, **more}, principal)
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        assert found["hit"] is (found["sql"] is not None)
+        return found
+
+    def code(self, sql: str, principal: str = "ann", **more: object) -> str:
+        found = self.rewrite(sql, principal, **more)
+        assert not found["hit"] and found["tables"] == [], found
+        return found["reasons"][0]["code"]
+
+    def commit(self, table: str, version: int, *actions: dict) -> None:
+        write_commit(self.folder / table / "_delta_log", version, list(actions))
+
+
+@pytest.fixture
+def texts(serve, store: Metastore, metastore_url: str, tmp_path: Path) -> Iterator[Texts]:
+    tables = populate(store, tmp_path, 10)
+    feed = Feed(open_metastore(metastore_url))
+    feed.start()
+    assert feed.wait_loaded(20)
+    url = serve(texts=TextDoor(feed, Heads(), SETTINGS))
+    yield Texts(url, store, feed, tmp_path, tables)
+    feed.close()
+
+
+def test_the_sql_to_run_and_what_its_rows_are(texts: Texts):
+    found = texts.rewrite(QUERY)
+    assert found["hit"] and found["exact"] and found["reasons"] == []
+    (cache,) = found["caches"]
+    record = texts.store.reader.cache("default", cache)
+    assert f"FROM delta.`{record.location}` VERSION AS OF 1" in found["sql"]
+    assert {(t["name"], t["version"], t["tableId"]) for t in found["tables"]} == {
+        (f"default.{n}", 2, f"id-of-{n}") for n in texts.tables
+    }
+    assert found["settings"] == SETTINGS
+    again = texts.rewrite(QUERY.replace("ASIA", "EUROPE"))
+    assert again["sql"] == found["sql"].replace("ASIA", "EUROPE")
+
+
+def test_explain_tells_of_the_nearest_caches(texts: Texts):
+    found = texts.ask("explain", {"sql": QUERY}).json()
+    assert found["hit"] and found["candidates"][0]["outcome"] == "chosen"
+    assert found["candidates"][0]["cost"] > 0
+    few = texts.ask("explain", {"sql": QUERY, "candidates": 1}).json()
+    assert [c["outcome"] for c in few["candidates"]] == ["chosen"]
+    assert few["rewrittenSql"] == found["rewrittenSql"] == texts.rewrite(QUERY)["sql"]
+    missed = QUERY.replace("lo_revenue", "lo_tax")
+    assert texts.code(missed) in ("AGG_NOT_DERIVABLE", "NO_CACHE_FOR_TABLES")
+    why = texts.ask("explain", {"sql": missed}).json()
+    assert not why["hit"] and {c["outcome"] for c in why["candidates"]} == {"refused"}
+    assert all(r["detail"] for c in why["candidates"] for r in c["reasons"])
+
+
+def test_a_commit_is_seen_at_once(texts: Texts):
+    assert texts.rewrite(QUERY)["hit"]
+    texts.commit("customer", 3, {"commitInfo": {}}, {"add": {"path": "x"}})
+    assert texts.code(QUERY) == "STALE"
+    cache = texts.store.reader.list_caches()[0]
+    for one in texts.store.reader.list_caches():
+        texts.store.writer.update_cache(
+            one.id, one.version, now=texts.store.reader.now(), freshness="UNLIMITED"
+        )
+    texts.feed.sync()
+    found = texts.rewrite(QUERY)
+    assert found["hit"] and not found["exact"] and cache
+    versions = {t["name"]: t["version"] for t in found["tables"]}
+    assert versions["default.customer"] == 2, "those are the rows that the SQL gives"
+
+
+def test_a_table_that_has_other_columns_now(texts: Texts):
+    assert texts.rewrite(QUERY)["hit"]
+    wider = schema_of("customer").replace("c_city", "d_year")
+    texts.commit("customer", 3, {"metaData": {"id": "id-of-customer", "schemaString": wider}})
+    found = texts.rewrite(QUERY)
+    assert not found["hit"] and "AMBIGUOUS" in found["reasons"][0]["detail"]
+    narrower = schema_of("customer").replace("c_nation", "c_country")
+    texts.commit("customer", 4, {"metaData": {"id": "id-of-customer", "schemaString": narrower}})
+    found = texts.rewrite(QUERY)
+    assert not found["hit"] and "c_nation" in found["reasons"][0]["detail"]
+
+
+def test_a_table_created_again_or_gone(texts: Texts):
+    assert texts.rewrite(QUERY)["hit"]
+    log = texts.folder / "part" / "_delta_log"
+    for commit in log.iterdir():
+        commit.unlink()
+    assert texts.code(QUERY) == "FRESHNESS_UNKNOWN"
+    for version in range(3):
+        again = {"id": "another", "schemaString": schema_of("part")}
+        write_commit(log, version, [{"metaData": again}] if version == 0 else [{"commitInfo": {}}])
+    assert texts.code(QUERY) == "TABLE_RECREATED"
+
+
+def test_a_log_that_is_cut_off(texts: Texts):
+    """What a log does not say any more is not known, unless it goes on from where we looked."""
+    assert texts.rewrite(QUERY)["hit"]
+    log = texts.folder / "part" / "_delta_log"
+    (log / f"{0:020d}.json").unlink()
+    assert texts.rewrite(QUERY)["hit"], "the head is the one that was seen"
+    for version in (1, 2):
+        (log / f"{version:020d}.json").unlink()
+    write_commit(log, 5, [{"commitInfo": {}}])
+    assert texts.code(QUERY) == "FRESHNESS_UNKNOWN"
+
+
+def test_texts_that_are_refused(texts: Texts):
+    for sql, code, told in (
+        ("SELECT x FROM nowhere", "UNSUPPORTED_RELATION", "nowhere"),
+        (QUERY.replace("lineorder", "elsewhere.lineorder"), "UNSUPPORTED_RELATION", "lineorder"),
+        ("DROP TABLE lineorder", "UNSUPPORTED_OPERATOR", "NOT_A_QUERY"),
+        ("SELECT 1; SELECT 2", "UNSUPPORTED_OPERATOR", "NOT_ONE_QUERY"),
+        ("SELECT FROM WHERE", "UNSUPPORTED_OPERATOR", "SYNTAX_ERROR"),
+        ("SELECT '", "UNSUPPORTED_OPERATOR", "SYNTAX_ERROR"),
+        ("SELECT " + "(" * 5000 + "1" + ")" * 5000, "UNSUPPORTED_OPERATOR", ""),
+        (QUERY.replace("'ASIA'", "'${region}'"), "UNSUPPORTED_EXPRESSION", "setting"),
+        (QUERY.replace("'ASIA'", ":region"), "UNSUPPORTED_EXPRESSION", ""),
+        (QUERY.replace("SELECT", "SELECT /*+ NO_RELATIONAL_CACHE */"), "HINT", ""),
+        (QUERY.replace("dates,", "dates VERSION AS OF 1,"), "UNSUPPORTED_RELATION", ""),
+    ):  # fmt: skip
+        found = texts.rewrite(sql)
+        assert not found["hit"], sql
+        assert (found["reasons"][0]["code"], told in str(found["reasons"])) == (code, True), found
+
+
+def test_texts_that_would_take_the_parser_forever(texts: Texts):
+    """Each of these ran for minutes, or ended the process, before it was refused."""
+    for sql in (
+        "SELECT 1 AS x FROM lineorder " + "JOIN lineorder " * 40,
+        "SELECT 1 AS x FROM lineorder " + "LEFT JOIN lineorder x " * 3000,
+        "SELECT * FROM (" * 60_000 + "SELECT 1" + ")" * 60_000,
+        "SELECT CAST(lo_tax AS " + "ARRAY<" * 3000 + "INT" + ">" * 3000 + ")",
+        "SELECT " + "1 AS a," * 100_000 + "1 AS a FROM lineorder",
+        "SELECT lo_tax FROM lineorder WHERE " + "lo_tax = 1 OR " * 3000 + "lo_tax = 2",
+        "SELECT lo_tax FROM lineorder WHERE " + "NOT " * 15_000 + "true",
+        "SELECT 1 AS a UNION ALL " * 3000 + "SELECT 1",
+        "SELECT lo_tax" + "[0]" * 3000 + " FROM lineorder",
+        "SELECT '" + "x" * 900_000,
+        "/*" * 400_000,
+    ):
+        began = time.monotonic()
+        assert not texts.rewrite(sql)["hit"]
+        assert time.monotonic() - began < 20, sql[:40]
+    assert texts.rewrite(QUERY)["hit"]
+    many = " ".join(f"JOIN customer c{n} ON c{n}.c_custkey = 1" for n in range(9))
+    assert "TOO" not in str(texts.rewrite(f"SELECT 1 AS x FROM customer {many}")["reasons"])
+
+
+def test_names_in_catalogs_and_schemas(texts: Texts):
+    assert texts.rewrite(QUERY.replace("FROM lineorder", "FROM spark_catalog.default.lineorder"))[
+        "hit"
+    ]
+    assert texts.rewrite(QUERY, catalog="SPARK_CATALOG", schema="Default")["hit"]
+    assert texts.code(QUERY, schema="other") == "UNSUPPORTED_RELATION"
+    assert texts.code(QUERY, catalog="other") == "UNSUPPORTED_RELATION"
+    full = QUERY
+    for name in texts.tables:
+        full = full.replace(f"{name},", f"spark_catalog.default.{name},")
+    full = full.replace(" part\n", " spark_catalog.default.part\n")
+    assert texts.rewrite(full, catalog="other", schema="s")["hit"]
+
+
+def test_a_name_for_two_places_is_known_under_neither(texts: Texts):
+    other = texts.store.reader.list_caches()[5]
+    place = next(r[0] for r in other.plan["relations"] if "customer" in r[0])
+    twin = texts.tables["customer"]
+    copy = BaseTableRecord(twin.name, place, "x", 0, 0, twin.columns)
+    texts.store.writer.note_tables([copy])
+    texts.feed.sync()
+    found = texts.rewrite(QUERY)
+    assert not found["hit"] and "two places" in found["reasons"][0]["detail"]
+
+
+def test_settings_of_the_session(texts: Texts):
+    zone = "spark.sql.session.timeZone"
+    assert texts.code(QUERY, settings={zone: "Asia/Tokyo"}) == "SETTINGS_DIFFER"
+    assert texts.code(QUERY, settings={"spark.sql.ansi.enabled": "false"}) == "SETTINGS_DIFFER"
+    assert texts.code(QUERY, settings={"spark.sql.legacy.x": "1"}) == "SETTINGS_DIFFER"
+    assert texts.code(QUERY, settings={"spark.cachemgr.mode": "off"}) == "SETTINGS_DIFFER"
+    same = {zone: "UTC", "spark.sql.ansi.enabled": "true", "spark.sql.shuffle.partitions": "3"}
+    assert texts.rewrite(QUERY, settings=same)["hit"]
+    wrong = texts.ask("rewrite", {"sql": QUERY, "settings": {"spark.cachemgr.mode": "maybe"}})
+    assert wrong.status_code == 400 and "maybe" in wrong.json()["error"]["message"]
+
+
+def test_grants_and_restricted_tables_hold(texts: Texts):
+    for cache in texts.store.reader.list_caches():
+        texts.store.writer.grant(cache.id, "ann")
+    texts.feed.sync()
+    assert texts.rewrite(QUERY, "ann")["hit"]
+    assert texts.code(QUERY, "bob") == "NOT_GRANTED"
+    why = texts.ask("explain", {"sql": QUERY}, "bob").json()
+    assert not why["hit"] and "NOT_GRANTED" in str(why["candidates"])
+
+
+def test_a_join_of_a_replaced_part_with_a_table_is_read_at_one_moment(texts: Texts):
+    inner = QUERY.rpartition("ORDER BY")[0]
+    sql = f"SELECT c.c_name, x.revenue FROM ({inner}) x JOIN customer c ON x.c_nation = c.c_nation"
+    found = texts.rewrite(sql)
+    assert found["hit"] and "JOIN customer VERSION AS OF 2 c ON" in found["sql"]
+    texts.commit("customer", 3, {"commitInfo": {}})
+    assert "STALE" in {r["code"] for r in texts.rewrite(sql)["reasons"]}
+
+
+def test_decisions_are_logged(texts: Texts):
+    texts.rewrite(QUERY)
+    texts.rewrite("SELECT x FROM nowhere")
+    texts.feed.flush_log()
+    logged = texts.store.reader.decisions(session_id="rest")
+    assert [d.outcome.value for d in logged] == ["MISS", "HIT"]
+
+
+def test_while_the_metastore_is_away_nothing_is_answered(texts: Texts, monkeypatch):
+    monkeypatch.setattr(texts.feed, "_fresh_at", -1e9)
+    monkeypatch.setattr(texts.feed, "sync", lambda: False)
+    assert texts.code(QUERY) == "REGISTRY_LOADING"

@@ -1,0 +1,132 @@
+"""A metastore with many caches over the tables of the Star Schema Benchmark, and Delta logs without
+data: all that the text door of the service looks at.
+
+One cache in ten is over the five tables themselves, the others over copies of them in other places.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from bench.population import plans
+from cachemgr.metastore import Metastore
+from cachemgr.metastore.records import (
+    BaseTableRecord,
+    CacheRecord,
+    Freshness,
+    SnapshotTableRecord,
+    new_id,
+)
+from matcher.codec import encode_plan
+from matcher.ir import CachePlan, Relation
+
+SETTINGS = {"spark.sql.session.timeZone": "UTC"}
+COLUMNS = {
+    "lineorder": "lo_orderkey:long lo_custkey:long lo_partkey:long lo_suppkey:long "
+    "lo_orderdate:long lo_quantity:long lo_extendedprice:long lo_discount:long lo_revenue:long "
+    "lo_supplycost:long lo_tax:long",
+    "dates": "d_datekey:long d_year:integer d_yearmonthnum:integer d_weeknuminyear:integer "
+    "d_yearmonth:string",
+    "customer": "c_custkey:long c_name:string c_city:string c_nation:string c_region:string",
+    "supplier": "s_suppkey:long s_name:string s_city:string s_nation:string s_region:string",
+    "part": "p_partkey:long p_name:string p_mfgr:string p_category:string p_brand1:string",
+}
+
+
+def schema_of(table: str) -> str:
+    """The `schemaString` of a table; no column is ever NULL, as in the benchmark."""
+    fields = [
+        {"name": name, "type": kind, "nullable": False, "metadata": {}}
+        for name, kind in (column.split(":") for column in COLUMNS[table].split())
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def make_log(folder: Path, table: str) -> BaseTableRecord:
+    """A Delta log of three commits in a folder, the first of them with the schema."""
+    log = folder / table / "_delta_log"
+    log.mkdir(parents=True)
+    table_id = f"id-of-{table}"
+    metadata = {"id": table_id, "schemaString": schema_of(table), "configuration": {}}
+    for version in range(3):
+        actions: list[dict[str, object]] = [{"commitInfo": {"operation": "WRITE"}}]
+        if version == 0:
+            actions.append({"metaData": metadata})
+        write_commit(log, version, actions)
+    found = (log / f"{2:020d}.json").stat().st_mtime_ns // 1_000_000
+    place = f"file:{folder / table}"
+    return BaseTableRecord(f"default.{table}", place, table_id, 2, found, schema_of(table))
+
+
+def write_commit(log: Path, version: int, actions: list[dict[str, object]]) -> None:
+    """Put a commit into a log as Delta does: complete, or not there."""
+    part = log / f".{version}.tmp"
+    part.write_text("".join(json.dumps(a) + "\n" for a in actions))
+    os.link(part, log / f"{version:020d}.json")
+    part.unlink()
+
+
+def populate(store: Metastore, folder: Path, count: int) -> dict[str, BaseTableRecord]:
+    """Fill a metastore with published caches.
+
+    Args:
+        store: The metastore.
+        folder: Where the tables' logs are made.
+        count: How many caches; a tenth of them over the five tables.
+
+    Returns:
+        The five tables by name.
+    """
+    tables = {name: make_log(folder, name) for name in COLUMNS}
+    store.writer.note_tables(tables.values())
+    now = store.reader.now()
+    for plan in _plans(folder, count):
+        cache_id = new_id()
+        payload = encode_plan(plan)
+        record = CacheRecord(
+            namespace="default",
+            name=plan.name,
+            definition="SELECT …",
+            definition_hash="h",
+            location=f"{folder}/caches/{cache_id}",
+            id=cache_id,
+            settings=SETTINGS,
+            plan=payload,
+            freshness=Freshness.STRICT,
+        )
+        store.writer.create_cache(record, now=now)
+        run = store.writer.start_refresh(
+            cache_id, "load", now=now, lease_seconds=60, mode="FULL", reason="load"
+        )
+        store.writer.update_refresh(run.id, run.fencing_token, plan=payload)
+        names = [r.name.rsplit(".")[-1] for r in plan.relations]
+        snapshot = [
+            SnapshotTableRecord(r.name, r.key, tables[n].table_id, 2)
+            for r, n in zip(plan.relations, names, strict=True)
+        ]
+        store.writer.publish_refresh(
+            run.id, run.fencing_token, now=now, cache_version=1, rows=1, bytes=1, tables=snapshot
+        )
+    return tables
+
+
+def _plans(folder: Path, count: int) -> Iterator[CachePlan]:
+    found = list(plans(1_000 + count - count // 10))
+    for plan in (*found[: count // 10], *found[1_000:]):
+        moved = tuple(
+            Relation(r.key.replace("file:/warehouse", f"file:{folder}"), f"default.{r.name}")
+            for r in plan.relations
+        )
+        joins = tuple(
+            replace(
+                j,
+                left=j.left.replace("file:/warehouse", f"file:{folder}"),
+                right=j.right.replace("file:/warehouse", f"file:{folder}"),
+            )
+            for j in plan.joins
+        )
+        yield replace(plan, relations=moved, joins=joins)

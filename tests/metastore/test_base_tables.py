@@ -1,0 +1,57 @@
+"""Base tables as they were seen: the newest note counts, and news reach those who follow."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from cachemgr.metastore import open_metastore
+from cachemgr.metastore.records import BaseTableRecord
+
+SALES = BaseTableRecord("default.sales", "file:/w/sales", "id-1", 3, 1_000, '{"fields":[]}')
+
+
+def test_the_newest_note_counts(store):
+    before = store.reader.revision()
+    assert store.writer.note_tables([SALES]) == 1
+    assert store.reader.base_tables() == (SALES,) and store.reader.revision() == before + 1
+    assert store.writer.note_tables([replace(SALES, version=2, columns="older")]) == 0
+    later = replace(SALES, version=4, commit_timestamp_ms=2_000)
+    assert store.writer.note_tables([later]) == 0, "no news: the columns are the same"
+    assert store.reader.base_tables() == (later,) and store.reader.revision() == before + 1
+    wider = replace(later, version=5, columns='{"fields":[1]}')
+    assert store.writer.note_tables([wider]) == 1
+    assert store.reader.base_tables() == (wider,) and store.reader.revision() == before + 2
+
+
+def test_a_table_that_was_created_again(store):
+    store.writer.note_tables([SALES])
+    again = replace(SALES, table_id="id-2", version=0)
+    assert store.writer.note_tables([again]) == 1
+    assert store.reader.base_tables() == (again,)
+
+
+def test_one_place_under_two_names(store):
+    other = replace(SALES, name="archive.sales")
+    assert store.writer.note_tables([SALES, other]) == 2
+    assert {t.name for t in store.reader.base_tables()} == {"default.sales", "archive.sales"}
+
+
+def test_many_note_the_same_at_once(store, metastore_url):
+    tables = [replace(SALES, location=f"file:/w/{n}") for n in range(20)]
+    failures: list[BaseException] = []
+
+    def note(order: int) -> None:
+        try:
+            with open_metastore(metastore_url) as mine:
+                mine.writer.note_tables(tables[::order])
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=note, args=(n % 2 * 2 - 1,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures
+    assert store.reader.base_tables() == tuple(sorted(tables, key=lambda t: t.location))
