@@ -107,10 +107,11 @@ def _copy(
 
 def _load(url: str) -> dict[str, float]:
     from cachemgr.spark.feed import Feed
+    from cachemgr.spark.sources import MetastoreSource
 
     with open_metastore(url) as store:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        feed = Feed(store)
+        feed = Feed(MetastoreSource(store))
         start = time.perf_counter()
         feed.sync()
         seconds = time.perf_counter() - start

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -103,6 +103,10 @@ def _parse_text(text: str) -> str:
     return text.strip()
 
 
+def _parse_optional(text: str) -> str:
+    return text.strip()
+
+
 def _parse_mode(text: str) -> Mode:
     for mode in Mode:
         if mode.value.lower() == text.strip().lower():
@@ -110,10 +114,13 @@ def _parse_mode(text: str) -> Mode:
     raise ValueError(" | ".join(mode.value for mode in Mode))
 
 
+Kind = Literal["boolean", "integer", "text", "optional text", "mode", "duration", "size"]
+
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "boolean": _parse_bool,
     "integer": _parse_int,
     "text": _parse_text,
+    "optional text": _parse_optional,
     "mode": _parse_mode,
     "duration": parse_duration,
     "size": parse_bytes,
@@ -126,7 +133,7 @@ class Setting:
 
     key: str
     field: str
-    type: Literal["boolean", "integer", "text", "mode", "duration", "size"]
+    type: Kind
     default: str
     when: Literal["runtime", "startup"]
     doc: str
@@ -156,7 +163,7 @@ class Setting:
 def _setting(
     name: str,
     field: str,
-    kind: Literal["boolean", "integer", "text", "mode", "duration", "size"],
+    kind: Kind,
     default: str,
     when: Literal["runtime", "startup"],
     doc: str,
@@ -182,6 +189,41 @@ SETTINGS: tuple[Setting, ...] = (
         "sqlite:///cachemgr.db",
         "startup",
         "Where caches are recorded: sqlite:///file or postgresql://user@host/database.",
+    ),
+    _setting(
+        "url",
+        "url",
+        "optional text",
+        "",
+        "startup",
+        "The service to follow instead of a metastore: http://host:8470, more replicas after "
+        "commas.",
+    ),
+    _setting(
+        "token",
+        "token",
+        "optional text",
+        "",
+        "startup",
+        "The token for the service; better in the environment variable CACHEMGR_TOKEN, or in a "
+        "file.",
+    ),
+    _setting(
+        "tokenFile",
+        "token_file",
+        "optional text",
+        "",
+        "startup",
+        "A file that holds the token; read again whenever the service is asked.",
+    ),
+    _setting(
+        "maxOutage",
+        "max_outage_seconds",
+        "duration",
+        "24h",
+        "startup",
+        "How long a session goes on with the caches that it knows while the service cannot be "
+        "reached; at most the dropGrace that the service runs with.",
     ),
     _setting(
         "location",
@@ -264,7 +306,7 @@ SETTINGS: tuple[Setting, ...] = (
         "boolean",
         "true",
         "runtime",
-        "Log hits and misses to the metastore.",
+        "Log hits and misses to the metastore or the service.",
     ),
 )
 _BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
@@ -277,6 +319,10 @@ class Settings:
     enabled: bool = True
     mode: Mode = Mode.REWRITE
     metastore_url: str = "sqlite:///cachemgr.db"
+    url: str = ""
+    token: str = field(default="", repr=False)
+    token_file: str = ""
+    max_outage_seconds: int = 24 * 3600
     location: str = "relational-caches"
     approximate_floats: bool = False
     approximate_distinct: bool = False

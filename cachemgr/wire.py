@@ -37,7 +37,7 @@ MAX_BATCH: Final = 500
 MAX_NAMES: Final = 100
 MAX_REASONS: Final = 100
 MAX_DETAIL: Final = 2_000
-_NEVER = datetime.fromtimestamp(0, UTC)
+NEVER = datetime.fromtimestamp(0, UTC)
 
 
 def digest(live: Mapping[str, int]) -> str:
@@ -135,7 +135,7 @@ def _decode_snapshot(data: Mapping[str, Any]) -> SnapshotRecord:
         reason="",
         holder="",
         fencing_token=0,
-        started_at=_NEVER,
+        started_at=NEVER,
         cache_version=published["cacheVersion"],
         facts=published["facts"],
         plan=data["plan"],

@@ -11,34 +11,39 @@ import functools
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.ddl import looks_like_ours, parse
-from cachemgr.ddl.statements import CreateRelationalCache
+from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.errors import ConfigurationError
+from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import Freshness, JoinState
 from cachemgr.results import ResultRows
 from cachemgr.service import CacheService, utc_now
 from cachemgr.settings import PREFIX, Settings, unknown_keys
 from cachemgr.spark import hook
+from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.decider import examine, match_options
 from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.engine import SparkEngine
 from cachemgr.spark.explain import Explanation, explanation_of
-from cachemgr.spark.feed import acquire_feed, release_feed
+from cachemgr.spark.feed import acquire_feed_of, release_feed
+from cachemgr.spark.following import source_of
 from cachemgr.spark.frames import to_frame
 from cachemgr.spark.freshness import by_location
 from cachemgr.spark.hadoop_files import HadoopFiles
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
 from cachemgr.spark.plans import CapturedPlan, capture_query
+from cachemgr.spark.remote_statements import RemoteStatements
 from cachemgr.spark.served import ServedCache
 from cachemgr.spark.session import CacheSession
+from cachemgr.spark.sources import MetastoreSource
 from cachemgr.telemetry import Telemetry, logger
-from matcher.ir import RecordPreservingJoin
+from matcher.ir import CachePlan, RecordPreservingJoin
 from matcher.registry import Registry
 
 _ENABLED = PREFIX + "enabled"
@@ -51,8 +56,16 @@ class Enabled:
     """A session that takes part."""
 
     session: CacheSession
-    service: CacheService
+    statements: Statements
     shared: bool
+
+
+class Statements(Protocol):
+    """What carries our statements out for a session."""
+
+    def execute(self, statement: Statement, *, principal: str | None = None) -> ResultRows:
+        """Carry a statement out; raises CacheManagerError."""
+        ...
 
 
 _enabled: dict[str, Enabled] = {}
@@ -101,21 +114,15 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
         settings = Settings.from_mapping(explicit)
         for unknown in unknown_keys(explicit):
             logger.warning("%s is no setting of relational caches, most likely misspelt", unknown)
-        feed = acquire_feed(settings.metastore_url)
+        feed = acquire_feed_of(source_of(settings, explicit))
         session = CacheSession(spark, feed, Telemetry(), settings.pin_max_bytes)
-        engine = SparkEngine(session, lambda text: _explain(session, text), utc_now)
-        service = CacheService(
-            feed.metastore,
-            engine,
-            lambda: session.settings(explicit_settings(spark)),
-            changed=feed.sync,
-        )
-        found = Enabled(session, service, shared)
+        found = Enabled(session, _statements(session), shared)
         try:
             hook.install(spark, session)
             if shared:
                 hook.install_shared(spark, session)
-            feed.keep_journal(settings.location, lambda: HadoopFiles(spark))
+            if isinstance(feed.source, MetastoreSource):
+                feed.source.keep_journal(settings.location, lambda: HadoopFiles(spark))
         except BaseException:
             session.close()
             release_feed(feed)
@@ -129,6 +136,29 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
     feed.listen(_push_locations)
     _push_locations()
     return found
+
+
+def _statements(session: CacheSession) -> Statements:
+    source = session.feed.source
+    if not isinstance(source, MetastoreSource):
+        return RemoteStatements(source.name, lambda text: _explain(session, text))
+    return CacheService(
+        source.metastore,
+        _engine(session, source.metastore),
+        lambda: session.settings(explicit_settings(session.spark)),
+        changed=session.feed.sync,
+    )
+
+
+def _engine(session: CacheSession, metastore: Metastore) -> SparkEngine:
+    return SparkEngine(session, metastore, lambda text: _explain(session, text), utc_now)
+
+
+def _plan_of(session: CacheSession, statement: CreateRelationalCache) -> CachePlan:
+    name, source = str(statement.name), session.feed.source
+    if isinstance(source, MetastoreSource):
+        return _engine(session, source.metastore).define(name, statement.select).plan
+    return analyse_definition(session.spark, name, statement.select).plan
 
 
 def disable(spark: SparkSession) -> None:
@@ -189,7 +219,7 @@ def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
     Raises:
         CacheManagerError: What is wrong, with what, and what to do.
     """
-    return _of(spark).service.execute(parse(text), principal=principal)
+    return _of(spark).statements.execute(parse(text), principal=principal)
 
 
 def counters(spark: SparkSession) -> dict[str, int]:
@@ -221,21 +251,19 @@ def would_answer(
         raise ConfigurationError(
             "NOT_A_CREATE", "would_answer takes a CREATE RELATIONAL CACHE statement"
         )
-    definition = SparkEngine(session, lambda text: _explain(session, text), utc_now).define(
-        str(statement.name), statement.select
-    )
+    unbuilt = _plan_of(session, statement)
     explicit = explicit_settings(spark)
     settings = session.settings(explicit)
     fingerprint = session.comparer.fingerprint(explicit)
-    tables = {relation.key for relation in definition.plan.relations}
+    tables = {relation.key for relation in unbuilt.relations}
     joins = tuple(
         RecordPreservingJoin(
             j.name, j.left.location, j.right.location, j.keys, j.state is JoinState.VALID
         )
-        for j in session.feed.metastore.reader.joins()
+        for j in session.feed.joins()
         if j.state is not JoinState.BROKEN and {j.left.location, j.right.location} <= tables
     )
-    plan = replace(definition.plan, joins=joins)
+    plan = replace(unbuilt, joins=joins)
     registry = Registry()
     registry.put(plan)
     explanations = []
@@ -322,7 +350,7 @@ def _wrap_sql() -> None:
         if not isinstance(sqlQuery, str) or not looks_like_ours(sqlQuery) or not _takes_part(self):
             return original(self, sqlQuery, *args, **kwargs)
         statement = parse(sqlQuery)
-        return to_frame(self, _of(self).service.execute(statement))
+        return to_frame(self, _of(self).statements.execute(statement))
 
     sql._cachemgr = True  # type: ignore[attr-defined]
     SparkSession.sql = sql  # type: ignore[method-assign]

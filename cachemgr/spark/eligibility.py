@@ -52,12 +52,14 @@ class QueryState:
 
 @dataclass(frozen=True)
 class Checks:
-    """The sources that eligibility asks; `restricted` gives what `cachemgr.access` calls so."""
+    """The sources that eligibility asks; `restricted` gives what `cachemgr.access` calls so,
+    `is_gone` whether a cache's files are known to be away."""
 
     served: Callable[[str], ServedCache | None]
     comparer: SettingsComparer
     commits: CommitTimes
     restricted: Callable[[], Mapping[str, str]] = dict
+    is_gone: Callable[[ServedCache], bool] = lambda cache: False
 
 
 @dataclass
@@ -114,6 +116,13 @@ class BlockVeto:
             )
         if not verdict.exact and self.query.exact_only is not None:
             return self.query.exact_only
+        if self.checks.is_gone(cache):
+            return Reason(
+                ReasonCode.CACHE_NOT_REFRESHED,
+                f"the files of cache {cache.name} are gone: it was dropped while nothing was heard "
+                "of the service",
+                "run the query again when the service is back",
+            )
         self.passed[id(rewrite)] = (cache, verdict.exact, sql)
         return None
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from cachemgr.ddl.statements import SelectText
 from cachemgr.engine import Definition, JoinVerdict, TableState
 from cachemgr.errors import DefinitionError, JoinValidationError
+from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.joins import validate_join
 from cachemgr.refresh.run import explain_refresh, run_refresh
@@ -36,6 +37,7 @@ class SparkEngine:
 
     Args:
         session: The session that takes part.
+        metastore: Where its caches are recorded.
         explain: EXPLAIN REWRITE of a text.
         now: The clock.
     """
@@ -43,10 +45,12 @@ class SparkEngine:
     def __init__(
         self,
         session: CacheSession,
+        metastore: Metastore,
         explain: Callable[[str], Explanation],
         now: Callable[[], datetime],
     ) -> None:
         self._session = session
+        self._metastore = metastore
         self._spark: SparkSession = session.spark
         self._explain = explain
         self._now = now
@@ -67,7 +71,7 @@ class SparkEngine:
             DefinitionError: Names the construct, its place, and what to do.
         """
         settings = result_settings(explicit_settings(self._spark))
-        find = self._session.feed.metastore.reader.cache
+        find = self._metastore.reader.cache
         analysis = analyse_definition(
             self._spark,
             name,
@@ -174,13 +178,13 @@ class SparkEngine:
         """
         return run_refresh(
             self._spark,
-            self._session.feed.metastore,
+            self._metastore,
             cache.id,
             mode=mode,
             # leases are compared with those of other machines: by the metastore's clock
             now=lambda: None,
             holder=f"{socket.gethostname()}:{os.getpid()}",
-            replan=lambda: replan(self._spark, cache, self._session.feed.metastore),
+            replan=lambda: replan(self._spark, cache, self._metastore),
             drop_grace_seconds=self._grace(),
         )
 
@@ -188,11 +192,11 @@ class SparkEngine:
         """What a refresh would do, stage by stage."""
         plan = explain_refresh(
             self._spark,
-            self._session.feed.metastore,
+            self._metastore,
             cache.id,
             mode=mode,
             now=self._now,
-            replan=lambda: replan(self._spark, cache, self._session.feed.metastore),
+            replan=lambda: replan(self._spark, cache, self._metastore),
             drop_grace_seconds=self._grace(),
         )
         return table(["step int", "stage", "detail"], plan.describe())

@@ -1,8 +1,9 @@
-"""The caches that this process matches against: loaded from one metastore, and kept up to date.
+"""The caches that this process matches against: loaded from a metastore or from the service, and
+kept up to date.
 
-One feed serves all sessions that use the same metastore. A thread of its own follows the metastore
-and writes the decision log, so a query never waits for the database. If the metastore cannot be
-asked for longer than a drop or a revoke may take to arrive, nothing is answered from caches.
+One feed serves all sessions that use the same source. A thread of its own follows the source and
+hands over the decision log, so a query never waits for either. A source that cannot be asked for
+longer than its patience, or that refuses, stops all answers from caches.
 """
 
 from __future__ import annotations
@@ -10,43 +11,41 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from cachemgr.access import reads_of, restricted_keys
-from cachemgr.journal.files import Files
-from cachemgr.journal.journal import Journal, keep_journal
-from cachemgr.metastore import Metastore, open_metastore
+from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, RegistryEntry, RegistryState
+from cachemgr.spark.decision_log import DecisionLog
 from cachemgr.spark.result_settings import changes_results
-from cachemgr.spark.served import ServedCache, matcher_name, serve
+from cachemgr.spark.served import ServedCache, matcher_name, rejoined, serve
+from cachemgr.spark.sources import MetastoreSource, Source, SourceRefused
 from cachemgr.telemetry import Telemetry
+from matcher.reasons import Reason, ReasonCode
 from matcher.registry import Registry
 from matcher.sharing import Sharing
 
-POLL_SECONDS = 1.0
-STALE_SECONDS = 5.0
-_MAX_PENDING = 10_000
+_SILENT_SECONDS = 10.0
 
 
 class Feed:
-    """The registry of one metastore, and the thread that follows it.
+    """The registry of one source, and the thread that follows it.
 
     Args:
-        metastore: The open metastore; the feed closes it.
+        source: What to follow; the feed closes it.
         telemetry: Where trouble is counted and logged.
         clock: Monotonic seconds; tests give their own.
     """
 
     def __init__(
         self,
-        metastore: Metastore,
+        source: Source,
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.metastore = metastore
+        self.source = source
         self.telemetry = telemetry or Telemetry()
         self.registry = Registry()
         self._clock = clock
@@ -55,14 +54,14 @@ class Feed:
         self._joins: tuple[JoinRecord, ...] = ()
         self._restricted: Mapping[str, str] = {}
         self._share = Sharing()
-        self._revision = 0
+        self._revision: int | None = None
         self._stamp = 0
-        self._loaded = False
         self._fresh_at = clock()
+        self._trouble = ""
+        self._refused = ""
         self._syncing = threading.Lock()
-        self._pending: deque[Callable[[], DecisionRecord]] = deque()
+        self._log = DecisionLog(source, self.telemetry)
         self._listeners: list[Callable[[], None]] = []
-        self._journal: Journal | None = None
         self._wake = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._follow, name="cachemgr-feed", daemon=True)
@@ -72,23 +71,13 @@ class Feed:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop following, write what is pending, and close the metastore."""
+        """Stop following, hand over the decisions noted so far, and close the source."""
         self._closed = True
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join(timeout=10)
-        self._flush()
-        self.metastore.close()
-
-    def keep_journal(self, location: str, others: Callable[[], Files]) -> None:
-        """Write what a rebuild of the metastore needs after each change that is made here.
-
-        Args:
-            location: Root folder of the caches.
-            others: Files that are not on this machine.
-        """
-        if self._journal is None:
-            self._journal = keep_journal(self.metastore, location, others)
+            self._thread.join(timeout=self.source.close_seconds)
+        self._log.flush()
+        self.source.close()
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each change of what is served; once, however often it is given."""
@@ -109,21 +98,35 @@ class Feed:
         """The cache of a matcher's name."""
         return self._served.get(name)
 
-    def restricted(self) -> Mapping[str, str]:
-        """What is restricted now, as `cachemgr.access.may_use` takes it."""
-        return self._restricted
-
     def caches(self) -> tuple[ServedCache, ...]:
         """All caches that are served now."""
         return tuple(self._served.values())
 
-    def why_not_ready(self) -> str | None:
+    def restricted(self) -> Mapping[str, str]:
+        """What is restricted now, as `cachemgr.access.may_use` takes it."""
+        return self._restricted
+
+    def joins(self) -> tuple[JoinRecord, ...]:
+        """All record-preserving joins as they are declared now."""
+        return self._joins
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the source has not answered for a while: what was dropped since is not known."""
+        return self._clock() - self._fresh_at > _SILENT_SECONDS
+
+    def why_not_ready(self) -> Reason | None:
         """Why nothing may be answered from caches at this moment; None if it may."""
-        if not self._loaded:
-            return "the caches are being loaded from the metastore"
+        name = self.source.name
+        if self._refused:
+            return Reason(ReasonCode.NOT_GRANTED, self._refused, "see what it says, and run again")
+        if self._revision is None:
+            said = f"the caches are being loaded from {name}{self._trouble}"
+            return Reason(ReasonCode.REGISTRY_LOADING, said, "run the query again")
         age = self._clock() - self._fresh_at
-        if age > STALE_SECONDS:
-            return f"the metastore could not be asked for {age:.0f} s: drops are unknown"
+        if age > self.source.patience:
+            said = f"{name} could not be asked for {age:.0f} s: drops are unknown{self._trouble}"
+            return Reason(ReasonCode.REGISTRY_LOADING, said, "run the query again")
         return None
 
     def wait_loaded(self, seconds: float) -> bool:
@@ -136,53 +139,53 @@ class Feed:
             Whether it is done.
         """
         until = time.monotonic() + seconds
-        while not self._loaded and time.monotonic() < until:
+        while self._revision is None and time.monotonic() < until:
             time.sleep(0.005)
-        return self._loaded
+        return self._revision is not None
 
     def sync(self) -> bool:
-        """Bring the registry to the metastore's state now.
+        """Bring the registry to the source's state now.
 
         Returns:
             Whether anything changed.
 
         Raises:
-            MetastoreError: The metastore cannot be asked.
+            CacheManagerError: The source cannot be asked, or refuses.
         """
-        with self._syncing, nullcontext() if self._loaded else _collector_held_off():
+        first = self._revision is None
+        with self._syncing, _collector_held_off() if first else nullcontext():
             asked_at = self._clock()
-            reader = self.metastore.reader
-            changed = not self._loaded or reader.revision() != self._revision
-            if changed:
-                state = reader.registry(self._revision)
-                if state.joins != self._joins:
-                    # What a join says changes the plans of caches that did not change themselves.
-                    state = reader.registry(0)
-                self._joins = state.joins
+            try:
+                state = self.source.news(self._revision)
+            except SourceRefused as error:
+                self._refused = error.message
+                raise
+            except Exception as error:
+                self._trouble = f" ({error})"
+                raise
+            if state is not None:
                 # before what comes new: it must not serve for a moment as if nothing were marked
                 self._restricted = self._restricted_by(state)
+                self._take_joins(state.joins)
                 for entry in state.entries:
                     self._put(entry)
                 for cache_id in [i for i in self._names if i not in state.live_ids]:
                     self._drop(cache_id)
                 self._revision = state.revision
-                self._loaded = True
             self._fresh_at = asked_at
-        if changed:
+            self._trouble = self._refused = ""
+        if state is not None:
             for listener in tuple(self._listeners):
                 listener()
-        return changed
+        return state is not None
 
     def log(self, decision: Callable[[], DecisionRecord]) -> None:
-        """Note a decision; its record is made and written in the background, not in the query."""
-        if len(self._pending) >= _MAX_PENDING:
-            self.telemetry.count("decisions_not_logged")
-            return
-        self._pending.append(decision)
+        """Note a decision; its record is made and sent in the background, not in the query."""
+        self._log.note(decision)
 
     def flush_log(self) -> None:
-        """Write the decisions noted so far."""
-        self._flush()
+        """Hand over the decisions noted so far."""
+        self._log.flush()
 
     def _restricted_by(self, state: RegistryState) -> Mapping[str, str]:
         if not state.restricted:
@@ -190,6 +193,16 @@ class Feed:
         reads = {c.id: c.reads for c in self._served.values()}
         reads |= {entry.cache.id: reads_of(entry) for entry in state.entries}
         return restricted_keys(state.restricted, reads.items())
+
+    def _take_joins(self, joins: tuple[JoinRecord, ...]) -> None:
+        """What a join says changes the plans of caches that did not change themselves."""
+        if joins == self._joins:
+            return
+        self._joins = joins
+        for cache in tuple(self._served.values()):
+            again = rejoined(cache, joins)
+            if again is not cache:
+                self._serve(again)
 
     def _put(self, entry: RegistryEntry) -> None:
         cache = entry.cache
@@ -205,6 +218,12 @@ class Feed:
             )
             return
         old = self._names.get(cache.id)
+        self._serve(served)
+        self._names[cache.id] = served.name
+        if old is not None and old != served.name:
+            self._forget(old, cache.id)
+
+    def _serve(self, served: ServedCache) -> None:
         # A decision may have read the old plan from the registry and ask for its state only now.
         # So the state is away while the plan changes, and its stamp says when it came: a decision
         # that began before that must not use it.
@@ -212,9 +231,6 @@ class Feed:
         self.registry.put(served.plan)
         self._stamp += 1
         self._served[served.name] = replace(served, stamp=self._stamp)
-        self._names[cache.id] = served.name
-        if old is not None and old != served.name:
-            self._forget(old, cache.id)
 
     def _drop(self, cache_id: str) -> None:
         name = self._names.pop(cache_id, None)
@@ -229,28 +245,22 @@ class Feed:
             self.registry.drop(name)
 
     def _follow(self) -> None:
+        failures = 0
         while not self._closed:
             try:
                 self.sync()
-                self._flush()
-            except Exception as error:  # the thread must outlive any trouble of the database
-                self.telemetry.count("metastore_errors")
-                self.telemetry.warn_once(
-                    f"feed {type(error).__name__}",
-                    f"the metastore cannot be followed, queries run without caches: {error}",
-                )
-            self._wake.wait(POLL_SECONDS)
+                failures = 0
+            except Exception as error:  # the thread must outlive any trouble of the source
+                failures += 1
+                if not self._closed:
+                    self.telemetry.count("source_errors")
+                    self.telemetry.warn_once(
+                        f"feed {type(error).__name__}",
+                        f"{self.source.name} cannot be followed: {error}",
+                    )
+            self._log.flush()
+            self._wake.wait(self.source.pause(failures))
             self._wake.clear()
-
-    def _flush(self) -> None:
-        batch: list[DecisionRecord] = []
-        try:
-            while self._pending and len(batch) < 500:
-                batch.append(self._pending.popleft()())
-            self.metastore.writer.log_decisions(batch)
-        except Exception as error:  # losing log lines is better than losing queries
-            self.telemetry.count("decisions_not_logged", len(batch))
-            self.telemetry.warn_once("decision log", f"decisions cannot be logged: {error}")
 
 
 @contextmanager
@@ -288,27 +298,36 @@ def acquire_feed(url: str) -> Feed:
     Raises:
         MetastoreError: The metastore cannot be opened; says what to do.
     """
-    metastore = open_metastore(url)
+    return acquire_feed_of(MetastoreSource(open_metastore(url)))
+
+
+def acquire_feed_of(source: Source) -> Feed:
+    """The process's feed for a source, started if it is new; give it back with `release_feed`.
+
+    Args:
+        source: What to follow; closed if there is a feed with one of the same key.
+    """
     with _feeds_lock:
-        known = _feeds.get(metastore.url)
+        known = _feeds.get(source.key)
         if known is not None:
-            metastore.close()
-            _feeds[known[0].metastore.url] = (known[0], known[1] + 1)
+            source.close()
+            _feeds[source.key] = (known[0], known[1] + 1)
             return known[0]
-        feed = Feed(metastore)
-        _feeds[metastore.url] = (feed, 1)
+        feed = Feed(source)
+        _feeds[source.key] = (feed, 1)
     feed.start()
     return feed
 
 
 def release_feed(feed: Feed) -> None:
     """Give a feed back; the last one to do so closes it."""
+    key = feed.source.key
     with _feeds_lock:
-        known = _feeds.get(feed.metastore.url)
+        known = _feeds.get(key)
         if known is None or known[0] is not feed:
             return
         if known[1] > 1:
-            _feeds[feed.metastore.url] = (feed, known[1] - 1)
+            _feeds[key] = (feed, known[1] - 1)
             return
-        del _feeds[feed.metastore.url]
+        del _feeds[key]
     feed.close()

@@ -38,6 +38,7 @@ class ServedCache:
         principals: Who may use it; None is everybody who may read the base tables.
         unvalidated: Names of the joins in the plan that nobody validated.
         reads: The places and table ids that its rows come from (`cachemgr.access.reads_of`).
+        held: The joins that held when it was refreshed, as stored with it.
         stamp: The feed's count of changes once this state was complete.
     """
 
@@ -54,6 +55,7 @@ class ServedCache:
     principals: frozenset[str] | None
     unvalidated: frozenset[str]
     reads: frozenset[str] = frozenset()
+    held: tuple[RecordPreservingJoin, ...] = ()
     stamp: int = 0
 
 
@@ -91,12 +93,12 @@ def serve(
         for table in (published.tables if published else ())
         if table.table_id is not None and table.version is not None
     }
-    plan = decode_plan(dict(payload), share)
+    stored = decode_plan(dict(payload), share)
     plan = replace(
-        plan,
+        stored,
         name=matcher_name(cache),
-        joins=joins_holding(plan, snapshot, joins),
-        grouping_sets=_sized(plan.grouping_sets, entry),
+        joins=joins_holding(stored, snapshot, joins),
+        grouping_sets=_sized(stored.grouping_sets, entry),
         partition_by=tuple(cache.partition_by),
         **_base_sizes(published.run.facts if published else {}),
     )
@@ -112,9 +114,30 @@ def serve(
         rewrite_enabled=cache.rewrite_enabled,
         settings=settings,
         principals=entry.grants if cache.narrowed else None,
-        unvalidated=frozenset(j.name for j in plan.joins if not j.validated),
+        unvalidated=_unvalidated(plan.joins),
+        held=stored.joins,
         reads=reads_of(entry),
     )
+
+
+def rejoined(cache: ServedCache, joins: Iterable[JoinRecord]) -> ServedCache:
+    """A cache after joins were declared, validated or dropped; the same object if it stays so.
+
+    Args:
+        cache: The cache.
+        joins: All record-preserving joins as they are now.
+    """
+    stored = replace(cache.plan, joins=cache.held)
+    holding = joins_holding(stored, cache.snapshot, joins)
+    if holding == cache.plan.joins:
+        return cache
+    return replace(
+        cache, plan=replace(cache.plan, joins=holding), unvalidated=_unvalidated(holding)
+    )
+
+
+def _unvalidated(joins: Iterable[RecordPreservingJoin]) -> frozenset[str]:
+    return frozenset(j.name for j in joins if not j.validated)
 
 
 def joins_holding(

@@ -34,13 +34,14 @@ from cachemgr.spark.eligibility import RELATION, Checks, QueryState, extra_names
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
-from cachemgr.spark.freshness import CommitTimes, by_location
+from cachemgr.spark.freshness import CommitTimes, PlaceMemory, by_location
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.pins import PinKey, PinStore, most_selective_first
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
-from cachemgr.spark.tables import TableRead, first_commit_after, run_select
+from cachemgr.spark.served import ServedCache
+from cachemgr.spark.tables import TableRead, first_commit_after, has_delta_log, run_select
 from cachemgr.telemetry import Telemetry
 from matcher.cost import rows_left
 from matcher.explain import set_names
@@ -75,10 +76,13 @@ class CacheSession:
         self.spark = spark
         self.feed = feed
         self.telemetry = telemetry
-        self.principal: str = spark.sparkContext.sparkUser()
+        self._user: str = spark.sparkContext.sparkUser()
         self.comparer = SettingsComparer(self._default_of)
         self.commits = CommitTimes(lambda place, version: first_commit_after(spark, place, version))
-        self.checks = Checks(feed.served, self.comparer, self.commits, feed.restricted)
+        self._places = PlaceMemory(lambda place: has_delta_log(spark, place))
+        self.checks = Checks(
+            feed.served, self.comparer, self.commits, feed.restricted, self._is_gone
+        )
         # In a session of ours: what the user sets in his must not decide how pins are read.
         self.pins_session = own_session(spark, {})
         self.pins = PinStore(self.pins_session, pin_max_bytes)
@@ -92,6 +96,11 @@ class CacheSession:
         """Forget the pins; the session decides nothing any more."""
         self.feed.unlisten(self._drop_old_pins)
         self.pins.close()
+
+    @property
+    def principal(self) -> str:
+        """Who asks: the token's principal where a service is followed, else Spark's user."""
+        return self.feed.source.principal or self._user
 
     def known_locations(self) -> frozenset[str]:
         """The base tables that some cache reads: queries over none of them are not asked about."""
@@ -208,10 +217,11 @@ class CacheSession:
     def _refusal(self, context: HookContext) -> Reason | None:
         if NO_CACHE in context.hints:
             return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE}", "remove it")
-        not_ready = self.feed.why_not_ready()
-        if not_ready is not None:
-            return Reason(ReasonCode.REGISTRY_LOADING, not_ready, "run the query again")
-        return None
+        return self.feed.why_not_ready()
+
+    def _is_gone(self, cache: ServedCache) -> bool:
+        # Whoever hears of drops hears of them long before the files go.
+        return self.feed.is_silent and not self._places.has(cache.location)
 
     def _replacement(
         self, hit: Hit, settings: Settings, mixed: bool, is_sorted: bool

@@ -23,6 +23,7 @@ from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import CommitTimes
 from cachemgr.spark.result_settings import SettingsComparer, changes_results
+from cachemgr.spark.sources import metastore_of
 from cachemgr.text.columns import read_columns
 from cachemgr.text.decide import Outcome, decide
 from cachemgr.text.heads import Heads
@@ -143,10 +144,7 @@ class TextDoor:
         if not own.enabled or own.mode in (Mode.OFF, Mode.PLAN_ONLY):
             detail = f"{PREFIX}enabled is {own.enabled}, {PREFIX}mode is {own.mode.value}"
             return Reason(ReasonCode.SETTINGS_DIFFER, detail, "leave both out")
-        not_ready = self._feed.why_not_ready()
-        if not_ready is not None:
-            return Reason(ReasonCode.REGISTRY_LOADING, not_ready, "ask again")
-        return None
+        return self._feed.why_not_ready()
 
     def _decided(
         self,
@@ -244,7 +242,7 @@ class TextDoor:
     def _current_names(self) -> Names:
         names, changes = self._names, self._changes
         if names is None:
-            reader = self._feed.metastore.reader
+            reader = metastore_of(self._feed.source).reader
             joins = (side.location for j in reader.joins() for side in (j.left, j.right))
             places = self._feed.registry.tables() | frozenset(joins)
             names = Names(reader.base_tables(), places)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from cachemgr.cli import main
 from cachemgr.metastore import open_metastore
 from cachemgr.spark.feed import Feed
+from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextDoor
 from cachemgr.text.heads import Heads
 from tests.load.population import SETTINGS, populate
@@ -23,7 +24,7 @@ AND lo_partkey = p_partkey GROUP BY d_year"
 def url(serve, store, metastore_url, tmp_path, monkeypatch):
     monkeypatch.delenv("CACHEMGR_TOKEN", raising=False)
     populate(store, tmp_path, 10)
-    feed = Feed(open_metastore(metastore_url))
+    feed = Feed(MetastoreSource(open_metastore(metastore_url)))
     feed.start()
     assert feed.wait_loaded(20)
     yield serve(open_to_all=True, texts=TextDoor(feed, Heads(), SETTINGS))

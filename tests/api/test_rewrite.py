@@ -14,6 +14,7 @@ from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.roles import Role
 from cachemgr.spark.feed import Feed
+from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextDoor
 from cachemgr.text.heads import Heads
 from tests.load.population import SETTINGS, populate, schema_of, write_commit
@@ -59,7 +60,7 @@ class Texts:
 @pytest.fixture
 def texts(serve, store: Metastore, metastore_url: str, tmp_path: Path) -> Iterator[Texts]:
     tables = populate(store, tmp_path, 10)
-    feed = Feed(open_metastore(metastore_url))
+    feed = Feed(MetastoreSource(open_metastore(metastore_url)))
     feed.start()
     assert feed.wait_loaded(20)
     url = serve(texts=TextDoor(feed, Heads(), SETTINGS))

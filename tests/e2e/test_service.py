@@ -52,20 +52,27 @@ class Service:
             "CACHEMGR_LEASE_SECONDS": "10",
         }
         self.log = folder / f"serve-{port}.log"
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", "from cachemgr.cli import main; main()", "serve"],
-                env={**os.environ, **settings, **environment},
-                cwd=folder,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        # this tree's code, wherever the process runs
+        settings["PYTHONPATH"] = str(Path(cachemgr.__file__).parent.parent)
+        self._environment = {**os.environ, **settings, **environment}
+        self._folder = folder
+        self.start()
         self.client = httpx.Client(
             base_url=f"http://127.0.0.1:{port}",
             headers={"Authorization": f"Bearer {token}"},
             timeout=120,
         )
+
+    def start(self) -> None:
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", "from cachemgr.cli import main; main()", "serve"],
+                env=self._environment,
+                cwd=self._folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def ready(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
@@ -87,6 +94,9 @@ class Service:
         except ProcessLookupError:
             pass
         self.process.wait()
+
+    def close(self) -> None:
+        self.kill()
         self.client.close()
 
 
@@ -106,7 +116,7 @@ def service(spark, postgres_url: str, tmp_path: Path) -> Iterator[Service]:
     try:
         yield made
     finally:
-        made.kill()
+        made.close()
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import cachemgr
 from cachemgr.metastore import open_metastore
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.heads import SparkHeads
+from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextAnswer, TextDoor, TextRequest
 from cachemgr.text.heads import Heads
 
@@ -30,7 +31,7 @@ class Door:
 
     def __init__(self, lab: Lab, heads: Heads | None = None) -> None:
         self.lab = lab
-        self.feed = Feed(open_metastore(lab.url))
+        self.feed = Feed(MetastoreSource(open_metastore(lab.url)))
         zone = lab.plain.conf.get("spark.sql.session.timeZone")
         defaults = {"spark.sql.session.timeZone": zone}
         defaults |= {k: v for k, v in _stored(lab).items()}

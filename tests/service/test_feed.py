@@ -19,8 +19,9 @@ from cachemgr.metastore.records import (
     JoinState,
     Outcome,
 )
-from cachemgr.spark.feed import STALE_SECONDS, Feed, acquire_feed, release_feed
+from cachemgr.spark.feed import Feed, acquire_feed, release_feed
 from cachemgr.spark.served import joins_holding
+from cachemgr.spark.sources import STALE_SECONDS, MetastoreSource
 from matcher.codec import PLAN_VERSION, encode_plan
 from matcher.expr import Agg, Col
 from matcher.ir import CachePlan, Measure, RecordPreservingJoin, Relation, StoredColumn
@@ -64,11 +65,11 @@ def metastore(metastore_url):
 
 @pytest.fixture
 def feed(metastore):
-    return Feed(metastore, clock=Clock())
+    return Feed(MetastoreSource(metastore), clock=Clock())
 
 
 def test_nothing_is_answered_before_the_first_load(feed):
-    assert "being loaded" in feed.why_not_ready()
+    assert "being loaded" in feed.why_not_ready().detail
     feed.sync()
     assert feed.why_not_ready() is None
 
@@ -79,7 +80,7 @@ def test_a_load_leaves_the_collector_as_it_was_also_when_it_fails(feed, monkeypa
         assert not gc.isenabled()
         raise MetastoreError("GONE", "the metastore is gone")
 
-    monkeypatch.setattr(type(feed.metastore.reader), "registry", fail)
+    monkeypatch.setattr(type(feed.source.metastore.reader), "registry", fail)
     try:
         gc.enable() if collecting else gc.disable()
         with pytest.raises(MetastoreError):
@@ -151,12 +152,12 @@ def test_a_metastore_that_cannot_be_asked_stops_all_hits_within_the_bound(feed, 
     def fail():
         raise MetastoreError("GONE", "gone")
 
-    monkeypatch.setattr(feed.metastore.reader, "revision", fail)
+    monkeypatch.setattr(feed.source.metastore.reader, "revision", fail)
     with pytest.raises(MetastoreError):
         feed.sync()
     assert feed.why_not_ready() is None
     clock.now += STALE_SECONDS + 1
-    assert "could not be asked" in feed.why_not_ready()
+    assert "could not be asked" in feed.why_not_ready().detail
     monkeypatch.undo()
     feed.sync()
     assert feed.why_not_ready() is None
