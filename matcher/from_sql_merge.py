@@ -3,7 +3,8 @@
 - `SELECT q.a, q.n + 1 FROM (SELECT a, SUM(x) AS n … GROUP BY a) q WHERE q.n > 1` is the inner block
   with other outputs: the filter is a HAVING, or a WHERE where it reads group keys alone
   (PushPredicateThroughNonJoin, CollapseProject). A subquery's ORDER BY keeps them apart: Spark
-  shows the rows in that order.
+  shows the rows in that order; and so does an ORDER BY above of what is not shown, for which Spark
+  looks in vain above a HAVING.
 - `SELECT MAX(q.a) FROM (SELECT a, SUM(x) AS n … GROUP BY a) q` needs no groups below: what is
   aggregated is the same if a value comes several times (RemoveRedundantAggregates).
 """
@@ -41,7 +42,9 @@ def merged(outer: Block, inner: Block, rel: int) -> Block | None:
 
     if outer.group_keys is None:
         stays = inner.order_by or (inner.grouping_sets and outer.predicates)
-        return None if stays else _projected(outer, inner, over)
+        shown_keys = {o.expr for o in outer.outputs}
+        hidden = any(k.expr not in shown_keys for k in outer.order_by)
+        return None if stays or hidden else _projected(outer, inner, over)
     return _regrouped(outer, inner, over, rel)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, rebuild, walk
+from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, disjuncts, rebuild, walk
 from matcher.ir import Block, Output, SortKey
 from matcher.predicates import PredicateContext
 from matcher.spelling import spell
@@ -116,7 +116,7 @@ def _fold(expr: Expr, known: NeverNull) -> Expr:
         return _case(expr)
     if expr.op == "nseq" and all(map(known, expr.args)):
         return Call("eq", expr.args, "boolean", False)
-    if expr.op == "or" and any(known(a) and _opposite(a) in expr.args for a in expr.args):
+    if expr.op == "or" and _always_one(disjuncts(expr), known):
         return TRUE
     if expr.op in ("and", "or"):
         return _junction(expr)
@@ -129,8 +129,12 @@ def _truth(value: bool) -> Lit:
     return TRUE if value else FALSE
 
 
-def _opposite(predicate: Expr) -> Expr:
-    return spell(Call("not", (predicate,), "boolean", predicate.nullable))
+def _always_one(parts: tuple[Expr, ...], known: NeverNull) -> bool:
+    """True if a part and its opposite are among them, neither of them ever NULL."""
+    return any(
+        known(part) and spell(Call("not", (part,), "boolean", part.nullable)) in parts
+        for part in parts
+    )
 
 
 def _coalesce(call: Call, known: NeverNull) -> Expr:
