@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.access import keys_of
 from cachemgr.ddl import looks_like_ours, parse
 from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.errors import ConfigurationError
@@ -232,7 +233,8 @@ def would_answer(
 ) -> tuple[Explanation, ...]:
     """Which of these queries an unbuilt cache would answer by itself, and why not the others.
 
-    Nothing is stored. Freshness counts as given, and the declared joins as they stand.
+    Nothing is stored. Freshness counts as given; declared joins and restricted tables as they
+    stand.
 
     Args:
         spark: An enabled session.
@@ -283,8 +285,11 @@ def would_answer(
             settings=fingerprint,
             principals=None,
             unvalidated=frozenset(),
+            reads=frozenset().union(*map(keys_of, tables)),
         )
-        checks = Checks({plan.name: cache}.get, session.comparer, session.commits)
+        checks = Checks(
+            {plan.name: cache}.get, session.comparer, session.commits, session.feed.restricted
+        )
         query = QueryState(seen, fingerprint, session.principal, 0, 0)
         options = match_options(settings, explicit)
         found = examine(captured.document, registry, checks, query, options, explain=True)

@@ -58,7 +58,7 @@ class Checks:
     served: Callable[[str], ServedCache | None]
     comparer: SettingsComparer
     commits: CommitTimes
-    restricted: Callable[[], Mapping[str, str]] = dict
+    restricted: Callable[[], Mapping[str, str]]
     is_gone: Callable[[ServedCache], bool] = lambda cache: False
 
 

@@ -22,6 +22,7 @@ from cachemgr.results import ResultRows, table
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.explain import Explanation
+from cachemgr.spark.jvm import session_of
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
 from cachemgr.spark.result_settings import result_settings
@@ -113,7 +114,8 @@ class SparkEngine:
                 "name a Delta table that exists",
             ) from error
         found = captured.tables[0] if len(captured.tables) == 1 else None
-        if found is None or found.kind != "delta" or not _whole_table(captured.document):
+        whole = _whole_table(captured.document) and not _is_view(self._spark, name)
+        if found is None or found.kind != "delta" or not whole:
             raise DefinitionError(
                 "NOT_A_DELTA_TABLE",
                 f"{name} is a view or no Delta table: name the Delta tables themselves",
@@ -215,6 +217,15 @@ class SparkEngine:
 
     def _grace(self) -> int:
         return self._session.settings(explicit_settings(self._spark)).drop_grace_seconds
+
+
+def _is_view(spark: SparkSession, name: str) -> bool:
+    """Whether a name that can be read stands for a view. One that shows some columns of a table
+    looks like the table in the optimised plan, and whoever marks it would mark the whole table."""
+    node = session_of(spark).sql(f"SELECT * FROM {name}").queryExecution().analyzed()
+    while node.nodeName() != "View" and node.children().size() == 1:
+        node = node.children().apply(0)
+    return bool(node.nodeName() == "View")
 
 
 def _whole_table(document: dict[str, Any]) -> bool:

@@ -54,7 +54,7 @@ class ServedCache:
     settings: frozenset[tuple[str, str]]
     principals: frozenset[str] | None
     unvalidated: frozenset[str]
-    reads: frozenset[str] = frozenset()
+    reads: frozenset[str]
     held: tuple[RecordPreservingJoin, ...] = ()
     stamp: int = 0
 

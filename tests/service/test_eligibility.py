@@ -30,6 +30,7 @@ CACHE = ServedCache(
     settings=frozenset(),
     principals=None,
     unvalidated=frozenset(),
+    reads=frozenset(),
 )
 QUERY = QueryState(seen={}, settings=frozenset(), principal="ann", now_ms=0, stamp=5)
 REWRITE = Rewrite("c", None, (), None, ())
@@ -40,6 +41,7 @@ def code(cache: ServedCache | None, query: QueryState = QUERY) -> ReasonCode | N
         lambda name: cache,
         SettingsComparer(lambda key: None),
         CommitTimes(lambda place, version: None),
+        dict,
     )
     reason = BlockVeto(query, Block((), (), ()), checks)(REWRITE)
     return None if reason is None else reason.code

@@ -41,6 +41,7 @@ def cache(freshness=Freshness.STRICT, seconds=None, **snapshot):
         settings=frozenset(),
         principals=None,
         unvalidated=frozenset(),
+        reads=frozenset(),
     )
 
 

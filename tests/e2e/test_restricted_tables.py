@@ -1,0 +1,149 @@
+# ruff: noqa: E501 - tables of SQL read better unbroken
+"""A restricted base table is answered from no cache for anyone not granted, whichever way it gets
+into a query or a cache."""
+
+from __future__ import annotations
+
+import pytest
+from lab_star import JOIN
+
+import cachemgr
+from cachemgr.errors import DefinitionError, NotFoundError
+
+pytestmark = pytest.mark.spark
+
+BY_REGION = "by_region AS SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region"
+WIDE = "wide AS SELECT region, city, SUM(amt) AS s, COUNT(*) AS n FROM sales JOIN cust ON cust = cid GROUP BY region, city"
+FLAT = "flat AS SELECT cust, region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY cust, region"
+BY_CITY = "SELECT city, SUM(amt) FROM sales JOIN cust ON cust = cid GROUP BY city"
+TOTALS = "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
+
+
+def me(lab):
+    return lab.spark.sparkContext.sparkUser()
+
+
+def test_a_cache_over_it_serves_only_those_granted_not_its_owner(lab):
+    lab.cache(WIDE)
+    lab.hit(BY_CITY)
+    assert lab.sql("RESTRICT BASE TABLE cust")[0].result == "restricted"
+    lab.miss(BY_CITY, "TABLE_RESTRICTED")
+    lab.sql("GRANT USE ON RELATIONAL CACHE wide TO somebody")
+    lab.miss(BY_CITY, "TABLE_RESTRICTED")
+    lab.sql(f"GRANT USE ON RELATIONAL CACHE wide TO `{me(lab)}`")
+    lab.hit(BY_CITY)
+    lab.sql(f"REVOKE USE ON RELATIONAL CACHE wide FROM `{me(lab)}`")
+    lab.miss(BY_CITY, "TABLE_RESTRICTED")
+    lab.sql("UNRESTRICT BASE TABLE cust")
+    lab.miss(BY_CITY, "NOT_GRANTED")
+
+
+def test_other_tables_go_on(lab):
+    lab.cache(BY_REGION)
+    lab.sql("RESTRICT BASE TABLE cust")
+    lab.hit(TOTALS)
+
+
+def test_an_unbuilt_cache_over_it_would_answer_nobody(lab):
+    (told,) = cachemgr.would_answer(lab.spark, f"CREATE RELATIONAL CACHE {WIDE}", [BY_CITY])
+    assert told.hit
+    lab.sql("RESTRICT BASE TABLE cust")
+    (told,) = cachemgr.would_answer(lab.spark, f"CREATE RELATIONAL CACHE {WIDE}", [BY_CITY])
+    assert [r.code.value for r in told.reasons] == ["TABLE_RESTRICTED"]
+
+
+def test_a_cache_that_only_joins_it_record_preservingly(lab):
+    lab.sql(JOIN)
+    lab.cache(WIDE)
+    lab.hit(TOTALS)
+    lab.sql("RESTRICT BASE TABLE cust")
+    lab.miss(TOTALS, "TABLE_RESTRICTED")
+
+
+def test_a_query_that_joins_it_to_a_cache_reads_it_with_the_users_own_rights(lab):
+    lab.cache(FLAT)
+    lab.sql("RESTRICT BASE TABLE cust")
+    lab.hit(BY_CITY)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "LEFT JOIN cust ON cust = cid",
+        "LEFT SEMI JOIN cust ON cust = cid",
+        "LEFT ANTI JOIN cust ON cust = cid",
+        "RIGHT JOIN cust ON cust = cid",
+    ],
+)
+def test_other_joins(lab, join):
+    # no join of the query's is done on top of the cache: it stores no key
+    select = f"SELECT region, COUNT(*) AS n FROM sales {join} GROUP BY region"
+    lab.cache(f"joined AS {select}")
+    lab.hit(select)
+    lab.sql("RESTRICT BASE TABLE cust")
+    lab.miss(select, "TABLE_RESTRICTED")
+
+
+def test_views_in_the_query_and_in_the_definition(lab):
+    lab.plain.sql("CREATE VIEW people AS SELECT cid, city FROM cust")
+    lab.cache(
+        "wide AS SELECT city, SUM(amt) AS s FROM sales JOIN people ON cust = cid GROUP BY city"
+    )
+    lab.hit(BY_CITY)
+    lab.sql("RESTRICT BASE TABLE cust")
+    lab.miss(BY_CITY, "TABLE_RESTRICTED")
+    lab.miss(BY_CITY.replace("JOIN cust", "JOIN people"), "TABLE_RESTRICTED")
+
+
+def test_it_stays_restricted_under_another_name(lab):
+    lab.cache(WIDE)
+    lab.sql("RESTRICT BASE TABLE cust")
+    lab.plain.sql("ALTER TABLE cust RENAME TO clients")
+    lab.sql("CREATE OR REPLACE RELATIONAL CACHE " + WIDE.replace("JOIN cust", "JOIN clients"))
+    lab.sql("REFRESH RELATIONAL CACHE wide")
+    lab.miss(BY_CITY.replace("JOIN cust", "JOIN clients"), "TABLE_RESTRICTED")
+    assert lab.sql("SHOW RESTRICTED BASE TABLES")[0].restricted_by == me(lab)
+
+
+def test_it_stays_restricted_when_it_is_created_again(lab):
+    lab.sql("RESTRICT BASE TABLE cust")
+    lab.plain.sql("DROP TABLE cust")
+    lab.plain.sql("CREATE TABLE cust (cid INT NOT NULL, city STRING) USING delta")
+    lab.plain.sql("INSERT INTO cust VALUES (1, 'Rome')")
+    lab.cache(WIDE)
+    lab.miss(BY_CITY, "TABLE_RESTRICTED")
+
+
+def test_a_mark_outlives_its_table_and_goes_by_name_or_place(lab):
+    for statement in ("UNRESTRICT BASE TABLE {name}", "UNRESTRICT BASE TABLE `{location}`"):
+        lab.sql("RESTRICT BASE TABLE cust")
+        lab.sql("RESTRICT BASE TABLE cust")
+        (mark,) = lab.sql("SHOW RESTRICTED BASE TABLES")
+        lab.plain.sql("DROP TABLE cust")
+        lab.sql(statement.format(name=mark.name, location=mark.location))
+        assert lab.sql("SHOW RESTRICTED BASE TABLES") == []
+        lab.plain.sql("CREATE TABLE cust (cid INT NOT NULL, city STRING) USING delta")
+
+
+def test_what_cannot_be_restricted(lab):
+    lab.plain.sql("CREATE VIEW people AS SELECT cid, city FROM cust")
+    lab.plain.sql("CREATE VIEW clients AS SELECT * FROM cust")
+    # a view is not the table that it shows, however much of it: to mark, or to take its mark away
+    for statement in ("RESTRICT BASE TABLE people", "RESTRICT BASE TABLE clients"):
+        with pytest.raises(DefinitionError, match="is a view or no Delta table"):
+            lab.sql(statement)
+    assert lab.sql("SHOW RESTRICTED BASE TABLES") == []
+    with pytest.raises(DefinitionError, match="name a Delta table that exists"):
+        lab.sql("RESTRICT BASE TABLE nobody")
+    with pytest.raises(NotFoundError, match="SHOW RESTRICTED BASE TABLES"):
+        lab.sql("UNRESTRICT BASE TABLE cust")
+
+
+def test_the_files_of_a_restricted_cache_are_restricted_too(lab, metastore):
+    lab.cache(WIDE)
+    place = metastore.reader.cache(lab.schema, "wide").location
+    select = f"SELECT city, SUM(s) AS s FROM delta.`{place}` GROUP BY city"
+    lab.cache(f"over AS {select}")
+    lab.hit(select)
+    lab.sql("RESTRICT BASE TABLE cust")
+    lab.miss(select, "TABLE_RESTRICTED")
