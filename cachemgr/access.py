@@ -12,6 +12,7 @@ a cache made from a restricted table holds is restricted like it, so a cache ove
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -108,13 +109,25 @@ def role_needed(statement: Statement) -> Role:
 
 
 def keys_of(location: str) -> tuple[str, ...]:
-    """What a place is known by: itself, and the id of the cache whose files lie there.
+    """What a place is known by: itself, and the id of the cache whose files lie there, plain and
+    veiled.
 
     >>> keys_of("file:/data/t"), len(keys_of("file:/caches/" + "0" * 32))
-    (('file:/data/t',), 2)
+    (('file:/data/t',), 3)
     """
     last = location.rstrip("/").rpartition("/")[2]
-    return (location, last) if _CACHE_ID.fullmatch(last) else (location,)
+    return (location, last, veiled(last)) if _CACHE_ID.fullmatch(last) else (location,)
+
+
+def veiled(key: str) -> str:
+    """A key as it is told to those who may not use the cache that it may be the id of. An id names
+    the folder of the cache's files; its SHA-256 tells whoever has found them all the same that they
+    are that cache's, and nobody where they are.
+
+    Args:
+        key: A place, a table id or a cache's id; the first two stay as they are.
+    """
+    return hashlib.sha256(key.encode()).hexdigest() if _CACHE_ID.fullmatch(key) else key
 
 
 def reads_of(entry: RegistryEntry) -> frozenset[str]:

@@ -29,7 +29,7 @@ from cachemgr.metastore.records import (
 )
 from matcher.codec import PLAN_VERSION
 
-_FORMAT = 1
+_FORMAT = 2
 CATALOG_VERSION: Final = f"{_FORMAT}.{PLAN_VERSION}"
 """What both sides must agree on: the form of these data, and the meaning of plans in them."""
 

@@ -92,13 +92,25 @@ class Catalog(_Model):
     caches: list[ServedCache]
     gone: Annotated[
         list[str],
-        Field(description="Ids of caches that were dropped, or that the principal may not use."),
+        Field(
+            description="The SHA-256 of the ids of caches that were dropped, or that the principal "
+            "may not use: the id of a cache names the folder of its files."
+        ),
     ]
     restricted: Annotated[
         dict[str, str],
-        Field(description="Places, table ids and cache ids that are restricted; whose table it is"),
+        Field(
+            description="Places, table ids and the SHA-256 of cache ids that are restricted; whose "
+            "table it is"
+        ),
     ]
-    joins: Annotated[list[ServedJoin], Field(description="All of them.")]
+    joins: Annotated[
+        list[ServedJoin],
+        Field(
+            description="All of them; of restricted tables those that a cache reads which the "
+            "principal may use."
+        ),
+    ]
     digest: Annotated[
         str,
         Field(

@@ -6,14 +6,14 @@ import gzip
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from cachemgr.access import may_use, reads_of, restricted_keys
+from cachemgr.access import keys_of, may_use, reads_of, restricted_keys, veiled
 from cachemgr.api.paging import write_token
 from cachemgr.errors import MetastoreError
 from cachemgr.metastore.reader import Reader
-from cachemgr.metastore.records import CatalogPage, RegistryMark
+from cachemgr.metastore.records import CatalogPage, JoinRecord, RegistryMark
 from cachemgr.wire import CATALOG_VERSION, digest, encode_entry, encode_join
 
 _LEVEL: Final = 4
@@ -106,12 +106,14 @@ class Pages:
     ) -> dict[str, Any]:
         def usable(cache_id: str) -> bool:
             grants = {principal} if cache_id in found.granted else None
-            reads = self._reads.get(cache_id, frozenset())
-            return may_use(principal, "", grants, reads, restricted) is None
+            reads = self._reads.get(cache_id)
+            return reads is not None and may_use(principal, "", grants, reads, restricted) is None
 
-        live = found.live
+        live, joins = found.live, found.joins
         if restricted:
             live = {i: revision for i, revision in live.items() if usable(i)}
+            read = [self._reads[i] for i in live]
+            joins = tuple(j for j in joins if _told(j, read, restricted))
         end = found.end
         name = list_name(found.mark.epoch, principal)
         return {
@@ -121,12 +123,21 @@ class Pages:
             "principal": principal,
             "full": begin == (0, None),
             "caches": [encode_entry(e, principal) for e in found.entries if e.cache.id in live],
-            "gone": [i for i in found.changed if i not in live],
-            "joins": [encode_join(join) for join in found.joins],
-            "restricted": dict(restricted),
+            "gone": [veiled(i) for i in found.changed if i not in live],
+            "joins": [encode_join(join) for join in joins],
+            "restricted": {veiled(key): name for key, name in restricted.items()},
             "digest": digest(live),
             "nextPageToken": None if end is None else write_token(name, [str(end[0]), end[1]]),
         }
+
+
+def _told(join: JoinRecord, read: Sequence[frozenset[str]], restricted: Mapping[str, str]) -> bool:
+    """Whether a join is told: one with a restricted table by a cache that reads both sides."""
+    sides = (join.left, join.right)
+    if not any(key in restricted for s in sides for key in (*keys_of(s.location), s.table_id)):
+        return True
+    places = {side.location for side in sides}
+    return any(places <= reads for reads in read)
 
 
 def list_name(epoch: str, principal: str) -> str:

@@ -37,7 +37,8 @@ def source_of(settings: Settings, explicit: Mapping[str, str]) -> Source:
     from cachemgr.spark.remote import ServiceSource  # the network's libraries are for these alone
 
     urls = [_checked(url) for url in settings.url.split(",") if url.strip()]
-    return ServiceSource(urls, token_of(settings), settings.max_outage_seconds)
+    file = str(Path(settings.token_file).absolute()) if settings.token_file else ""
+    return ServiceSource(urls, token_of(settings), settings.max_outage_seconds, token_file=file)
 
 
 def token_of(settings: Settings) -> Callable[[], str]:

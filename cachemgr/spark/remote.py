@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import httpx
 
+from cachemgr.access import veiled
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, RegistryEntry, RegistryState, RestrictedTable
 from cachemgr.spark.sources import BatchRefused, SourceRefused
@@ -38,6 +39,8 @@ class ServiceSource:
         token: Gives the token; asked before each request, so that it may be renewed.
         patience: Seconds for which a session goes on without the service.
         transport: Another way to the service than the network.
+        token_file: Where the token is read from, if it may become another one, of somebody else:
+            a session with the first one must not follow with it.
     """
 
     close_seconds = 0.2  # a poll may wait for seconds, and its answer is of no use any more
@@ -48,11 +51,12 @@ class ServiceSource:
         token: Callable[[], str],
         patience: float,
         transport: httpx.BaseTransport | None = None,
+        token_file: str = "",
     ) -> None:
         self.patience = patience
         self.principal: str | None = None
         self.name = f"the service at {', '.join(urls)}"
-        shared = "\0".join([*urls, token(), str(patience)])
+        shared = "\0".join([*urls, token_file or token(), str(patience)])
         self.key = f"service {hashlib.sha256(shared.encode()).hexdigest()}"
         self._urls = [url.rstrip("/") for url in urls]
         self._token = token
@@ -134,8 +138,9 @@ class ServiceSource:
             entry = decode_entry(data, page["principal"])
             known[entry.cache.id] = entry.cache.revision
             entries[entry.cache.id] = entry
-        for cache_id in page["gone"]:
-            known.pop(cache_id, None)
+        gone = frozenset(page["gone"])
+        for cache_id in [i for i in known if veiled(i) in gone] if gone else ():
+            del known[cache_id]
             entries.pop(cache_id, None)
 
     def _page(self, params: Mapping[str, Any], timeout: httpx.Timeout) -> Mapping[str, Any]:

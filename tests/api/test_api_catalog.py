@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
+from cachemgr.access import veiled
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState, SnapshotTableRecord
 from cachemgr.roles import Role
@@ -78,7 +79,7 @@ def test_everything_then_changes_alone(client, store, new_cache):
     assert names(changed) == ["one"] and not changed["caches"][0]["rewriteEnabled"]
     store.writer.drop_cache(one.id, now=store.reader.now())
     dropped = catalog(client, since=changed["revision"], epoch=changed["epoch"])
-    assert names(dropped) == [] and dropped["gone"] == [one.id]
+    assert names(dropped) == [] and dropped["gone"] == [veiled(one.id)]
     left = store.reader.registry().entries
     assert dropped["digest"] == digest({e.cache.id: e.cache.revision for e in left})
 
@@ -141,7 +142,7 @@ def test_a_cache_narrowed_to_others_is_not_sent_and_grants_of_others_never(
     store.writer.grant(made.id, "ann")
     at = {"since": before["revision"], "epoch": before["epoch"]}
     after = catalog(bob, **at)
-    assert names(after) == [] and after["gone"] == [made.id]
+    assert names(after) == [] and after["gone"] == [veiled(made.id)]
     assert after["digest"] != before["digest"]
     assert names(catalog(bob)) == ["open"]
     seen = bob.get("/api/v1/catalog", params=at).text + bob.get("/api/v1/catalog").text
@@ -170,26 +171,65 @@ def test_caches_of_a_restricted_table_are_sent_to_those_granted_alone(client_of,
     store.writer.grant(made.id, "ann")
     mine = catalog(ann)
     assert sorted(names(mine)) == ["over_t", "over_u"]
-    assert mine["restricted"]["file:/t"] == mine["restricted"][made.id] == "t"
+    assert mine["restricted"]["file:/t"] == mine["restricted"][veiled(made.id)] == "t"
     new_cache("also_over_t", plan=PLAN)
     assert sorted(names(catalog(ann))) == ["over_t", "over_u"]
     store.writer.unrestrict_table(mark.id)
     assert sorted(names(catalog(bob))) == ["also_over_t", "over_it", "over_u"]
 
 
+def test_of_a_restricted_tables_caches_and_joins_others_are_told_nothing(
+    client_of, store, new_cache
+):
+    """Nor where their files lie, by an id: not in what is whole, nor in changes, nor once a grant
+    has ended."""
+    ann, bob = client_of(Role.VIEWER, "ann"), client_of(Role.VIEWER, "bob")
+    secret = {**PLAN, "relations": [["file:/a", "a"], ["file:/b", "b"]]}
+    made = new_cache("secret", plan=secret, location="file:/caches/vault")
+    new_cache("open", plan=json.loads(json.dumps(PLAN).replace("file:/t", "file:/b")))
+    store.writer.create_join(JOIN, now=store.reader.now())
+    store.writer.restrict_table("hr.a", "file:/elsewhere", "ia", by="root")
+    store.writer.restrict_table("hr.a", "file:/a", None, by="root")
+    told = []
+
+    def ask(client, **at):
+        answer = client.get("/api/v1/catalog", params=at)
+        if client is bob:
+            told.append(answer.text)
+        return answer.json()
+
+    begun = ask(bob)
+    at = {"since": begun["revision"], "epoch": begun["epoch"]}
+    assert names(begun) == ["open"] and not begun["joins"] and "file:/a" in begun["restricted"]
+    store.writer.update_cache(made.id, made.version, now=store.reader.now(), rewrite_enabled=False)
+    assert ask(bob, **at)["gone"] == [veiled(made.id)]
+    store.writer.grant(made.id, "ann")
+    ask(bob, **at)
+    hers = ask(ann, **at)
+    assert names(hers) == ["secret"] and [j["name"] for j in hers["joins"]] == ["j"]
+    store.writer.revoke(made.id, "ann")
+    ended = ask(ann, since=hers["revision"], epoch=hers["epoch"])
+    assert ended["gone"] == [veiled(made.id)] and not ended["joins"]
+    ask(bob, **at), ask(bob)
+    for word in ("secret", "vault", made.id, '"j"', "ann"):
+        assert word not in "".join(told)
+
+
+JOIN = JoinRecord(
+    name="j",
+    definition="…",
+    left=JoinSide("a", "file:/a", "ia"),
+    right=JoinSide("b", "file:/b", "ib"),
+    keys=(("x", "y"),),
+    state=JoinState.VALID,
+    validated_versions={"file:/a": ("ia", 1), "file:/b": ("ib", None)},
+)
+
+
 def test_joins_are_sent(client, store):
-    join = JoinRecord(
-        name="j",
-        definition="…",
-        left=JoinSide("a", "file:/a", "ia"),
-        right=JoinSide("b", "file:/b", "ib"),
-        keys=(("x", "y"),),
-        state=JoinState.VALID,
-        validated_versions={"file:/a": ("ia", 1), "file:/b": ("ib", None)},
-    )
-    store.writer.create_join(join, now=store.reader.now())
+    store.writer.create_join(JOIN, now=store.reader.now())
     [sent] = [decode_join(j) for j in catalog(client)["joins"]]
-    assert sent == replace(join, id="", definition="")
+    assert sent == replace(JOIN, id="", definition="")
 
 
 def test_a_poll_that_waits_hears_of_a_change_at_once_and_of_nothing_at_its_end(

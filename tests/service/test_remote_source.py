@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 from sqlalchemy import text
 
+from cachemgr.access import keys_of
 from cachemgr.api.app import create_app
 from cachemgr.api.state import ApiState
 from cachemgr.errors import CacheManagerError, ConfigurationError
@@ -222,7 +223,10 @@ def test_a_restricted_table_takes_its_caches_from_those_not_granted(feed, store,
     store.writer.grant(mine.id, "ann")
     feed.sync()
     assert names(feed) == ["mine"] and feed.served("mine").principals == {"ann"}
-    assert feed.restricted()["file:/t"] == feed.restricted()[other.id] == "t"
+    assert feed.restricted()["file:/t"] == "t"
+    # the other's files, should a query name their place
+    place = f"s3a://bucket/caches/{other.id}"
+    assert [feed.restricted().get(key) for key in keys_of(place)] == [None, None, "t"]
 
 
 def test_joins_change_the_plans_that_are_there_already(feed, store, new_cache):
@@ -474,16 +478,21 @@ def test_a_batch_that_is_refused_does_not_hold_up_the_others(feed, store, monkey
 # -- settings ------------------------------------------------------------------------------
 
 
-def test_sessions_share_a_feed_only_with_the_same_service_and_token(server, token, store):
+def test_sessions_share_a_feed_only_with_the_same_service_and_token(server, token, store, tmp_path):
     settings = Settings(url=server.url, token=token[1])
     one, same = source_of(settings, {}), source_of(settings, {})
     bob = store.writer.create_token("bob", Role.VIEWER)[1]
     other = source_of(Settings(url=server.url, token=bob), {})
+    # a file with the same token now may hold that of somebody else later
+    file = tmp_path / "token"
+    file.write_text(token[1])
+    read = [source_of(Settings(url=server.url, token_file=str(file)), {}) for _ in range(2)]
     try:
         assert one.key == same.key != other.key
+        assert read[0].key == read[1].key not in (one.key, other.key)
         assert token[1] not in json.dumps([one.key, one.name]) + repr(settings)
     finally:
-        for source in (one, same, other):
+        for source in (one, same, other, *read):
             source.close()
 
 
