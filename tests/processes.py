@@ -23,6 +23,9 @@ from typing import Any
 
 import httpx
 
+from cachemgr.metastore import open_metastore
+from cachemgr.roles import Role
+
 ROOT = Path(__file__).parents[1]
 CACHEMGR = (sys.executable, "-c", "from cachemgr.cli import main; main()")
 # Enough for tables of tests, and quick to start.
@@ -158,7 +161,7 @@ class Replica:
 
     def __post_init__(self) -> None:
         self.client = httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}",
+            base_url=self.address,
             headers={"Authorization": f"Bearer {self.token}"} if self.token else {},
             timeout=120,
         )
@@ -186,6 +189,22 @@ class Replica:
             return self.client.get("/readyz").status_code == 200
         except httpx.TransportError:
             return False
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def cpu_seconds(self) -> float:
+        """What its Python process has used of a core so far."""
+        stat = Path(f"/proc/{self.started.process.pid}/stat").read_text()
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def rss_mb(self) -> float:
+        """What its Python process holds in memory."""
+        pages = int(Path(f"/proc/{self.started.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
     def close(self) -> None:
         """Kill what still runs."""
@@ -236,6 +255,43 @@ def replicas(*made: Replica) -> Iterator[tuple[Replica, ...]]:
             stack.callback(replica.close)
             replica.start()
         yield made
+
+
+@dataclass(frozen=True)
+class Service:
+    """One replica that answers REST and refreshes nothing, for tests that ask it from outside.
+
+    Args:
+        replica: Its process.
+        tokens: A token of each role, by the role's name.
+        metastore_url: What it works on.
+        folder: Where its files are.
+    """
+
+    replica: Replica
+    tokens: Mapping[str, str]
+    metastore_url: str
+    folder: Path
+
+
+@contextmanager
+def rest_service(metastore_url: str, folder: Path, **more: str) -> Iterator[Service]:
+    """A `cachemgr serve` process without scheduler, ready, and stopped as an operator would.
+
+    Args:
+        metastore_url: The metastore; tokens are made in it.
+        folder: For its log and its caches.
+        more: More of its settings, by their lower-case names.
+    """
+    with open_metastore(metastore_url) as store:
+        tokens = {r.value: store.writer.create_token(r.value, r)[1] for r in Role}
+        where = store.url
+    settings = replica_settings(where, folder, (), **{"log_level": "WARNING", **more})
+    command = ("serve", "--no-scheduler")
+    with replicas(Replica("service", folder, settings, tokens["admin"], command)) as (replica,):
+        until(replica.ready, 120, "the service is ready")
+        yield Service(replica, tokens, where, folder)
+        replica.started.stop()
 
 
 @dataclass(frozen=True)

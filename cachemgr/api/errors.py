@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from cachemgr.errors import (
     SPARK_LOST,
+    SPARK_NOT_STARTED,
     AlreadyExistsError,
     CacheManagerError,
     ConflictError,
@@ -55,7 +56,7 @@ def status_of(error: CacheManagerError) -> int:
     if isinstance(error, AlreadyExistsError | ConflictError):
         return 409
     # whatever is wrong with the metastore or Spark, the request was not: it may be sent again
-    if isinstance(error, MetastoreError) or error.code == SPARK_LOST:
+    if isinstance(error, MetastoreError) or error.code in (SPARK_LOST, SPARK_NOT_STARTED):
         return 503
     return 400
 
@@ -100,8 +101,17 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     kind = _NAMES.get(error.status_code, "HTTP_ERROR")
     answer = envelope(request, error.status_code, kind, str(error.detail))
-    answer.headers.update(error.headers or {})  # Allow, which a 405 must have
+    answer.headers.update(error.headers or {})
+    if error.status_code == 405:
+        answer.headers["Allow"] = _allowed(request) or answer.headers.get("Allow", "")
     return answer
+
+
+def _allowed(request: Request) -> str:
+    """All methods of a path: the router names those of the first route that it finds alone."""
+    route = request.scope.get("route")
+    methods = request.app.openapi()["paths"].get(getattr(route, "path_format", None), {})
+    return ", ".join(sorted(method.upper() for method in methods))
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:

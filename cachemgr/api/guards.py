@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
@@ -136,6 +136,13 @@ class BodyLimit:
 def is_too_large(request: Request) -> bool:
     """Whether the body that was read is not the whole one."""
     return bool(request.scope.get(_TOO_LARGE))
+
+
+def repeated_parameter(request: Request) -> str | None:
+    """The name of a parameter that the query string has twice: none of ours is a list, and which
+    of the values was meant is not ours to guess."""
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    return next((name for name, count in counts.items() if count > 1), None)
 
 
 def is_protected(request: Request) -> bool:

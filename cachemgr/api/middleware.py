@@ -19,7 +19,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.responses import JSONResponse
 
 from cachemgr.api.errors import RETRY_SECONDS, envelope, status_of, unexpected
-from cachemgr.api.guards import BodyLimit, Limits, is_foreign, is_protected, is_too_large
+from cachemgr.api.guards import (
+    BodyLimit,
+    Limits,
+    is_foreign,
+    is_protected,
+    is_too_large,
+    repeated_parameter,
+)
 from cachemgr.api.state import ApiState, digest_of
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
@@ -79,6 +86,11 @@ def install(app: FastAPI, metrics: CollectorRegistry, limits: Limits) -> None:
         if await _holds_nul(request):
             return envelope(
                 request, 400, "NUL_CHARACTER", "a request holds no NUL character: take it out"
+            )
+        repeated = repeated_parameter(request)
+        if repeated is not None:
+            return envelope(
+                request, 400, "REPEATED_PARAMETER", f"{repeated} is given more than once: give one"
             )
         if is_foreign(request) and await to_thread.run_sync(request.app.state.cachemgr.open_to_all):
             return envelope(

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.errors import SPARK_LOST, DefinitionError, RefreshError
+from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
 from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
 from cachemgr.service_settings import ServiceSettings
@@ -57,7 +58,7 @@ class SparkHost:
         """The session; started by the first who asks, again if its cluster gave up on it.
 
         Raises:
-            RefreshError: The process stops, or its JVM has ended.
+            RefreshError: The process stops, its JVM has ended, or Spark does not start.
         """
         with self._lock:
             if self._over or self.lost():
@@ -143,9 +144,18 @@ class SparkHost:
         return api.configure_spark_with_cachemgr(builder)
 
     def _started(self) -> SparkSession:
-        spark = self._builder().getOrCreate()
-        for statement in self._init:
-            spark.sql(statement)
+        try:
+            spark = self._builder().getOrCreate()
+            for statement in self._init:
+                spark.sql(statement)
+        except (PySparkException, Py4JError) as error:
+            cause = str(error).splitlines()[0][:300]
+            logger.error("Spark does not start: %s", cause)
+            raise RefreshError(
+                SPARK_NOT_STARTED,
+                f"the Spark of this service does not start ({cause}): `cachemgr doctor` says what "
+                "is missing",
+            ) from error
         api.enable(spark)
         return spark
 

@@ -269,3 +269,31 @@ def test_metrics_name_no_sql_and_no_user(client, cache, store):
     shown = client.get("/metrics").text
     assert 'route="/api/v1/caches/{name}",status="200"' in shown
     assert "nothing" not in shown and "operator" not in shown
+
+
+def test_a_method_that_is_not_there_names_those_that_are(client, cache):
+    answer = client.request("PUT", "/api/v1/caches/cube")
+    assert answer.status_code == 405 and answer.headers["Allow"] == "DELETE, GET, PATCH"
+    assert client.request("DELETE", "/api/v1/rewrite").headers["Allow"] == "POST"
+    grants = client.request("OPTIONS", "/api/v1/caches/cube/grants/team/ann")
+    assert grants.status_code == 405 and grants.headers["Allow"] == "DELETE, PUT"
+
+
+def test_a_parameter_that_is_given_twice(client, cache):
+    answer = client.get("/api/v1/caches?like=a&pageSize=2&like=b")
+    assert answer.status_code == 400, "neither of the two is the right one"
+    assert answer.json()["error"]["type"] == "REPEATED_PARAMETER"
+    assert "like" in answer.json()["error"]["message"]
+
+
+def test_moments_are_written_with_their_zone(client):
+    for since, status in (
+        ("2026-01-31T12:00:00Z", 200),
+        ("2026-01-31T12:00:00%2B01:00", 200),
+        ("2026-01-31T12:00:00", 422),
+        ("2026-01-31", 422),
+        ("0.5", 422),
+        ("1769860800", 422),
+    ):
+        answer = client.get(f"/api/v1/decisions?since={since}")
+        assert answer.status_code == status, since

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,8 +25,8 @@ from typing import Any, Final
 from cachemgr.metastore import open_metastore
 from tests.load.population import populate
 from tests.load.sender import Sender, Sent, quantile
-from tests.load.service import Service, postgres, running
 from tests.load.traffic import Traffic
+from tests.processes import Service, Started, postgres_server, rest_service, until
 
 BUDGETS: Final = {"seen": 50.0, "first": 150.0}
 _WARM_UP_SECONDS: Final = 20.0
@@ -54,17 +53,17 @@ class Load:
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cachemgr-load-")))
             folder.chmod(0o755)
-            url = stack.enter_context(postgres())
+            url = stack.enter_context(postgres_server())
             with open_metastore(url) as store:
                 populate(store, folder, self.caches)
-            service = stack.enter_context(running(url, folder))
+            service = stack.enter_context(rest_service(url, folder))
             if self.refreshes:
                 stack.enter_context(self._refreshing(service))
             stack.enter_context(self._watched(service))
             asyncio.run(self._send(service))
 
     async def _send(self, service: Service) -> None:
-        sender = Sender(service.port, service.tokens["viewer"])
+        sender = Sender(service.replica.port, service.tokens["viewer"])
         traffic = Traffic(self.seed)
         try:
             await sender.send(traffic.warm_up(), 10)
@@ -72,9 +71,9 @@ class Load:
             await sender.send(for_warming, self.rate)
             self.rss.clear()
             asked = [traffic.next() for _ in range(int(self.rate * self.seconds))]
-            before = service.cpu_seconds()
+            before = service.replica.cpu_seconds()
             self.sent = await sender.send(asked, self.rate)
-            self.cpu_seconds = service.cpu_seconds() - before
+            self.cpu_seconds = service.replica.cpu_seconds() - before
         finally:
             sender.close()
 
@@ -84,7 +83,7 @@ class Load:
 
         def watch() -> None:
             while not done.wait(1.0):
-                self.rss.append(service.rss_mb())
+                self.rss.append(service.replica.rss_mb())
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -96,29 +95,23 @@ class Load:
 
     @contextlib.contextmanager
     def _refreshing(self, service: Service) -> Iterator[None]:
+        command = (sys.executable, "-m", "tests.load.refresher")
         log = service.folder / "refresher.log"
-        with log.open("w") as trouble:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.load.refresher", service.url, str(service.folder)],
-                stdout=subprocess.PIPE,
-                stderr=trouble,
-                text=True,
-            )
-        assert process.stdout is not None
-        first = process.stdout.readline()
-        assert first, log.read_text()
+        given = (service.metastore_url, str(service.folder))
+        process = Started.run([*command, *given], log, service.folder, {})
 
-        def read(lines: Any) -> None:
-            self.refreshed += [float(line) for line in lines]
+        def refreshed() -> list[float]:
+            assert process.alive, process.text()[-4000:]
+            found = (line.split() for line in process.text().splitlines())
+            return [float(words[1]) for words in found if words[:1] == ["refreshed"]]
 
-        thread = threading.Thread(target=read, args=(process.stdout,), daemon=True)
-        thread.start()
         try:
+            until(refreshed, 300, "the first refresh beside the load", every=1)
+            before = len(refreshed())
             yield
+            self.refreshed = refreshed()[before:]
         finally:
             process.kill()
-            process.wait()
-            thread.join(10)
 
     def report(self) -> dict[str, Any]:
         """What came of it; `passed` says if the budgets were kept."""
