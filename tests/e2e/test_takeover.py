@@ -83,7 +83,10 @@ class User:
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 start_new_session=True,
             )
-        assert self._line("READY") is not None
+
+    def ready(self) -> None:
+        """Wait until it can be asked."""
+        self._line("READY")
 
     def ask(self, query: str) -> tuple[set[tuple[Any, ...]], bool]:
         """The rows of a query, and whether a cache answered."""
@@ -161,14 +164,15 @@ def make_stage(
         )
         pair.append(Replica(name, folder, settings, token))
     first, second = stack.enter_context(replicas(*pair))
-    for replica in (first, second):
-        until(replica.ready, 90, f"{replica.name} answers")
+    # It knows the service alone, and starts while nobody answers yet.
     conf = {
-        "spark.cachemgr.metastore.url": url,
-        "spark.cachemgr.location": str(folder / "caches"),
+        "spark.cachemgr.url": f"http://127.0.0.1:{first.port},http://127.0.0.1:{second.port}",
+        "spark.cachemgr.token": token,
     }
     user = User(folder, conf)
     stack.callback(user.kill)
+    for replica in (first, second):
+        until(replica.ready, 90, f"{replica.name} answers")
     return Stage((first, second), user, store, spark, folder)
 
 
@@ -178,6 +182,7 @@ def tell_the_story(stage: Stage) -> None:
     made = client.post("/api/v1/caches", json={"ddl": DDL})
     assert made.status_code == 201, made.text
     before = {("north", 3), ("south", 40), (None, 5)}
+    stage.user.ready()
     assert stage.until_hit(120) == before
 
     stage.append(("south", 2), ("west", 5))
