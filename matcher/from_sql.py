@@ -16,6 +16,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from matcher.comments import Unclosed, without_comments
 from matcher.errors import SqlInputError
 from matcher.expr import Col
 from matcher.from_sql_from import FromClause
@@ -158,6 +159,12 @@ def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
         yield not_taken(
             ReasonCode.UNSUPPORTED_EXPRESSION, "trunc or date_trunc with a computed unit"
         )
+    if not _comments_agree(text):
+        yield Reason(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            "a comment that Spark may read otherwise",
+            "take it out",
+        )
     if "\\" in text and not _escapes_agree(text):
         yield Reason(
             ReasonCode.UNSUPPORTED_EXPRESSION,
@@ -179,6 +186,23 @@ def _computed_unit(text: str) -> bool:
             if unit >= len(tokens) or tokens[unit].token_type != TokenType.STRING:
                 return True
     return False
+
+
+def _comments_agree(text: str) -> bool:
+    """True if the parser takes those parts of a text for comments that Spark does."""
+    if not any(mark in text for mark in ("--", "/*", "{#")):
+        return True
+    try:
+        plain = without_comments(text)
+    except Unclosed:
+        return False
+    as_read = [(t.token_type, t.text, t.start, t.end) for t in sqlglot.tokenize(text, read="spark")]
+    without = sqlglot.tokenize(plain, read="spark")
+    ends = (0, *(t.end + 1 for t in without))
+    starts = (*(t.start for t in without), len(plain))
+    return as_read == [(t.token_type, t.text, t.start, t.end) for t in without] and all(
+        plain[end:start].strip() == "" for end, start in zip(ends, starts, strict=True)
+    )
 
 
 def _escapes_agree(text: str) -> bool:

@@ -16,19 +16,12 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cachemgr.errors import StatementError
+from matcher.comments import QUOTED, Unclosed, without_comments
 
 # sqlglot reads a statement that begins with a word such as SHOW or EXPLAIN up to its end as one
 # string. A number in front of it, cut off again, keeps it from doing so.
 _PREFIX = "0 "
-_STOP = re.compile(r"['\"`;]|--|/\*|(?<!\w)[rR]['\"]")
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
-_CLOSED = {
-    "'": re.compile(r"'(?>[^'\\]|\\.)*+'", re.DOTALL),
-    '"': re.compile(r'"(?>[^"\\]|\\.)*+"', re.DOTALL),
-    "`": re.compile(r"`[^`]*+`"),
-    "r'": re.compile(r"[rR]'[^']*+'"),
-    'r"': re.compile(r'[rR]"[^"]*+"'),
-}
+_STOP = re.compile(r"['\"`;]|(?<!\w)[rR]['\"]")
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:E[+-]?\d+)?(?:BD|[LSYDF])?", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
@@ -99,21 +92,16 @@ def split_statements(text: str) -> Iterator[tuple[int, int]]:
     >>> list(split_statements("a ';' ; b"))
     [(0, 6), (7, 9)]
     """
+    text = _plain(text)
     begin = at = 0
     while found := _STOP.search(text, at):
         at, mark = found.start(), found.group().lower()
         if mark == ";":
             yield begin, at
             begin = at = at + 1
-        elif mark == "--":
-            newline = text.find("\n", at)
-            at = len(text) if newline < 0 else newline
-        elif mark == "/*":
-            at = _comment_end(text, at)
         else:
-            closed = _CLOSED[mark].match(text, at)
-            if closed is None:
-                raise _unclosed(text, at, mark[-1], "quote that opens here")
+            closed = QUOTED[mark].match(text, at)
+            assert closed is not None
             at = closed.end()
     yield begin, len(text)
 
@@ -132,7 +120,7 @@ def lex(text: str, start: int, end: int) -> Lexed:
     Raises:
         StatementError: It holds a character that no token begins with.
     """
-    raw_text = _PREFIX + text[start:end]
+    raw_text = _PREFIX + _plain(text)[start:end]
     shift = start - len(_PREFIX)
     try:
         raw = tuple(Spark().tokenize(raw_text))[1:]
@@ -210,13 +198,13 @@ def _word(text: str, start: int, end: int) -> Tok:
     return Tok(Kind.WORD, word.group(), start, word.end())
 
 
-def _comment_end(text: str, start: int) -> int:
-    depth = 0
-    for edge in _COMMENT_EDGE.finditer(text, start):
-        depth += 1 if edge.group() == "/*" else -1
-        if depth == 0:
-            return edge.end()
-    raise _unclosed(text, start, "*/", "comment that opens here")
+def _plain(text: str) -> str:
+    """Without comments, for sqlglot reads nested ones otherwise than Spark."""
+    try:
+        return without_comments(text)
+    except Unclosed as error:
+        what = "comment" if error.closing == "*/" else "quote"
+        raise _unclosed(text, error.at, error.closing, f"{what} that opens here") from None
 
 
 def _unclosed(text: str, at: int, closing: str, what: str) -> StatementError:

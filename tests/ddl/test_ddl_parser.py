@@ -166,3 +166,16 @@ def test_every_error_in_the_docs_is_the_one_raised() -> None:
 def test_doctests(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"cachemgr.ddl.{name}"))
     assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    "comment", ["/*/*x*/*/", "/*/*/*x*/*/*/", "/* a /* b */ c */", "-- c\\\n;\n"]
+)
+def test_comments_are_those_of_spark(comment: str) -> None:
+    text = (
+        f"CREATE RELATIONAL CACHE c {comment} AS SELECT a {comment}\n FROM t WHERE b = 1 {comment}"
+    )
+    statement = parse(text)
+    assert isinstance(statement, CreateRelationalCache)
+    assert statement.select.text == f"SELECT a {comment}\n FROM t WHERE b = 1"
+    assert parse(render(statement)) == statement
