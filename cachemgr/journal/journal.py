@@ -95,7 +95,7 @@ class Journal:
                 )
 
     def _write_shared(self, dumped: Dumped) -> None:
-        shared = json.dumps(dumped.shared, sort_keys=True)
+        shared = json.dumps(dumped.lasting, sort_keys=True)
         if shared != self._shared:
             at = self._metastore.reader.now().isoformat()
             text = json.dumps({"format": FORMAT, "at": at, "shared": dumped.shared})

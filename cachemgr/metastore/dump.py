@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session, defer
 from cachemgr.errors import MetastoreError
 from cachemgr.metastore.models import (
     Base,
+    BaseTableRow,
     CacheRow,
     CommitNumberRow,
     GrantRow,
@@ -41,7 +42,9 @@ RUNS_KEPT: Final = 20
 # and a number used twice would let a writer of the lost metastore pass for one of the new.
 GAP: Final = 1000
 _OF_A_CACHE: Final = (GroupingSetRow, GrantRow, ScheduleRow, LeaseRow, CommitNumberRow)
-_SHARED: Final[tuple[type[Base], ...]] = (JoinRow, RestrictedTableRow)
+_SHARED: Final[tuple[type[Base], ...]] = (JoinRow, RestrictedTableRow, BaseTableRow)
+# What a base table's row tells of the moment alone; sessions do not hear of it either.
+_PASSING: Final = ("version", "commit_timestamp_ms")
 _LOST = "the metastore was lost while it ran"
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -82,13 +85,20 @@ class Dumped:
         epoch: Which metastore's it is.
         revision: The revision that all of it stands at.
         caches: The caches that changed, dropped ones included.
-        shared: What belongs to no cache, whole: joins and restricted tables.
+        shared: What belongs to no cache, whole: joins, restricted tables and base tables.
     """
 
     epoch: str
     revision: int
     caches: tuple[CacheDump, ...]
     shared: Rows
+
+    @property
+    def lasting(self) -> Rows:
+        """What is shared without the base tables' versions, which move with every refresh."""
+        name = BaseTableRow.__tablename__
+        tables = [{k: v for k, v in row.items() if k not in _PASSING} for row in self.shared[name]]
+        return {**self.shared, name: tables}
 
 
 class DumpReads(Reads):

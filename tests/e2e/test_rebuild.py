@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from lab_star import JOIN, make_lab
 from sqlalchemy import create_engine, text
+from test_text_door import Door
 from typer.testing import CliRunner
 
 import cachemgr
@@ -123,6 +124,31 @@ def test_every_cache_serves_again(lab):
     for query in (TOTALS, BY_DAY, BY_CUST, BY_WEIGHT):
         lab.hit(query)
     run("db", "check", "--metastore", lab.url, "--location", str(lab.folder / "caches"))
+
+
+def test_texts_are_answered_again_at_once(lab):
+    """No Spark, and no refresh, has to tell what the tables' names and columns are."""
+    lab.sql(JOIN)
+    lab.cache(f"totals STRICT AS {TOTALS}")
+    lab.cache(f"cities AS {WITH_CITY}")
+    lab.plain.sql(MORE_SALES)
+    lab.sql("REFRESH RELATIONAL CACHE totals")
+    with open_metastore(lab.url) as store:
+        before = {t.location: (t.name, t.table_id, t.columns) for t in store.reader.base_tables()}
+
+    rebuilt(lab)
+
+    with open_metastore(lab.url) as store:
+        after = {t.location: (t.name, t.table_id, t.columns) for t in store.reader.base_tables()}
+    assert after == before and len(before) == 2
+    door = Door(lab)
+    try:
+        assert door.hit(TOTALS).caches
+        assert "STALE" in door.codes(WITH_CITY)
+        lab.sql("REFRESH RELATIONAL CACHE cities")
+        assert door.hit(BY_CUST).caches
+    finally:
+        door.feed.close()
 
 
 def test_what_was_never_published_stays_so(lab):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.dump import GAP, RUNS_KEPT, CacheDump
 from cachemgr.metastore.records import (
+    BaseTableRecord,
     CacheRecord,
     ColumnRecord,
     JoinRecord,
@@ -18,6 +20,8 @@ from cachemgr.metastore.records import (
     RunState,
     SnapshotTableRecord,
 )
+
+SALES = BaseTableRecord("default.sales", "/t", "id", 7, 8, '{"fields":[]}')
 
 
 def make(store, name: str, location: str = "/caches", **changed) -> CacheRecord:
@@ -71,6 +75,7 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
         )
         store.writer.create_join(join, now=store.reader.now())
         store.writer.restrict_table("t", "/t", "id", by="ann")
+        store.writer.note_tables([SALES])
         before = store.reader.dump()
         known = store.reader.cache_by_id(cache.id), store.reader.published(cache.id)
         token, revision = store.reader.lease(cache.id).token, store.reader.revision()
@@ -84,6 +89,7 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
         assert store.reader.cache_by_id(other.id).dropped_at is not None
         assert store.reader.joins()[0].validated_versions == {"/t": ("id", 7)}
         assert [m.location for m in store.reader.restricted_tables()] == ["/t"]
+        assert store.reader.base_tables() == (SALES,)
         assert [r.cache_version for r in store.reader.refreshes(cache.id)] == [2, 1, 0]
         assert store.reader.lease(cache.id).token >= token + GAP
         assert store.writer.next_commit_number(cache.id) > 3 + GAP
@@ -148,6 +154,22 @@ def test_each_change_leaves_one_record(store, tmp_path):
     assert second.name > first.name and '"ann"' in second.read_text()
     make(store, "elsewhere", "s3a://bucket/caches")  # left to those who reach it
     assert names(tmp_path) == ["cube", "shared"]
+
+
+def test_base_tables_that_only_moved_on_are_not_written_again(store, tmp_path):
+    keep_journal(store, str(tmp_path))
+    cube = make(store, "cube", str(tmp_path))
+    store.writer.note_tables([SALES])
+
+    def shared() -> list[str]:
+        return [p.name for p in (tmp_path / FOLDER).glob("shared-*/*")]
+
+    before = shared()
+    store.writer.note_tables([replace(SALES, version=8)])
+    store.writer.grant(cube.id, "ann")
+    assert shared() == before
+    store.writer.note_tables([replace(SALES, version=9, columns='{"fields":[1]}')])
+    assert shared() > before and len(shared()) == 1
 
 
 def test_a_record_that_cannot_be_written_costs_no_change(store, tmp_path):
