@@ -32,6 +32,7 @@ from cachemgr.telemetry import logger
 from cachemgr.text.door import TextDoor
 from cachemgr.text.heads import Heads
 from cachemgr.text.settings import service_defaults
+from cachemgr.worker.housekeeping import forget_the_past
 from cachemgr.worker.process import Process
 from cachemgr.worker.single import sole_process
 from cachemgr.worker.worker import Worker
@@ -154,7 +155,13 @@ def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -
     refresher = _refresher(settings, metastore, host)
     journal = _journal(settings, metastore, host, since=0)
     worker = _worker(settings, metastore, refresher)
-    return Process(metastore, refresher, worker, journal=journal.catch_up)
+    return Process(
+        metastore,
+        refresher,
+        worker,
+        journal=journal.catch_up,
+        housekeeping=lambda: forget_the_past(metastore, settings.history_days),
+    )
 
 
 def _journal(

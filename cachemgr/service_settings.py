@@ -57,6 +57,12 @@ class ServiceSettings(BaseSettings):
     stop_grace_seconds: float = Field(
         60.0, ge=0, description="How long a stopping process lets its refreshes finish."
     )
+    history_days: int = Field(
+        30,
+        ge=1,
+        description="How long runs of refreshes and decisions are kept; of each cache the last 20 "
+        "runs and the published one stay.",
+    )
     requests_a_second: float = Field(
         0, ge=0, description="How many requests a client may send a second; 0 does not limit."
     )

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, func, inspect, select, update
 from sqlalchemy.orm import Session, defer
 
 from cachemgr.errors import MetastoreError
+from cachemgr.metastore.history import RUNS_KEPT
 from cachemgr.metastore.models import (
     Base,
     BaseTableRow,
@@ -37,7 +38,6 @@ from cachemgr.metastore.registry_reads import registry_mark
 from cachemgr.metastore.writes import Writes, bump_revision
 
 FORMAT: Final = 1
-RUNS_KEPT: Final = 20
 # Tokens, commit numbers and revisions go on from here: some may have been given out after the dump,
 # and a number used twice would let a writer of the lost metastore pass for one of the new.
 GAP: Final = 1000

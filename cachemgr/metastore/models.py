@@ -151,7 +151,12 @@ class RefreshRunRow(Base):
     """One refresh of a cache."""
 
     __tablename__ = "refresh_runs"
-    __table_args__ = (Index(None, "cache_id", "started_at"),)
+    __table_args__ = (
+        Index(None, "cache_id", "started_at"),
+        # A scheduler asks for the last ones of each cache every second.
+        Index(None, "cache_id", "fencing_token"),
+        Index(None, "cache_id", "state", "fencing_token"),
+    )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     cache_id: Mapped[str] = _cache_id()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -16,6 +15,7 @@ from cachemgr.metastore.base_tables import BaseTableWrites
 from cachemgr.metastore.cache_writes import CacheWrites
 from cachemgr.metastore.convert import decision_row, join_record, join_row
 from cachemgr.metastore.dump import DumpWrites
+from cachemgr.metastore.history import HistoryWrites
 from cachemgr.metastore.models import DecisionRow, JoinRow
 from cachemgr.metastore.queue_writes import QueueWrites
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinState, as_utc, name_key
@@ -32,6 +32,7 @@ class Writer(
     RestrictedWrites,
     DumpWrites,
     BaseTableWrites,
+    HistoryWrites,
 ):
     """Changes to the metastore; made by `open_metastore`."""
 
@@ -142,21 +143,6 @@ class Writer(
             except IntegrityError:  # sent twice at once, and the other was quicker
                 return False
             return True
-
-    def prune_decisions(self, before: datetime | int) -> int:
-        """Delete the decisions made before a moment.
-
-        Args:
-            before: The moment.
-
-        Returns:
-            How many were deleted.
-        """
-        with self._transaction() as session:
-            result: Any = session.execute(
-                delete(DecisionRow).where(DecisionRow.at < as_utc(before))
-            )
-            return int(result.rowcount)
 
 
 def _join(session: Session, name: str) -> JoinRow:

@@ -18,6 +18,7 @@ from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
 
 LOOK_SECONDS: Final = 1.0
+HOUSEKEEPING_SECONDS: Final = 60.0
 
 
 class Process:
@@ -29,6 +30,7 @@ class Process:
         worker: Takes and carries out refreshes; None leaves that to others.
         schedules: Whether to look what is due.
         journal: Writes what others changed and a rebuild needs.
+        housekeeping: Deletes what is too old.
         telemetry: Where trouble is counted and logged.
     """
 
@@ -40,6 +42,7 @@ class Process:
         *,
         schedules: bool = True,
         journal: Callable[[], object] | None = None,
+        housekeeping: Callable[[], object] | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         self._worker = worker
@@ -57,9 +60,9 @@ class Process:
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
         )
         for name, job in jobs.items():
-            self._clock.add_job(
-                self._guarded, "interval", args=(name, job), seconds=LOOK_SECONDS, id=name
-            )
+            self._every(LOOK_SECONDS, name, job)
+        if housekeeping is not None:
+            self._every(HOUSEKEEPING_SECONDS, "housekeeping", housekeeping)
 
     def start(self) -> None:
         """Begin, in the background."""
@@ -76,6 +79,9 @@ class Process:
         """
         self._clock.shutdown(wait=True)
         return () if self._worker is None else self._worker.stop(grace_seconds)
+
+    def _every(self, seconds: float, name: str, job: Callable[[], object]) -> None:
+        self._clock.add_job(self._guarded, "interval", args=(name, job), seconds=seconds, id=name)
 
     def _guarded(self, name: str, job: Callable[[], object]) -> None:
         try:

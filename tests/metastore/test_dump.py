@@ -10,7 +10,8 @@ import pytest
 from cachemgr.errors import MetastoreError
 from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.dump import GAP, RUNS_KEPT, CacheDump
+from cachemgr.metastore.dump import GAP, CacheDump
+from cachemgr.metastore.history import RUNS_KEPT
 from cachemgr.metastore.records import (
     BaseTableRecord,
     CacheRecord,
