@@ -8,7 +8,7 @@ STAMP := $(VENV)/.setup-done
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench tpc mutants fuzz fuzz-ledger chaos load
+.PHONY: help setup demo test lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -21,6 +21,7 @@ help:
 	@echo "make fuzz    N random worlds, accepted pairs executed on Spark (N=$(N), ARGS='…'); docs/fuzz.md"
 	@echo "make chaos   replicas under random kills and stops for MINUTES=$(MINUTES); build/chaos"
 	@echo "make load    explain and rewrite under 100 requests a second (MINUTES=$(MINUTES), ARGS='…')"
+	@echo "make fuzz-api   wrong statements, SQL and requests for MINUTES=$(MINUTES); docs/fuzz-api.md"
 	@echo "make fuzz-ledger   what all runs in the ledger add up to"
 
 setup: $(STAMP)
@@ -66,3 +67,6 @@ chaos: $(STAMP)
 
 load: $(STAMP)
 	$(VENV)/bin/python -m tests.load.run --minutes $(MINUTES) $(ARGS)
+
+fuzz-api: $(STAMP)
+	$(VENV)/bin/python -m tests.fuzz_api.run --minutes $(MINUTES) $(ARGS)

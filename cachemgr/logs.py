@@ -48,6 +48,8 @@ def configure_logs(level: str, log_format: str) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # it warns of each look that is skipped while a long one lasts, which is meant
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
+    # it quotes texts that it cannot read whole, which are users' own
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 def _mask(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from cachemgr.api.errors import RETRY_SECONDS, envelope, status_of, unexpected
@@ -118,6 +119,8 @@ def install(app: FastAPI, metrics: CollectorRegistry, limits: Limits) -> None:
             response = await call_next(request)
         except CacheManagerError as error:
             response = envelope(request, status_of(error), error.code, error.message)
+        except ClientDisconnect:  # in the middle of what it sent; nobody reads this
+            response = envelope(request, 400, "CLIENT_GONE", "the request ended too early")
         except Exception as error:
             response = unexpected(request, error)
         took = time.perf_counter() - started

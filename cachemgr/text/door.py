@@ -265,7 +265,7 @@ class TextDoor:
                 at=at,
                 session_id="rest",
                 principal=request.principal,
-                query_hash=hashlib.sha256(request.sql.encode()).hexdigest()[:16],
+                query_hash=hashlib.sha256(request.sql.encode(errors="replace")).hexdigest()[:16],
                 outcome=LoggedOutcome.HIT if hit else LoggedOutcome.MISS,
                 caches=found.caches,
                 grouping_set=None,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from datetime import timedelta
 
 import httpx
@@ -297,3 +299,16 @@ def test_moments_are_written_with_their_zone(client):
     ):
         answer = client.get(f"/api/v1/decisions?since={since}")
         assert answer.status_code == status, since
+
+
+def test_a_client_that_hangs_up_is_no_error_of_ours(serve, caplog):
+    url = serve(open_to_all=True)
+    head = "POST /api/v1/caches HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 5) as connection:
+        connection.sendall(head.encode())
+    with httpx.Client(base_url=url) as client:
+        until = time.monotonic() + 10
+        while 'status="400"' not in client.get("/metrics").text:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    assert not [r for r in caplog.records if r.levelname == "ERROR"]
