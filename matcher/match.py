@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from matcher.cost import base_cost, base_is_cheaper, rewrite_cost
-from matcher.expr import Col, Expr, aggregates, columns
+from matcher.expr import Call, Col, Expr, aggregates, columns
 from matcher.functional import VALUE_OF_EQUALS
 from matcher.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.ir import GroupingSet, MatchOptions, Miss, Rewrite
@@ -17,6 +17,7 @@ from matcher.normal_form import (
     PreparedPlan,
     mappings,
 )
+from matcher.null_sources import NULL_TESTS
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules import (
     VIEW_RULES,
@@ -157,17 +158,19 @@ def _needed_keys(shared: Attempt) -> list[int]:
             bits[context.canonical(agg.args[0])] = -1
             within[context.canonical(agg.args[0])] = -1
     needed: set[int] = set()
-    stack = [(p, False) for p in shared.pending]
-    stack += [(k, True) for k in shared.query.group_keys or ()]
+    stack = [(p, False, True) for p in shared.pending]
+    stack += [(k, True, False) for k in shared.query.group_keys or ()]
     while stack:
-        expr, constants = stack.pop()
+        expr, constants, partly = stack.pop()
         canonical = context.canonical(expr)
         if constants and context.constant(canonical) is not None:
             continue
         if isinstance(expr, Col):
-            needed.add(within.get(canonical, 0) if not constants else bits.get(canonical, 0))
+            needed.add((within if partly else bits).get(canonical, 0))
         elif canonical not in bits:  # else it may come whole or from its parts
-            stack += [(child, constants) for child in expr.children]
+            # x > 5 is NULL where x is
+            test = partly or (isinstance(expr, Call) and expr.op in NULL_TESTS)
+            stack += [(child, constants, test) for child in expr.children]
     return list(needed)
 
 

@@ -31,6 +31,7 @@ from matcher.constants import NULL, fold_all
 from matcher.domains import (
     EVERYTHING,
     NOT_NULL,
+    NULL_ONLY,
     Domain,
     literal_of,
     normal,
@@ -241,6 +242,9 @@ class PredicateContext:
         function = monotone(operand)
         if function is not None:
             found = found.intersect(image(function, self.domain(function.argument)))
+        elif isinstance(operand, Call) and operand.op in STRICT:
+            if any(self.domains.get(arg) == NULL_ONLY for arg in operand.args):
+                found = found.intersect(NULL_ONLY)
         return found.intersect(NOT_NULL) if found.null and self.never_null(operand) else found
 
     def never_null(self, operand: Expr) -> bool:

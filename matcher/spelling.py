@@ -10,6 +10,7 @@ from typing import Final
 
 from matcher.constants import NULL, fold
 from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit
+from matcher.null_sources import NULL_TESTS, null_sources
 from matcher.types import INTEGRAL
 
 _FLIP: Final = {
@@ -54,6 +55,8 @@ def _unit(arg: Expr) -> Expr:
 
 def _spell(call: Call) -> Expr:
     op, args = call.op, call.args
+    if op in NULL_TESTS:
+        return _null_test(call)
     if op in _FLIP and isinstance(args[0], Lit) and not isinstance(args[1], Lit):
         return _spell(_with(call, _FLIP[op], (args[1], args[0])))
     if op in ("gt", "ge") and not isinstance(args[1], Lit):
@@ -80,6 +83,15 @@ def _spell(call: Call) -> Expr:
             return _with(call, "eq", (args[0], values[0]))
         return _with(call, "in", (args[0], *values))
     return call
+
+
+def _null_test(call: Call) -> Expr:
+    """IS [NOT] NULL of the parts that make the operand NULL."""
+    sources = null_sources(call.args[0])
+    if not sources or sources == call.args:
+        return call
+    parts = tuple(Call(call.op, (source,), "boolean", False) for source in sources)
+    return parts[0] if len(parts) == 1 else _spell(_with(call, NULL_TESTS[call.op], parts))
 
 
 def _spell_not(call: Call) -> Expr:

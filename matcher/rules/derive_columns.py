@@ -19,6 +19,7 @@ from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, is_renderable, render_literal
 from matcher.rules.attempt import Attempt, Refused, spell, stored
 from matcher.rules.coarsen_time import coarsen_time
+from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_test
 from matcher.rules.filter_by_image import filter_by_image, is_redundant
 from matcher.rules.join_tables import fetch
 from matcher.rules.map_outer_joins import filter_found
@@ -46,7 +47,7 @@ def derive_columns(attempt: Attempt) -> None:
     filter_found(attempt)
     for predicate in attempt.pending:
         found = _derive_filter(attempt, predicate)
-        if found is not None:
+        if found is not None and found not in attempt.filters:
             attempt.filters.append(found)
     for join in attempt.hung_extra:
         _derive_condition(attempt, join)
@@ -71,17 +72,17 @@ def _derive_filter(attempt: Attempt, predicate: Expr) -> Expr | None:
     pair = column_equality(predicate)
     if pair is not None:
         return _derive_equality(attempt, predicate, pair)
+    if is_redundant(attempt, predicate):
+        return None
     if attempt.delta:  # before a table is joined for it
-        if is_redundant(attempt, predicate):
-            return None
         found = filter_by_image(attempt, predicate)
         if found is not None:
             return found
     noted = len(attempt.missing)
     found = derive(attempt, predicate, "filter")
     if found is None:
-        found = filter_by_image(attempt, predicate)
-        if found is not None or is_redundant(attempt, predicate):
+        found = filter_by_image(attempt, predicate) or filter_by_null_test(attempt, predicate)
+        if found is not None:
             del attempt.missing[noted:]
     return found
 
@@ -124,9 +125,9 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
     elif pinned is not None and _is_spellable(pinned):
         return pinned
     elif isinstance(expr, Call):
-        bucket = coarsen_time(attempt, expr)
-        if bucket is not None:
-            return bucket
+        found = coarsen_time(attempt, expr) or _null_test(attempt, canonical)
+        if found is not None:
+            return found
         if is_renderable(expr.op, len(expr.args)):
             parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
             if any(map(attempt.is_float_key, parts)) and expr.op not in _BLIND_TO_ZERO_SIGN:
@@ -144,6 +145,10 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
             return fetched
     attempt.missing.append((expr, purpose))
     return None
+
+
+def _null_test(attempt: Attempt, canonical: Expr) -> Expr | None:
+    return derive_null_test(attempt, canonical) if isinstance(canonical, Call) else None
 
 
 def determined(attempt: Attempt, known: Iterable[Expr]) -> Determined:

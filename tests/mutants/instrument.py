@@ -36,7 +36,7 @@ _NO_REFUSALS = ("NeedsRegrouping", "AssertionError", "AttributeError", "TypeErro
 _DECIDING = ("matcher/rules/", "matcher/predicates", "matcher/domains", "matcher/time_buckets",
              "matcher/match.py", "matcher/shapes", "matcher/zones",
              "matcher/functional", "matcher/truth", "matcher/images", "matcher/conditional",
-             "matcher/patterns", "matcher/constants")  # fmt: skip
+             "matcher/patterns", "matcher/constants", "matcher/null_sources")  # fmt: skip
 
 
 @dataclass(frozen=True)

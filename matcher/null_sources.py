@@ -1,0 +1,61 @@
+"""Where an expression is NULL, told by its parts: `x > 5` is NULL exactly where `x` is.
+
+Catalyst writes `(x > y) IS NULL` as `x IS NULL OR y IS NULL` (`NullDownPropagation`, for the order
+comparisons and NOT alone). Canonical expressions are written so for every operator for which it
+holds, whatever Catalyst has done to them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matcher.expr import Call, Expr, Lit
+from matcher.functions import NULL_FOR_NULL_ONLY, STRICT
+from matcher.images import monotone
+
+NULL_TESTS: Final = {"isnull": "or", "isnotnull": "and"}
+
+
+def null_sources(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of canonical `expr` such that it is NULL exactly where some of them is: itself
+    where nothing else is known, none where it is never NULL.
+
+    An operator counts if it is NULL for each argument that is NULL, and for nothing else: a cast
+    that may fail, `/`, LIKE, CASE and an addition do not.
+
+    >>> from matcher.expr import Col
+    >>> null_sources(Call("gt", (Col(0, "x", "int"), Lit(5, "int")), "boolean"))
+    ($0.x,)
+    """
+    if isinstance(expr, Lit):
+        return () if expr.value is not None else (expr,)
+    if not expr.nullable:
+        return ()
+    if isinstance(expr, Call) and _is_null_with_its_arguments(expr):
+        return tuple(dict.fromkeys(s for arg in expr.args for s in null_sources(arg)))
+    return (expr,)
+
+
+def _is_null_with_its_arguments(call: Call) -> bool:
+    if call.op not in STRICT:  # FALSE AND NULL is FALSE
+        return False
+    if call.op not in NULL_FOR_NULL_ONLY and monotone(call) is None:
+        return False
+    return True
+
+
+def tested(test: Expr, op: str) -> tuple[Expr, ...] | None:
+    """What the canonical `test` asks of: that some of it is NULL (`op` is `isnull`), or that none
+    is (`isnotnull`); None for anything else."""
+    if not isinstance(test, Call):
+        return None
+    if test.op == op:
+        return null_sources(test.args[0])
+    if test.op != NULL_TESTS[op]:
+        return None
+    found: dict[Expr, None] = {}
+    for arg in test.args:
+        if not isinstance(arg, Call) or arg.op != op:
+            return None
+        found.update(dict.fromkeys(null_sources(arg.args[0])))
+    return tuple(found)
