@@ -1,42 +1,55 @@
 """A wrong role, a token that is void, a principal outside a cache's list, a restricted table:
-refused at every door of one service on PostgreSQL. By name."""
+refused at every door of one service on PostgreSQL and of the sessions beside it. By name."""
 
 from __future__ import annotations
 
+import json
 import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
+from lab_star import Lab, make_lab
 from sqlalchemy import make_url, text
 from typer.testing import CliRunner
 
+import cachemgr
 from cachemgr.cli import main
+from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.roles import Role
+from cachemgr.spark import api
+from cachemgr.spark.conf import explicit_settings
+from cachemgr.spark.feed import Feed
+from cachemgr.spark.result_settings import result_settings
 from matcher.codec import PLAN_VERSION, encode_plan
 from matcher.expr import Col
 from matcher.ir import CachePlan, Relation, StoredColumn
+from tests.processes import Replica, replicas, until
 
 pytestmark = pytest.mark.postgres
+VOID = ("expired", "revoked", "foreign")
+OPEN = "open AS SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region"
+NARROW = "narrow AS SELECT day, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY day"
+PAY = "pay AS SELECT city, COUNT(*) AS n FROM cust GROUP BY city"
+ANSWERED = {
+    "open": "SELECT region, SUM(amt) AS s FROM sales GROUP BY region",
+    "narrow": "SELECT day, SUM(amt) AS s FROM sales GROUP BY day",
+    "pay": "SELECT city, COUNT(*) AS n FROM cust GROUP BY city",
+}
 
 
 @dataclass
 class Place:
-    """A service on its metastore."""
+    """A service on its metastore; caches are records there until a session makes others."""
 
     url: str
+    metastore_url: str
     store: Metastore
     tokens: dict[str, str]
 
@@ -69,15 +82,26 @@ def place(postgres_server: str, tmp_path_factory) -> Iterator[Place]:
         assert narrow is not None
         store.writer.grant(narrow.id, "friend")
         store.writer.restrict_table("hr.pay", "file:/pay", "id-pay", by="admin")
-        process, service = _serve(url, folder)
-        try:
-            _until(lambda: httpx.get(f"{service}/readyz").status_code == 200, process)
-            yield Place(service, store, tokens)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        settings = {"CACHEMGR_METASTORE_URL": url}
+        service = Replica("serve", folder, settings, command=("serve", "--no-scheduler"))
+        with replicas(service):
+            until(service.ready, 120, "the service answers", every=0.3)
+            yield Place(f"http://127.0.0.1:{service.port}", url, store, tokens)
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="module")
+def lab(spark, place: Place, tmp_path_factory) -> Iterator[Lab]:
+    """A session on that metastore, with caches over tables of its own."""
+    labs = make_lab(spark, tmp_path_factory.mktemp("lab"), place.metastore_url)
+    found = next(labs)
+    for cache in (OPEN, NARROW, PAY):
+        found.cache(cache)
+    found.sql("GRANT USE ON RELATIONAL CACHE narrow TO friend")
+    found.sql("RESTRICT BASE TABLE cust")
+    yield found
+    next(labs, None)
 
 
 def _record(name: str, table: str) -> CacheRecord:
@@ -110,39 +134,8 @@ def _tokens(store: Metastore) -> dict[str, str]:
     return found
 
 
-def _serve(url: str, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with (folder / "serve.log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                "from cachemgr.cli import main; main()",
-                "serve",
-                "--no-scheduler",
-            ],
-            env={**os.environ, "CACHEMGR_METASTORE_URL": url, "CACHEMGR_PORT": str(port)},
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    return process, f"http://127.0.0.1:{port}"
-
-
-def _until(true: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 120
-    while True:
-        assert process.poll() is None and time.monotonic() < end
-        try:
-            if true():
-                return
-        except httpx.TransportError:
-            time.sleep(0.3)
-
-
+SALES = {"json": {"table": "sales"}}
+NO_DECISIONS = {"json": {"batchId": "b", "decisions": []}}
 CREATE = {"json": {"ddl": "CREATE RELATIONAL CACHE x AS SELECT region FROM sales"}}
 ELSEWHERE = {
     "json": {"ddl": "CREATE RELATIONAL CACHE x LOCATION '/tmp/x' AS SELECT region FROM sales"}
@@ -153,13 +146,7 @@ REST = {
     "an expired token reads no cache": ("expired", "GET", "/caches", {}, 401),
     "a revoked token reads no cache": ("revoked", "GET", "/caches", {}, 401),
     "an expired token gets no catalog": ("expired", "GET", "/catalog", {}, 401),
-    "an expired token logs no decisions": (
-        "expired",
-        "POST",
-        "/decisions",
-        {"json": {"batchId": "b", "decisions": []}},
-        401,
-    ),
+    "an expired token logs no decisions": ("expired", "POST", "/decisions", NO_DECISIONS, 401),
     "an expired admin's token grants nothing": (
         "expired",
         "PUT",
@@ -178,20 +165,8 @@ REST = {
         {},
         403,
     ),
-    "an operator revokes nothing": (
-        "operator",
-        "DELETE",
-        "/caches/narrow/grants/friend",
-        {},
-        403,
-    ),
-    "an operator restricts no table": (
-        "operator",
-        "POST",
-        "/tables/restricted",
-        {"json": {"table": "sales"}},
-        403,
-    ),
+    "an operator revokes nothing": ("operator", "DELETE", "/caches/narrow/grants/friend", {}, 403),
+    "an operator restricts no table": ("operator", "POST", "/tables/restricted", SALES, 403),
     "an operator opens no restricted table": (
         "operator",
         "DELETE",
@@ -257,3 +232,225 @@ def test_refused_by_the_catalog_that_sessions_follow(place: Place, case: str) ->
     token, wanted = CATALOG[case]
     caches = place.rest(token, "GET", "/catalog").json()["caches"]
     assert {c["name"] for c in caches if c["namespace"] == "default"} == wanted
+
+
+HOOK = {
+    "a principal outside the list": ("narrow", "NOT_GRANTED"),
+    "a restricted table, for the cache's own owner": ("pay", "TABLE_RESTRICTED"),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", HOOK)
+def test_refused_by_the_hook_on_the_metastore(lab: Lab, case: str) -> None:
+    cache, code = HOOK[case]
+    lab.miss(ANSWERED[cache], code)
+
+
+@pytest.mark.spark
+def test_what_is_open_is_answered(lab: Lab) -> None:
+    lab.hit(ANSWERED["open"])
+
+
+@pytest.mark.spark
+def test_a_grant_by_rest_reaches_the_session_within_five_seconds_and_so_does_its_end(
+    place: Place, lab: Lab
+) -> None:
+    me = lab.spark.sparkContext.sparkUser()
+    for cache, code in (("pay", "TABLE_RESTRICTED"), ("narrow", "NOT_GRANTED")):
+        _granted_for_a_while(place, lab, lab, cache, me)
+        lab.miss(ANSWERED[cache], code)
+
+
+def _granted_for_a_while(place: Place, lab: Lab, session: Lab, cache: str, who: str) -> None:
+    path = f"/caches/{lab.schema}.{cache}/grants/{who}"
+    query = ANSWERED[cache]
+    assert place.rest("admin", "PUT", path).status_code == 200
+    until(lambda: cachemgr.explain(session.spark, query).hit, 5, "the grant arrives")
+    session.hit(query)
+    assert place.rest("admin", "DELETE", path).status_code == 200
+    until(lambda: not cachemgr.explain(session.spark, query).hit, 5, "its end arrives")
+
+
+# a query's text given to the service: whose token, the cache that would answer, and why it does not
+TEXT = {
+    "a principal outside the list": ("viewer", "narrow", "NOT_GRANTED"),
+    "an operator outside the list": ("operator", "narrow", "NOT_GRANTED"),
+    "an admin, who may grant it to himself": ("admin", "narrow", "NOT_GRANTED"),
+    "a restricted table": ("viewer", "pay", "TABLE_RESTRICTED"),
+    "a restricted table, for an admin": ("admin", "pay", "TABLE_RESTRICTED"),
+    "a restricted table, by a grant on another cache": ("friend", "pay", "TABLE_RESTRICTED"),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", TEXT)
+def test_no_text_is_rewritten_by_rest_or_cli(place: Place, lab: Lab, case: str) -> None:
+    token, cache, code = TEXT[case]
+    until(lambda: _rewritten(place, lab, "friend", "narrow")["hit"], 10, "the caches are known")
+    for found in (_rewritten(place, lab, token, cache), _explained(place, lab, token, cache)):
+        assert not found["hit"] and code in {r["code"] for r in found["reasons"]}, found
+        assert found.get("sql", found.get("rewritten_sql")) is None
+
+
+@pytest.mark.spark
+def test_texts_are_rewritten_for_whoever_is_on_the_list_and_for_no_void_token(
+    place: Place, lab: Lab
+) -> None:
+    for cache in ("open", "narrow"):
+        until(lambda c=cache: _rewritten(place, lab, "friend", c)["hit"], 10, "it is known")
+        found = _explained(place, lab, "friend", cache)
+        assert found["hit"] and found["caches"] == [f"{lab.schema}.{cache}"]
+    for token in VOID:
+        assert _rewritten(place, lab, token, "open")["error"]["type"] == "UNAUTHENTICATED"
+        said = place.cli(token, "explain", "SELECT 1")
+        assert said.exit_code == 1 and "UNAUTHENTICATED" in said.stderr and said.stdout == ""
+
+
+def _rewritten(place: Place, lab: Lab, token: str, cache: str) -> dict[str, Any]:
+    settings = result_settings(explicit_settings(lab.plain))
+    body = {"sql": ANSWERED[cache], "schema": lab.schema, "settings": settings}
+    found: dict[str, Any] = place.rest(token, "POST", "/rewrite", json=body).json()
+    return found
+
+
+def _explained(place: Place, lab: Lab, token: str, cache: str) -> dict[str, Any]:
+    """By the command line, which knows no current schema."""
+    settings = result_settings(explicit_settings(lab.plain)).items()
+    query = ANSWERED[cache].replace("FROM ", f"FROM {lab.schema}.")
+    conf = (word for k, v in settings for word in ("--conf", f"{k}={v}"))
+    said = place.cli(token, "explain", query, "--json", *conf)
+    assert said.exit_code == 0, said.output
+    found: dict[str, Any] = json.loads(said.stdout)
+    return found
+
+
+@dataclass
+class Remote(Lab):
+    """A session that follows the service with the token that its file holds."""
+
+    tokens: dict[str, str]
+
+    @property
+    def feed(self) -> Feed:
+        return api._of(self.spark).session.feed
+
+    @property
+    def principal(self) -> str | None:
+        return self.feed.source.principal
+
+    def take(self, token: str, who: str = "") -> None:
+        """Put a token into the file, and wait until the session has asked with it."""
+        (self.folder / "token").write_text(self.tokens[token])
+
+        def asked() -> bool:
+            if token in VOID:
+                return self.feed.why_not_ready() is not None
+            return self.feed.why_not_ready() is None and self.principal == (who or token)
+
+        until(asked, 10, f"the session has asked with the token {token}")
+
+    def refused(self, query: str, code: str) -> str:
+        """The query gives its rows from the base tables; the explanation, which has the code."""
+        self.miss(query, code)
+        return cachemgr.explain(self.spark, query).text()
+
+
+@pytest.fixture(scope="module")
+def remote(place: Place, lab: Lab, tmp_path_factory) -> Iterator[Remote]:
+    folder = tmp_path_factory.mktemp("remote")
+    (folder / "token").write_text(place.tokens["friend"])
+    session = lab.plain.newSession()
+    session.sql(f"USE {lab.schema}")
+    session.conf.set("spark.cachemgr.url", place.url)
+    session.conf.set("spark.cachemgr.tokenFile", str(folder / "token"))
+    session.conf.set("spark.cachemgr.mode", "failFast")
+    cachemgr.enable(session)
+    try:
+        yield Remote(session, lab.plain, place.url, lab.schema, folder, place.tokens)
+    finally:
+        cachemgr.disable(session)
+
+
+# whose token a session follows the service with, and the cache that it is not told of
+REMOTE = {
+    "a principal outside the list": ("viewer", "narrow"),
+    "an operator outside the list": ("operator", "narrow"),
+    "an admin, who may grant it to himself": ("admin", "narrow"),
+    "a restricted table": ("viewer", "pay"),
+    "a restricted table, for an admin": ("admin", "pay"),
+    "a restricted table, by a grant on another cache": ("friend", "pay"),
+}
+# why the caches that it is told of do not answer for that one
+UNTOLD = {"narrow": "COLUMN_NOT_IN_CACHE", "pay": "NO_CACHE_FOR_TABLES"}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", REMOTE)
+def test_refused_by_the_hook_that_follows_the_service(remote: Remote, case: str) -> None:
+    token, cache = REMOTE[case]
+    remote.take(token)
+    said = remote.refused(ANSWERED[cache], UNTOLD[cache])
+    assert f"{remote.schema}.{cache}" not in said
+    assert all(served.name != f"{remote.schema}.{cache}" for served in remote.feed.caches())
+    remote.hit(ANSWERED["open"])
+
+
+@pytest.mark.spark
+def test_the_hook_that_follows_the_service_answers_whoever_is_on_the_list(remote: Remote) -> None:
+    remote.take("friend")
+    remote.hit(ANSWERED["narrow"])
+    remote.take("viewer")
+    remote.refused(ANSWERED["narrow"], UNTOLD["narrow"])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("token", VOID)
+def test_a_void_token_stops_the_hook_that_follows_the_service(remote: Remote, token: str) -> None:
+    remote.take("viewer")
+    remote.hit(ANSWERED["open"])
+    remote.take(token)
+    said = remote.refused(ANSWERED["open"], "NOT_GRANTED")
+    assert "unknown, expired or revoked" in said and remote.tokens[token] not in said
+
+
+@pytest.mark.spark
+def test_a_token_revoked_while_the_session_follows_stops_it_within_five_seconds(
+    place: Place, remote: Remote
+) -> None:
+    record, remote.tokens["leaver"] = place.store.writer.create_token("friend", Role.VIEWER)
+    remote.take("viewer")
+    remote.take("leaver", who="friend")
+    remote.hit(ANSWERED["narrow"])
+    place.store.writer.revoke_token(record.id)
+    until(lambda: remote.feed.why_not_ready() is not None, 5, "the session hears of it")
+    remote.refused(ANSWERED["narrow"], "NOT_GRANTED")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("cache", ["narrow", "pay"])
+def test_a_grant_by_rest_reaches_the_hook_that_follows_the_service_and_so_does_its_end(
+    place: Place, lab: Lab, remote: Remote, cache: str
+) -> None:
+    remote.take("viewer")
+    _granted_for_a_while(place, lab, remote, cache, "viewer")
+    remote.refused(ANSWERED[cache], UNTOLD[cache])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"CREATE RELATIONAL CACHE more{OPEN.removeprefix('open')}",
+        "GRANT USE ON RELATIONAL CACHE narrow TO viewer",
+        "UNRESTRICT BASE TABLE cust",
+    ],
+)
+def test_no_session_that_follows_the_service_changes_anything(
+    place: Place, remote: Remote, statement: str
+) -> None:
+    remote.take("viewer")
+    before = place.store.reader.revision()
+    with pytest.raises(ConfigurationError, match="carries out no statement"):
+        remote.sql(statement)
+    assert place.store.reader.revision() == before
