@@ -64,7 +64,9 @@ class ServiceSettings(BaseSettings):
         "runs and the published one stay.",
     )
     requests_a_second: float = Field(
-        0, ge=0, description="How many requests a client may send a second; 0 does not limit."
+        100,
+        ge=0,
+        description="Requests a second of one token, in bursts of twice that; 0: no limit.",
     )
     log_format: str = Field("json", pattern="^(json|text)$", description="json or text.")
     log_level: str = Field(

@@ -286,7 +286,9 @@ def rest_service(metastore_url: str, folder: Path, **more: str) -> Iterator[Serv
     with open_metastore(metastore_url) as store:
         tokens = {r.value: store.writer.create_token(r.value, r)[1] for r in Role}
         where = store.url
-    settings = replica_settings(where, folder, (), **{"log_level": "WARNING", **more})
+    # those who ask it here ask as fast as they can
+    given = {"log_level": "WARNING", "requests_a_second": "0", **more}
+    settings = replica_settings(where, folder, (), **given)
     command = ("serve", "--no-scheduler")
     with replicas(Replica("service", folder, settings, tokens["admin"], command)) as (replica,):
         until(replica.ready, 120, "the service is ready")
