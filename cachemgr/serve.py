@@ -18,6 +18,7 @@ from cachemgr.api.app import create_app
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.api.state import ApiState
 from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
+from cachemgr.heap import SettledHeap
 from cachemgr.journal.files import Files
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
@@ -58,7 +59,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         host = host_of(settings)
         metrics = CollectorRegistry()
         metrics.register(CacheMetrics(metastore))
-        with texts_of(settings, host) as texts:
+        with texts_of(settings, host, changed=SettledHeap().settle) as texts:
             state = ApiState(
                 metastore,
                 host,
@@ -77,7 +78,11 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
 
 @contextmanager
 def texts_of(
-    settings: ServiceSettings, host: SparkHost, *, wait_seconds: float = 0
+    settings: ServiceSettings,
+    host: SparkHost,
+    *,
+    wait_seconds: float = 0,
+    changed: Callable[[], None] | None = None,
 ) -> Iterator[TextDoor]:
     """What decides queries by their text, over the process's caches.
 
@@ -85,12 +90,17 @@ def texts_of(
         settings: The metastore, and the settings of sessions.
         host: Reads the Delta logs that this process cannot read itself.
         wait_seconds: Wait so long for the caches to be loaded.
+        changed: Called after each change of the caches.
     """
     feed = acquire_feed(settings.metastore_url)
+    if changed is not None:
+        feed.listen(changed)
     feed.wait_loaded(wait_seconds)
     try:
         yield TextDoor(feed, Heads(SparkHeads(host.spark)), service_defaults(settings.spark_conf))
     finally:
+        if changed is not None:
+            feed.unlisten(changed)
         release_feed(feed)
 
 

@@ -59,7 +59,8 @@ def create_app(
     app.state.watches = Watches(lambda: state.metastore.reader)
     app.state.pages = Pages(lambda: state.metastore.reader)
     registry = metrics if metrics is not None else CollectorRegistry()
-    modules = (caches, refreshes, joins, queries, catalog, access, definitions)
+    # routes are tried in this order, and queries are asked for far more often than all else
+    modules = (queries, caches, refreshes, joins, catalog, access, definitions)
     for router in (*(module.router for module in modules), system.make_router(registry)):
         _tell_roles(router)
         app.include_router(router)

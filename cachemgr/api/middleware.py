@@ -40,83 +40,43 @@ Next = Callable[[Request], Awaitable[Response]]
 
 
 def install(app: FastAPI, metrics: CollectorRegistry, limits: Limits) -> None:
-    """Put everything around the requests of `app`; what stands last here is outermost."""
-    requests = Counter(
-        "cachemgr_requests",
-        "Requests by route, method and status.",
-        ("route", "method", "status"),
-        registry=metrics,
-    )
-    seconds = Histogram(
-        "cachemgr_request_seconds", "How long requests took.", ("route",), registry=metrics
-    )
+    """Put everything around the requests of `app`.
 
-    @app.middleware("http")
-    async def repeat(request: Request, call_next: Next) -> Response:
-        key = request.headers.get("Idempotency-Key")
-        if key is None or request.method != "POST":
-            return await call_next(request)
-        if _KEY.fullmatch(key) is None:
-            return envelope(
-                request,
-                400,
-                "IDEMPOTENCY_KEY",
-                "Idempotency-Key is 1 to 128 printable characters without spaces",
-            )
-        return await _once(request, call_next, key)
+    It is one layer for Starlette: each costs a task and a queue of its own for every request.
+    """
+    around = _Around(metrics, limits)
+    app.middleware("http")(around.observed)
+    app.add_middleware(BodyLimit, most=MAX_BODY)
 
-    @app.middleware("http")
-    async def bounded(request: Request, call_next: Next) -> Response:
-        host = request.client.host if request.client else ""
-        token = request.headers.get("Authorization", "")
-        wait = limits.seconds_to_wait(host, token)
-        if wait > 0:
-            answer = envelope(
-                request, 429, "TOO_MANY_REQUESTS", f"too many requests: try again in {wait} s"
-            )
-            answer.headers["Retry-After"] = str(wait)
-            return answer
-        size = request.headers.get("Content-Length", "0")
-        said = size.isdigit() and int(size) <= MAX_BODY
-        if said:
-            await request.body()
-        if not said or is_too_large(request):
-            return envelope(
-                request, 413, "REQUEST_TOO_LARGE", f"a request has at most {MAX_BODY} bytes"
-            )
-        if await _holds_nul(request):
-            return envelope(
-                request, 400, "NUL_CHARACTER", "a request holds no NUL character: take it out"
-            )
-        repeated = repeated_parameter(request)
-        if repeated is not None:
-            return envelope(
-                request, 400, "REPEATED_PARAMETER", f"{repeated} is given more than once: give one"
-            )
-        if is_foreign(request) and await to_thread.run_sync(request.app.state.cachemgr.open_to_all):
-            return envelope(
-                request,
-                403,
-                "FOREIGN_SITE",
-                "without tokens this service answers requests of this machine alone, and this one "
-                "comes from a page of another site, or asks for this machine by another name: "
-                "make a token with `cachemgr token create`",
-            )
-        response = await call_next(request)
-        if response.status_code == 401:
-            limits.refused(host, token)
-        elif response.status_code < 400 and is_protected(request):
-            limits.accepted(host, token)
-        return response
 
-    @app.middleware("http")
-    async def observed(request: Request, call_next: Next) -> Response:
+class _Around:
+    """What is done around a request, from the outside inwards: observed, bounded, repeated.
+
+    Args:
+        metrics: Where requests are counted.
+        limits: How many a client may send.
+    """
+
+    def __init__(self, metrics: CollectorRegistry, limits: Limits) -> None:
+        self._limits = limits
+        self._requests = Counter(
+            "cachemgr_requests",
+            "Requests by route, method and status.",
+            ("route", "method", "status"),
+            registry=metrics,
+        )
+        self._seconds = Histogram(
+            "cachemgr_request_seconds", "How long requests took.", ("route",), registry=metrics
+        )
+
+    async def observed(self, request: Request, call_next: Next) -> Response:
+        """Give it an id, count it, log it, and answer whatever went wrong."""
         given = request.headers.get("X-Request-Id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         request.state.request_id = request_id
         started = time.perf_counter()
         try:
-            response = await call_next(request)
+            response = await self._bounded(request, call_next)
         except CacheManagerError as error:
             response = envelope(request, status_of(error), error.code, error.message)
         except ClientDisconnect:  # in the middle of what it sent; nobody reads this
@@ -126,8 +86,8 @@ def install(app: FastAPI, metrics: CollectorRegistry, limits: Limits) -> None:
         took = time.perf_counter() - started
         route = request.scope.get("route")
         path = getattr(route, "path", "unknown")
-        requests.labels(path, request.method, str(response.status_code)).inc()
-        seconds.labels(path).observe(took)
+        self._requests.labels(path, request.method, str(response.status_code)).inc()
+        self._seconds.labels(path).observe(took)
         response.headers["X-Request-Id"] = request_id
         _log.info(
             "%s %s %s %.0f ms [%s]",
@@ -139,7 +99,72 @@ def install(app: FastAPI, metrics: CollectorRegistry, limits: Limits) -> None:
         )
         return response
 
-    app.add_middleware(BodyLimit, most=MAX_BODY)
+    async def _bounded(self, request: Request, call_next: Next) -> Response:
+        """Refuse what is too much, or cannot be meant."""
+        host = request.client.host if request.client else ""
+        token = request.headers.get("Authorization", "")
+        wait = self._limits.seconds_to_wait(host, token)
+        if wait > 0:
+            answer = envelope(
+                request, 429, "TOO_MANY_REQUESTS", f"too many requests: try again in {wait} s"
+            )
+            answer.headers["Retry-After"] = str(wait)
+            return answer
+        refusal = await _refusal(request)
+        if refusal is not None:
+            return refusal
+        response = await _repeated(request, call_next)
+        if response.status_code == 401:
+            self._limits.refused(host, token)
+        elif response.status_code < 400 and is_protected(request):
+            self._limits.accepted(host, token)
+        return response
+
+
+async def _refusal(request: Request) -> Response | None:
+    """Why a request is not looked at further; None if it is."""
+    size = request.headers.get("Content-Length", "0")
+    said = size.isdigit() and int(size) <= MAX_BODY
+    if said:
+        await request.body()
+    if not said or is_too_large(request):
+        return envelope(
+            request, 413, "REQUEST_TOO_LARGE", f"a request has at most {MAX_BODY} bytes"
+        )
+    if await _holds_nul(request):
+        return envelope(
+            request, 400, "NUL_CHARACTER", "a request holds no NUL character: take it out"
+        )
+    repeated = repeated_parameter(request)
+    if repeated is not None:
+        return envelope(
+            request, 400, "REPEATED_PARAMETER", f"{repeated} is given more than once: give one"
+        )
+    if is_foreign(request) and await to_thread.run_sync(request.app.state.cachemgr.open_to_all):
+        return envelope(
+            request,
+            403,
+            "FOREIGN_SITE",
+            "without tokens this service answers requests of this machine alone, and this one "
+            "comes from a page of another site, or asks for this machine by another name: "
+            "make a token with `cachemgr token create`",
+        )
+    return None
+
+
+async def _repeated(request: Request, call_next: Next) -> Response:
+    """Carry a POST with an Idempotency-Key out once."""
+    key = request.headers.get("Idempotency-Key")
+    if key is None or request.method != "POST":
+        return await call_next(request)
+    if _KEY.fullmatch(key) is None:
+        return envelope(
+            request,
+            400,
+            "IDEMPOTENCY_KEY",
+            "Idempotency-Key is 1 to 128 printable characters without spaces",
+        )
+    return await _once(request, call_next, key)
 
 
 async def _holds_nul(request: Request) -> bool:

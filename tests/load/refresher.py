@@ -35,7 +35,7 @@ def main(url: str, folder: str) -> None:
     spark.sql(f"CREATE TABLE facts (k INT, v BIGINT) USING delta LOCATION '{folder}/facts'")
     spark.sql("CREATE RELATIONAL CACHE kept AS SELECT k, SUM(v) AS s FROM facts GROUP BY k")
     while True:
-        spark.sql("INSERT INTO facts SELECT id % 1000, id FROM range(200000)")
+        spark.sql("INSERT OVERWRITE facts SELECT id % 1000, id FROM range(200000)")
         began = time.perf_counter()
         spark.sql("REFRESH RELATIONAL CACHE kept FULL").collect()
         sys.stdout.write(f"refreshed {time.perf_counter() - began:.2f} s\n")
