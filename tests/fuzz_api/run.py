@@ -31,7 +31,7 @@ from tests.processes import ROOT, Service, postgres_server, rest_service
 CACHES = 20
 # how the time is divided
 PARSERS, GARBAGE, TEXTS, CONTRACT = 0.3, 0.25, 0.2, 0.25
-_EXAMPLES_A_MINUTE = 12
+_EXAMPLES_A_MINUTE = 4
 
 
 @contextmanager
@@ -61,6 +61,7 @@ def fuzz(minutes: float, seed: int, findings: Findings, *, contract: bool = True
     seconds = 60 * minutes
     tried: dict[str, Any] = {"seed": seed, "minutes": minutes}
     tried |= parsers.fuzz(seed, PARSERS * seconds, findings)
+    _say(tried)
     with running_service() as service:
         asking = Asking(service, seed, findings)
         tried["garbage"] = asking.garbage(GARBAGE * seconds)
@@ -70,9 +71,15 @@ def fuzz(minutes: float, seed: int, findings: Findings, *, contract: bool = True
         tried["statuses"] = told(asking.statuses)
         tried["slowest_seconds"] = round(asking.slowest, 2)
         tried["rss_mb"] = [round(asking.rss[0]), round(asking.rss[-1])]
+    _say(tried)
     if contract:
         tried["contract_examples"] = _contract(minutes, seed, findings)
     return tried
+
+
+def _say(tried: dict[str, Any]) -> None:
+    sys.stdout.write(f"{tried}\n")
+    sys.stdout.flush()
 
 
 def _contract(minutes: float, seed: int, findings: Findings) -> int:
@@ -127,8 +134,7 @@ def main() -> int:
     report = {**tried, "findings": [asdict(f) for f in findings.first.values()]}
     chosen.out.mkdir(parents=True, exist_ok=True)
     (chosen.out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
-    for name, value in tried.items():
-        sys.stdout.write(f"{name}: {value}\n")
+    _say(tried)
     sys.stdout.write(findings.text() + "\n" if findings.first else "nothing was found\n")
     return 1 if findings.first else 0
 
