@@ -12,6 +12,7 @@ from typing import Final
 SPARK_LOST: Final = "SPARK_LOST"
 # A process could not start its Spark: the same of it.
 SPARK_NOT_STARTED: Final = "SPARK_NOT_STARTED"
+NO_SPARK: Final = frozenset({SPARK_LOST, SPARK_NOT_STARTED})
 
 
 class CacheManagerError(Exception):

@@ -11,8 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from cachemgr.errors import (
-    SPARK_LOST,
-    SPARK_NOT_STARTED,
+    NO_SPARK,
     AlreadyExistsError,
     CacheManagerError,
     ConflictError,
@@ -56,7 +55,7 @@ def status_of(error: CacheManagerError) -> int:
     if isinstance(error, AlreadyExistsError | ConflictError):
         return 409
     # whatever is wrong with the metastore or Spark, the request was not: it may be sent again
-    if isinstance(error, MetastoreError) or error.code in (SPARK_LOST, SPARK_NOT_STARTED):
+    if isinstance(error, MetastoreError) or error.code in NO_SPARK:
         return 503
     return 400
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
-from cachemgr.errors import SPARK_LOST, CacheManagerError, RefreshError
+from cachemgr.errors import NO_SPARK, CacheManagerError, RefreshError
 from cachemgr.metastore.records import Origin, RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import logger
@@ -28,7 +28,7 @@ PERMANENT: Final = frozenset(
         "SETTING_NOT_AVAILABLE",
     }
 )
-_NO_FAILURE: Final = frozenset({"REFRESH_CANCELLED", "CACHE_NOT_FOUND", "LEASE_LOST", SPARK_LOST})
+_NO_FAILURE: Final = frozenset({"REFRESH_CANCELLED", "CACHE_NOT_FOUND", "LEASE_LOST", *NO_SPARK})
 
 
 class Worker:
@@ -141,7 +141,7 @@ class Worker:
     def _end(self, run: RefreshRunRecord, error: CacheManagerError) -> None:
         """One that failed before it came to its own end must not keep its lease."""
         try:
-            if error.code == SPARK_LOST:
+            if error.code in NO_SPARK:
                 self._metastore.writer.hand_over(run.id, by=self._holder)
                 return
             self._metastore.writer.fail_refresh(run.id, run.fencing_token, str(error), now=None)
