@@ -106,7 +106,10 @@ class Load:
             return [float(words[1]) for words in found if words[:1] == ["refreshed"]]
 
         try:
-            until(refreshed, 300, "the first refresh beside the load", every=1)
+            try:
+                until(refreshed, 300, "the first refresh beside the load", every=1)
+            except AssertionError as error:
+                raise AssertionError(process.text()[-4000:]) from error
             before = len(refreshed())
             yield
             self.refreshed = refreshed()[before:]
