@@ -154,14 +154,10 @@ public final class Grafter {
             plan = (LogicalPlan) plan.mapExpressions(new PinSubqueries(snapshots));
         }
         List children = Scala.list(plan.children());
-        boolean changed = false;
         for (int i = 0; i < children.size(); i++) {
-            LogicalPlan child = (LogicalPlan) children.get(i);
-            LogicalPlan pinned = pinRest(child, snapshots);
-            changed = changed || pinned != child;
-            children.set(i, pinned);
+            children.set(i, pinRest((LogicalPlan) children.get(i), snapshots));
         }
-        return changed ? (LogicalPlan) plan.withNewChildren(Scala.seq(children)) : plan;
+        return Scala.over(plan, children);
     }
 
     /** Pins the tables read by subquery expressions. */
@@ -178,14 +174,10 @@ public final class Grafter {
 
         private Expression pin(Expression expression) {
             List children = Scala.list(expression.children());
-            boolean changed = false;
             for (int i = 0; i < children.size(); i++) {
-                Expression child = (Expression) children.get(i);
-                Expression pinned = pin(child);
-                changed = changed || pinned != child;
-                children.set(i, pinned);
+                children.set(i, pin((Expression) children.get(i)));
             }
-            Expression result = changed ? (Expression) expression.withNewChildren(Scala.seq(children)) : expression;
+            Expression result = Scala.over(expression, children);
             if (result instanceof PlanExpression && ((PlanExpression) result).plan() instanceof LogicalPlan) {
                 LogicalPlan inner = (LogicalPlan) ((PlanExpression) result).plan();
                 LogicalPlan pinned = pinRest(inner, snapshots);

@@ -49,15 +49,10 @@ public final class Nested {
             return with((UnresolvedWith) plan, ctes);
         }
         List children = Scala.list(plan.children());
-        ArrayList fresh = new ArrayList();
-        boolean changed = false;
         for (int i = 0; i < children.size(); i++) {
-            LogicalPlan child = (LogicalPlan) children.get(i);
-            LogicalPlan bound = visit(child, ctes);
-            changed = changed || bound != child;
-            fresh.add(bound);
+            children.set(i, visit((LogicalPlan) children.get(i), ctes));
         }
-        return changed ? (LogicalPlan) plan.withNewChildren(Scala.seq(fresh)) : plan;
+        return Scala.over(plan, children);
     }
 
     /** A CTE sees those before it. */

@@ -6,6 +6,9 @@ import java.util.List;
 import scala.Option;
 import scala.collection.Iterator;
 
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
 /** Small bridges between Scala's collections and Java's, and JSON text. */
 public final class Scala {
     public Scala() {
@@ -28,6 +31,26 @@ public final class Scala {
                 items.get(i), (scala.collection.immutable.List) out);
         }
         return out;
+    }
+
+    /** The plan over other children; the plan itself where they are the ones that it has. */
+    public static LogicalPlan over(LogicalPlan plan, List children) {
+        return same(list(plan.children()), children) ? plan : (LogicalPlan) plan.withNewChildren(seq(children));
+    }
+
+    /** The expression over other children; the expression itself where they are the ones that it has. */
+    public static Expression over(Expression expression, List children) {
+        return same(list(expression.children()), children)
+            ? expression : (Expression) expression.withNewChildren(seq(children));
+    }
+
+    private static boolean same(List left, List right) {
+        for (int i = 0; i < left.size(); i++) {
+            if (left.get(i) != right.get(i)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     public static Option some(Object value) {

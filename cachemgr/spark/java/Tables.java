@@ -197,15 +197,10 @@ public final class Tables {
             return new SubqueryAlias(new AliasIdentifier(lastPart(plan)), table);
         }
         List children = Scala.list(plan.children());
-        ArrayList fresh = new ArrayList();
-        boolean changed = false;
         for (int i = 0; i < children.size(); i++) {
-            LogicalPlan child = (LogicalPlan) children.get(i);
-            LogicalPlan bound = bind(child, relations);
-            changed = changed || bound != child;
-            fresh.add(bound);
+            children.set(i, bind((LogicalPlan) children.get(i), relations));
         }
-        return changed ? (LogicalPlan) plan.withNewChildren(Scala.seq(fresh)) : plan;
+        return Scala.over(plan, children);
     }
 
     private static String name(UnresolvedRelation relation) {
