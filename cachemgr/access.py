@@ -19,16 +19,11 @@ from dataclasses import replace
 
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
-    DescribeRelationalCache,
-    ExplainRefresh,
-    ExplainRewrite,
+    ExplainCreate,
     GrantUse,
+    Reading,
     RestrictBaseTable,
     RevokeUse,
-    ShowCreateRelationalCache,
-    ShowRecordPreservingJoins,
-    ShowRelationalCaches,
-    ShowRestrictedBaseTables,
     Statement,
     UnrestrictBaseTable,
 )
@@ -94,18 +89,11 @@ def role_needed(statement: Statement) -> Role:
             return Role.ADMIN
         case CreateRelationalCache(location=str()):
             return Role.ADMIN
-        case (
-            ShowRelationalCaches()
-            | ShowCreateRelationalCache()
-            | DescribeRelationalCache()
-            | ShowRecordPreservingJoins()
-            | ShowRestrictedBaseTables()
-            | ExplainRewrite()
-            | ExplainRefresh()
-        ):
-            return Role.VIEWER
-        case _:
+        case ExplainCreate():
+            # it tells what the service's Spark can see of any table that is named
             return Role.OPERATOR
+        case _:
+            return Role.VIEWER if isinstance(statement, Reading) else Role.OPERATOR
 
 
 def keys_of(location: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from cachemgr.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
     AlterRelationalCache,
+    Changing,
     CreateRecordPreservingJoin,
     CreateRelationalCache,
     DescribeRelationalCache,
@@ -25,6 +26,7 @@ from cachemgr.ddl.statements import (
     ExplainRewrite,
     GrantUse,
     QualifiedName,
+    Reading,
     RefreshMode,
     RefreshRelationalCache,
     RenameTo,
@@ -109,6 +111,13 @@ class CacheService:
         Raises:
             CacheManagerError: What happened, to which object, and what to do next.
         """
+        if isinstance(statement, Reading):
+            return self._read(statement)
+        answer = self._change(statement, principal or self._engine.user())
+        self._changed()
+        return answer
+
+    def _read(self, statement: Reading) -> ResultRows:
         match statement:
             case ShowRelationalCaches(pattern):
                 return self._show(pattern)
@@ -127,11 +136,9 @@ class CacheService:
             case ExplainCreate(inner):
                 return self._explain_create(inner)
             case _:
-                answer = self._change(statement, principal or self._engine.user())
-                self._changed()
-                return answer
+                assert_never(statement)
 
-    def _change(self, statement: Statement, principal: str) -> ResultRows:
+    def _change(self, statement: Changing, principal: str) -> ResultRows:
         match statement:
             case CreateRelationalCache():
                 return self._create(statement, principal)
@@ -157,17 +164,6 @@ class CacheService:
                 return self._drop_join(name, if_exists)
             case ValidateRecordPreservingJoin(name):
                 return self._validate_join(self._find_join(name))
-            case (
-                ShowRelationalCaches()
-                | ShowCreateRelationalCache()
-                | DescribeRelationalCache()
-                | ShowRecordPreservingJoins()
-                | ShowRestrictedBaseTables()
-                | ExplainRewrite()
-                | ExplainRefresh()
-                | ExplainCreate()
-            ):
-                raise AssertionError(f"{type(statement).__name__} changes nothing")
             case _:
                 assert_never(statement)
 

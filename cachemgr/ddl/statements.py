@@ -337,24 +337,28 @@ class ShowRestrictedBaseTables:
     """SHOW RESTRICTED BASE TABLES."""
 
 
-Statement: TypeAlias = (
+# Those that change nothing, and those that do.
+Reading: TypeAlias = (
+    ShowRelationalCaches
+    | ShowCreateRelationalCache
+    | DescribeRelationalCache
+    | ShowRecordPreservingJoins
+    | ShowRestrictedBaseTables
+    | ExplainRewrite
+    | ExplainRefresh
+    | ExplainCreate
+)
+Changing: TypeAlias = (
     CreateRelationalCache
     | AlterRelationalCache
     | RefreshRelationalCache
     | DropRelationalCache
-    | ShowRelationalCaches
-    | ShowCreateRelationalCache
-    | DescribeRelationalCache
-    | ExplainRewrite
-    | ExplainRefresh
-    | ExplainCreate
     | CreateRecordPreservingJoin
     | DropRecordPreservingJoin
-    | ShowRecordPreservingJoins
     | ValidateRecordPreservingJoin
     | GrantUse
     | RevokeUse
     | RestrictBaseTable
     | UnrestrictBaseTable
-    | ShowRestrictedBaseTables
 )
+Statement: TypeAlias = Reading | Changing
