@@ -23,12 +23,12 @@ from cachemgr.ddl.statements import (
     QualifiedName,
     SelectText,
 )
-from cachemgr.definition_order import Key, in_order, key_of, sources_in
+from cachemgr.definition_order import Key, in_order, key_of, name_key, sources_in
 from cachemgr.errors import CacheManagerError, ConfigurationError
 from cachemgr.export import CacheDefinition, Definitions, JoinDefinition, export
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.names import namespace_of
+from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
 from cachemgr.results import ResultRows
 
 # What only a new cache can have otherwise; the rest is changed in place.
@@ -133,7 +133,7 @@ def check(changes: Iterable[Change], wanted: Definitions, execute: Execute) -> N
 def _made(changes: Iterable[Change], wanted: Definitions) -> list[CacheDefinition]:
     wishes = _wishes(wanted)
     made = [c for c in changes if c.kind == "cache" and c.action in ("CREATE", "REPLACE")]
-    return [wishes[_key(change.name)] for change in made]
+    return [wishes[name_key(change.name)] for change in made]
 
 
 def apply(
@@ -150,22 +150,19 @@ def apply(
     Returns:
         What became of each.
     """
+    wishes = _wishes(wanted)
     done: list[Applied] = []
     for change in changes:
         if done and done[-1].outcome != "DONE":
             done.append(Applied(change, "NOT_TRIED"))
             continue
         try:
-            _make(metastore, change, wanted, execute)
+            _make(metastore, change, wanted, wishes, execute)
         except CacheManagerError as error:
             done.append(Applied(change, "FAILED", str(error)))
         else:
             done.append(Applied(change, "DONE"))
     return tuple(done)
-
-
-def _key(name: str) -> tuple[str, ...]:
-    return tuple(part.lower() for part in read_name(name).parts)
 
 
 def _joins_before(now: Definitions, wanted: Definitions) -> Iterable[Change]:
@@ -183,13 +180,13 @@ def _joins_before(now: Definitions, wanted: Definitions) -> Iterable[Change]:
 
 
 def _caches(now: Definitions, wanted: Definitions) -> Iterable[Change]:
-    known = {_key(c.name): c for c in now.caches}
+    known = {key_of(c): c for c in now.caches}
     seen: set[Key] = set()
     for cache in wanted.caches:
         _once(seen, key_of(cache), f"cache {cache.name}")
-    for cache in in_order(sorted(wanted.caches, key=lambda c: _key(c.name))):
+    for cache in in_order(sorted(wanted.caches, key=key_of)):
         wish = _canonical(cache)
-        found = known.get(_key(wish.name))
+        found = known.get(key_of(wish))
         if found is None:
             yield Change("cache", wish.name, "CREATE")
             continue
@@ -204,7 +201,7 @@ def _drops(now: Definitions, wanted: Definitions) -> Iterable[Change]:
     joins = {j.name.lower() for j in wanted.joins}
     # those first that are defined over others, by name as far as that leaves a choice
     for cache in reversed(in_order(reversed(now.caches))):
-        if _key(cache.name) not in caches:
+        if key_of(cache) not in caches:
             yield Change("cache", cache.name, "DROP")
     for join in now.joins:
         if join.name.lower() not in joins:
@@ -217,16 +214,16 @@ def _once(seen: set[Any], key: Any, what: str) -> None:
     seen.add(key)
 
 
-def _wishes(wanted: Definitions) -> dict[tuple[str, ...], CacheDefinition]:
+def _wishes(wanted: Definitions) -> dict[Key, CacheDefinition]:
     found = map(_canonical, wanted.caches)
-    return {_key(cache.name): cache for cache in found}
+    return {key_of(cache): cache for cache in found}
 
 
 def _canonical(cache: CacheDefinition) -> CacheDefinition:
     """As an export would write it."""
     name = read_name(cache.name)
     if len(name.parts) == 1:
-        name = QualifiedName(("default", *name.parts))
+        name = QualifiedName((DEFAULT_NAMESPACE, *name.parts))
     statement = parse(render(_statement(replace(cache, name=render_name(name)))))
     assert isinstance(statement, CreateRelationalCache)
     return replace(
@@ -291,14 +288,20 @@ def _context(cache: CacheDefinition) -> Context:
     return Context(cache.catalog, cache.schema, cache.settings)
 
 
-def _make(metastore: Metastore, change: Change, wanted: Definitions, execute: Execute) -> None:
+def _make(
+    metastore: Metastore,
+    change: Change,
+    wanted: Definitions,
+    wishes: Mapping[Key, CacheDefinition],
+    execute: Execute,
+) -> None:
     if change.kind == "join":
         _make_join(metastore, change, wanted, execute)
         return
     if change.action == "DROP":
         metastore.writer.drop_cache(_find(metastore, change.name).id, now=metastore.reader.now())
         return
-    wish = _wishes(wanted)[_key(change.name)]
+    wish = wishes[name_key(change.name)]
     if change.action == "CHANGE":
         _change(metastore, change, wish)
         return
@@ -348,7 +351,7 @@ def _change(metastore: Metastore, change: Change, wish: CacheDefinition) -> None
 
 def _find(metastore: Metastore, name: str) -> CacheRecord:
     parts = read_name(name)
-    namespace = namespace_of(parts, "spark_catalog", "default")
+    namespace = namespace_of(parts, SESSION_CATALOG, DEFAULT_NAMESPACE)
     found = metastore.reader.cache(namespace, parts.last)
     if found is None:
         raise ConfigurationError("CACHE_NOT_FOUND", f"the cache {name} is gone: plan again")

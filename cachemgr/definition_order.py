@@ -13,7 +13,7 @@ from cachemgr.clauses import read_name
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.export import CacheDefinition
 from cachemgr.metastore.nesting import cycle
-from cachemgr.names import DEFAULT_NAMESPACE, namespace_of
+from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
 from scheduler.order import cycle_in
 
 Key = tuple[str, str]
@@ -44,8 +44,12 @@ def sources_in(cache: CacheDefinition, known: Iterable[Key]) -> set[Key]:
 
 def key_of(cache: CacheDefinition) -> Key:
     """What a cache's name points to, in lower case."""
-    name = read_name(cache.name)
-    return _key(name, "spark_catalog", DEFAULT_NAMESPACE)
+    return name_key(cache.name)
+
+
+def name_key(name: str) -> Key:
+    """What a cache's name in a document points to, in lower case."""
+    return _key(read_name(name), SESSION_CATALOG, DEFAULT_NAMESPACE)
 
 
 def _named(cache: CacheDefinition) -> set[Key]:

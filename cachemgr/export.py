@@ -12,8 +12,7 @@ from cachemgr.convert import LOCATION_GIVEN, create_statement, freshness_of, pol
 from cachemgr.ddl.render import render_freshness, render_name, render_refresh
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.store import Metastore
-
-_SESSION_CATALOG = "spark_catalog"
+from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,8 @@ class CacheDefinition:
     rewrite_enabled: bool = True
     paused: bool = False
     grants: tuple[str, ...] | None = None
-    catalog: str = _SESSION_CATALOG
-    schema: str = "default"
+    catalog: str = SESSION_CATALOG
+    schema: str = DEFAULT_NAMESPACE
     settings: Mapping[str, str] | None = None
 
 
@@ -96,8 +95,8 @@ def cache_definition(cache: CacheRecord, grants: tuple[str, ...] | None) -> Cach
         rewrite_enabled=cache.rewrite_enabled,
         paused=cache.paused,
         grants=grants,
-        catalog=str(cache.context.get("catalog", _SESSION_CATALOG)),
-        schema=str(cache.context.get("schema", "default")),
+        catalog=str(cache.context.get("catalog", SESSION_CATALOG)),
+        schema=str(cache.context.get("schema", DEFAULT_NAMESPACE)),
         settings=dict(sorted(cache.settings.items())),
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from cachemgr.ddl.statements import QualifiedName
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_SESSION_CATALOG = "spark_catalog"
+SESSION_CATALOG = "spark_catalog"
 DEFAULT_NAMESPACE = "default"
 
 
@@ -31,7 +31,7 @@ def namespace_of(name: QualifiedName, catalog: str, schema: str) -> str:
         catalog, schema = parts
     elif len(parts) == 1:
         schema = parts[0]
-    return schema if catalog.lower() == _SESSION_CATALOG else f"{catalog}.{schema}"
+    return schema if catalog.lower() == SESSION_CATALOG else f"{catalog}.{schema}"
 
 
 def shown_name(namespace: str, name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
 from cachemgr.errors import ConfigurationError, DefinitionError, NotFoundError
+from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.settings import Settings, setting
 from matcher.definition import plan_definition
 from matcher.errors import MatcherError
@@ -101,8 +102,8 @@ def _flag(values: Mapping[str, str], key: str, default: bool) -> bool:
 
 
 def _cache_name(parts: tuple[str, ...]) -> str:
-    kept = parts[1:] if len(parts) == 3 and parts[0].lower() == "spark_catalog" else parts
-    kept = kept[1:] if len(kept) == 2 and kept[0].lower() == "default" else kept
+    kept = parts[1:] if len(parts) == 3 and parts[0].lower() == SESSION_CATALOG else parts
+    kept = kept[1:] if len(kept) == 2 and kept[0].lower() == DEFAULT_NAMESPACE else kept
     return ".".join(kept)
 
 

@@ -66,9 +66,7 @@ def _execute(state: ApiState, principal: Principal) -> applying.Execute:
     def execute(text: str, context: Context | None) -> ResultRows:
         if context is None:
             return state.statements.execute(text, principal.name)
-        return state.statements.execute_in(
-            text, principal.name, context.catalog, context.schema, context.settings
-        )
+        return state.statements.execute_in(text, principal.name, context)
 
     return execute
 

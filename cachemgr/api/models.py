@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
+
 MAX_SQL = 1_000_000
 
 
@@ -197,11 +199,11 @@ class Query(_Body):
     sql: Annotated[str, Field(min_length=1, max_length=MAX_SQL)]
     catalog: Annotated[
         str, Field(min_length=1, max_length=255, description="The current catalog.")
-    ] = "spark_catalog"
+    ] = SESSION_CATALOG
     schema_name: Annotated[
         str,
         Field(alias="schema", min_length=1, max_length=255, description="The current schema."),
-    ] = "default"
+    ] = DEFAULT_NAMESPACE
     settings: Annotated[
         dict[str, str],
         Field(
@@ -335,8 +337,8 @@ class CacheDefinition(_Body):
         list[str] | None,
         Field(description="Who may use it; null leaves that as it is, at first to everybody."),
     ] = None
-    catalog: str = "spark_catalog"
-    catalog_schema: Annotated[str, Field(alias="schema")] = "default"
+    catalog: str = SESSION_CATALOG
+    catalog_schema: Annotated[str, Field(alias="schema")] = DEFAULT_NAMESPACE
     settings: Annotated[
         dict[str, str] | None,
         Field(description="spark.sql.* settings that it is computed under; null for the service's"),

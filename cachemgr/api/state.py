@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Protocol
 
@@ -15,6 +15,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cachemgr.api.errors import ApiError
 from cachemgr.api.lanes import Lanes
+from cachemgr.apply import Context
 from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.results import ResultRows
@@ -55,14 +56,7 @@ class Statements(Protocol):
         """Carry one statement out; raises CacheManagerError."""
         ...
 
-    def execute_in(
-        self,
-        text: str,
-        principal: str,
-        catalog: str,
-        schema: str,
-        settings: Mapping[str, str] | None,
-    ) -> ResultRows:
+    def execute_in(self, text: str, principal: str, context: Context) -> ResultRows:
         """Carry one out where names are looked up in that schema, under those settings."""
         ...
 

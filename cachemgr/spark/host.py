@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cachemgr.apply import Context
 from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
 from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
@@ -86,36 +87,32 @@ class SparkHost:
         """Carry one of our statements out; raises CacheManagerError."""
         return api.execute(self.spark(), text, principal)
 
-    def execute_in(
-        self,
-        text: str,
-        principal: str,
-        catalog: str,
-        schema: str,
-        settings: Mapping[str, str] | None,
-    ) -> ResultRows:
+    def execute_in(self, text: str, principal: str, context: Context) -> ResultRows:
         """Carry one of our statements out in a session of its own.
 
         Args:
             text: The statement.
             principal: Who asks.
-            catalog: The current catalog.
-            schema: The current schema.
-            settings: Its `spark.sql.*` settings; None for the application's.
+            context: Its current catalog and schema, and its `spark.sql.*` settings (None for the
+                application's).
 
         Raises:
             CacheManagerError: The statement fails, or the schema or a setting cannot be had.
         """
         spark = self.spark()
-        session = spark.newSession() if settings is None else session_under(spark, settings)
+        session = (
+            spark.newSession()
+            if context.settings is None
+            else session_under(spark, context.settings)
+        )
         try:
-            session.catalog.setCurrentCatalog(catalog)
-            session.catalog.setCurrentDatabase(schema)
+            session.catalog.setCurrentCatalog(context.catalog)
+            session.catalog.setCurrentDatabase(context.schema)
         except PySparkException as error:
             raise DefinitionError(
                 "SCHEMA_NOT_FOUND",
-                f"this service's Spark has no schema {catalog}.{schema} to look names up in: "
-                "create it there, or correct the definition's catalog and schema",
+                f"this service's Spark has no schema {context.catalog}.{context.schema} to look "
+                "names up in: create it there, or correct the definition's catalog and schema",
             ) from error
         api.enable(session)
         try:

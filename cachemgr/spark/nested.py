@@ -19,7 +19,7 @@ from cachemgr.ddl.statements import QualifiedName
 from cachemgr.errors import CacheManagerError, DefinitionError
 from cachemgr.metastore.nesting import cycle
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.names import namespace_of, shown_name
+from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of, shown_name
 from cachemgr.refresh.session import own_session
 from cachemgr.spark.conf import unnoticed
 from cachemgr.spark.jvm import java_class, session_of
@@ -149,6 +149,6 @@ def definition_session(spark: SparkSession, cache: CacheRecord) -> SparkSession:
         cache: The cache.
     """
     session = own_session(spark, cache.settings)
-    session.catalog.setCurrentCatalog(str(cache.context.get("catalog", "spark_catalog")))
-    session.catalog.setCurrentDatabase(str(cache.context.get("schema", "default")))
+    session.catalog.setCurrentCatalog(str(cache.context.get("catalog", SESSION_CATALOG)))
+    session.catalog.setCurrentDatabase(str(cache.context.get("schema", DEFAULT_NAMESPACE)))
     return session

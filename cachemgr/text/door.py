@@ -17,6 +17,7 @@ from typing import Final
 
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.metastore.records import Outcome as LoggedOutcome
+from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.settings import PREFIX, Mode, Settings
 from cachemgr.spark.decider import match_options
 from cachemgr.spark.eligibility import Checks, QueryState
@@ -53,8 +54,8 @@ class TextRequest:
 
     sql: str
     principal: str
-    catalog: str = "spark_catalog"
-    schema: str = "default"
+    catalog: str = SESSION_CATALOG
+    schema: str = DEFAULT_NAMESPACE
     settings: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -159,7 +159,7 @@ class Refusing:
         self.wrong = wrong
         self.ran: list[str] = []
 
-    def execute_in(self, text, principal, catalog, schema, settings):
+    def execute_in(self, text, principal, context):
         self.ran.append(text)
         if text.startswith(self.wrong):
             raise DefinitionError("NOT_CACHEABLE", "it cannot be cached")
