@@ -26,6 +26,9 @@ _DEFAULTS: Final = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    # Delta's extension sets both in every session that it is part of
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
 }
 
 
@@ -38,7 +41,7 @@ class TextConf:
 
 
 def default_of(key: str) -> str | None:
-    """Spark's own value of a setting that changes how texts are read; None for every other one,
+    """A plain session's value of a setting that changes how texts are read; None for every other one,
     which then has to be stated to be equal."""
     return _DEFAULTS.get(key)
 

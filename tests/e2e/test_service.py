@@ -162,7 +162,7 @@ def test_a_cache_made_by_rest_keeps_itself_fresh(service: Service, session, tmp_
     assert {r["origin"] for r in runs} == {"SCHEDULE"}
 
     answer = service.client.post("/api/v1/explain", json={"sql": QUERY}).json()
-    assert answer["hit"] and answer["caches"] == ["totals"] and answer["exact"]
+    assert answer["hit"] and answer["caches"] == ["totals"] and answer["exact"], answer
     rewritten = service.client.post("/api/v1/rewrite", json={"sql": QUERY}).json()["sql"]
     assert {tuple(r) for r in session.sql(rewritten).collect()} == after
     missed = service.client.post("/api/v1/explain", json={"sql": "SELECT region FROM sales"})

@@ -19,6 +19,7 @@ from cachemgr.spark.heads import SparkHeads
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextAnswer, TextDoor, TextRequest
 from cachemgr.text.heads import Heads
+from cachemgr.text.settings import service_defaults
 
 pytestmark = pytest.mark.spark
 # What Spark alone can tell: a subquery whose columns are of the query around it, a view.
@@ -32,9 +33,7 @@ class Door:
     def __init__(self, lab: Lab, heads: Heads | None = None) -> None:
         self.lab = lab
         self.feed = Feed(MetastoreSource(open_metastore(lab.url)))
-        zone = lab.plain.conf.get("spark.sql.session.timeZone")
-        defaults = {"spark.sql.session.timeZone": zone}
-        defaults |= {k: v for k, v in _stored(lab).items()}
+        defaults = service_defaults(dict(lab.plain.sparkContext.getConf().getAll()))
         self.door = TextDoor(self.feed, heads or Heads(), defaults)
 
     def ask(self, sql: str, principal: str = "ann", **settings: str) -> TextAnswer:
@@ -54,14 +53,6 @@ class Door:
         mine = self.lab.plain.sql(found.sql)
         same(mine, mine.collect(), self.lab.plain.sql(sql), "order by" in sql.lower())
         return found
-
-
-def _stored(lab: Lab) -> dict[str, str]:
-    """The settings of the lab's sessions that its caches are stored with."""
-    from cachemgr.spark.conf import explicit_settings
-    from cachemgr.spark.result_settings import result_settings
-
-    return result_settings(explicit_settings(lab.plain))
 
 
 @pytest.fixture

@@ -125,6 +125,8 @@ def test_two_workers_and_two_schedulers_at_once(star, pair, refresher):
     real = refresher.refresh
 
     class Slow:
+        def prepare(self) -> None: ...
+
         def refresh(self, run, told):
             if run.cache_id == below.id:
                 running.set()
