@@ -94,11 +94,14 @@ def spark_session() -> Iterator[Any]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "1")
         .config("spark.driver.memory", "3g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder / 'derby'}")
+        .config(
+            "spark.driver.extraJavaOptions",
+            f"{processes.SMALL_JVM} -Dderby.system.home={folder / 'derby'}",
+        )
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.session.timeZone", "UTC")
         # Without it Delta 4.4.0 fails every spark.sql(text, args=…) on Spark 4.2.0.

@@ -41,8 +41,8 @@ class TextConf:
 
 
 def default_of(key: str) -> str | None:
-    """A plain session's value of a setting that changes how texts are read; None for every other one,
-    which then has to be stated to be equal."""
+    """A plain session's value of a setting that changes how texts are read; None for every other
+    one, which then has to be stated to be equal."""
     return _DEFAULTS.get(key)
 
 

@@ -17,7 +17,8 @@ from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
 from cachemgr.roles import Role
 from cachemgr.spark import api, freshness
-from tests.e2e.test_service import DDL, QUERY, Service, until
+from tests.e2e.test_service import DDL, QUERY, operated
+from tests.processes import Replica, replicas, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 LAGGING = (
@@ -38,14 +39,13 @@ def lab(spark, postgres_server: str, tmp_path_factory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def service(lab: Path, postgres_url: str) -> Iterator[Service]:
-    made = Service(postgres_url, lab)
-    yield made
-    made.close()
+def service(lab: Path, postgres_url: str) -> Iterator[Replica]:
+    with replicas(operated(postgres_url, lab)) as (made,):
+        yield made
 
 
 @pytest.fixture
-def session(spark, service: Service, postgres_url: str, lab: Path) -> Iterator[object]:
+def session(spark, service: Replica, postgres_url: str, lab: Path) -> Iterator[object]:
     with open_metastore(postgres_url) as store:
         record, token = store.writer.create_token("bob", Role.VIEWER)
     mine = spark.newSession()
@@ -80,7 +80,7 @@ def feed_of(session):
     return api._of(session).session.feed
 
 
-def refreshed(service: Service, name: str) -> None:
+def refreshed(service: Replica, name: str) -> None:
     asked = service.client.post(f"/api/v1/caches/{name}/refreshes").json()
 
     def over() -> bool:
@@ -93,7 +93,7 @@ def refreshed(service: Service, name: str) -> None:
 
 
 def test_the_whole_life_of_a_remote_session(
-    session, service: Service, postgres_url: str, monkeypatch
+    session, service: Replica, postgres_url: str, monkeypatch
 ):
     until(service.ready, 90, "the service answers")
     for ddl in (DDL, LAGGING):
@@ -136,7 +136,7 @@ def test_the_whole_life_of_a_remote_session(
         assert {d.principal for d in store.reader.decisions()} == {"bob"}
 
         # the service is gone: the session goes on, within each cache's promise
-        service.kill()
+        service.started.kill()
         assert hits(session, QUERY) and rows(session, QUERY) == second
         session.sql("INSERT INTO sales VALUES ('east', 1)")
         assert not hits(session, QUERY) and hits(session, COUNTED)
@@ -162,12 +162,12 @@ def test_the_whole_life_of_a_remote_session(
 
 
 def test_a_service_that_is_back_and_a_token_that_is_revoked(
-    session, service: Service, postgres_url: str, lab: Path
+    session, service: Replica, postgres_url: str, lab: Path
 ):
     until(service.ready, 90, "the service answers")
     service.client.post("/api/v1/caches", json={"ddl": DDL})
     until(lambda: hits(session, QUERY), 240, "the session hits")
-    service.kill()
+    service.started.kill()
     service.start()
     until(service.ready, 90, "the service is back")
     feed = feed_of(session)

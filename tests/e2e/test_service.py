@@ -3,124 +3,42 @@ a cache made by REST keeps itself fresh, and the session's queries follow."""
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 import cachemgr
 from cachemgr.metastore import open_metastore
 from cachemgr.roles import Role
+from tests.processes import Replica, replica_settings, replicas, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 QUERY = "SELECT region, SUM(amount) AS total FROM sales GROUP BY region"
 DDL = f"CREATE RELATIONAL CACHE totals REFRESH ON COMMIT AUTO STRICT AS {QUERY}"
 
 
-class Service:
-    """One `cachemgr serve` process and a client of it."""
-
-    def __init__(self, url: str, folder: Path, **environment: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        with open_metastore(url) as store:
-            _, token = store.writer.create_token("ann", Role.OPERATOR)
-        conf = {
-            "spark.driver.memory": "1g",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.warehouse.dir": str(folder / "service-warehouse"),
-        }
-        init = [f"CREATE TABLE sales USING delta LOCATION '{folder / 'sales'}'"]
-        settings = {
-            "CACHEMGR_METASTORE_URL": url,
-            "CACHEMGR_LOCATION": str(folder / "caches"),
-            "CACHEMGR_SPARK_MASTER": "local[1]",
-            "CACHEMGR_SPARK_CONF": json.dumps(conf),
-            "CACHEMGR_SPARK_INIT": json.dumps(init),
-            "CACHEMGR_PORT": str(port),
-            "CACHEMGR_LEASE_SECONDS": "10",
-        }
-        self.log = folder / f"serve-{port}.log"
-        # this tree's code, wherever the process runs
-        settings["PYTHONPATH"] = str(Path(cachemgr.__file__).parent.parent)
-        self._environment = {**os.environ, **settings, **environment}
-        self._folder = folder
-        self.start()
-        self.client = httpx.Client(
-            base_url=f"http://127.0.0.1:{port}",
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=120,
-        )
-
-    def start(self) -> None:
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", "from cachemgr.cli import main; main()", "serve"],
-                env=self._environment,
-                cwd=self._folder,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def ready(self) -> bool:
-        assert self.process.poll() is None, self.log.read_text()
-        try:
-            return self.client.get("/readyz").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(60)
-        finally:
-            self.kill()
-
-    def kill(self) -> None:
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-
-    def close(self) -> None:
-        self.kill()
-        self.client.close()
-
-
-def until(true: Callable[[], bool], seconds: float, what: str) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.2)
+def operated(url: str, folder: Path) -> Replica:
+    """A service over the table `sales` in a folder; its client is an operator's."""
+    with open_metastore(url) as store:
+        _, token = store.writer.create_token("ann", Role.OPERATOR)
+    init = [f"CREATE TABLE sales USING delta LOCATION '{folder / 'sales'}'"]
+    settings = replica_settings(url, folder, init, lease_seconds="10")
+    return Replica("serve", folder, settings, token)
 
 
 @pytest.fixture
-def service(spark, postgres_url: str, tmp_path: Path) -> Iterator[Service]:
+def service(spark, postgres_url: str, tmp_path: Path) -> Iterator[Replica]:
     rows = [("north", 1), ("north", 2), ("south", 40), (None, None)]
     frame = spark.createDataFrame(rows, "region string, amount bigint")
     frame.write.format("delta").save(str(tmp_path / "sales"))
-    made = Service(postgres_url, tmp_path)
-    try:
+    with replicas(operated(postgres_url, tmp_path)) as (made,):
         yield made
-    finally:
-        made.close()
 
 
 @pytest.fixture
-def session(spark, service: Service, postgres_url: str, tmp_path: Path) -> Iterator[object]:
+def session(spark, service: Replica, postgres_url: str, tmp_path: Path) -> Iterator[object]:
     """A user's session: it knows the table by the same name, and has the hook on."""
     mine = spark.newSession()
     mine.conf.set("spark.cachemgr.metastore.url", postgres_url)
@@ -134,7 +52,7 @@ def session(spark, service: Service, postgres_url: str, tmp_path: Path) -> Itera
     mine.sql(f"DROP DATABASE service_{os.getpid()} CASCADE")
 
 
-def test_a_cache_made_by_rest_keeps_itself_fresh(service: Service, session, tmp_path: Path):
+def test_a_cache_made_by_rest_keeps_itself_fresh(service: Replica, session, tmp_path: Path):
     until(service.ready, 60, "the service answers")
     made = service.client.post("/api/v1/caches", json={"ddl": DDL})
     assert made.status_code == 201, made.text
@@ -175,14 +93,13 @@ def test_a_cache_made_by_rest_keeps_itself_fresh(service: Service, session, tmp_
     assert done.json()["state"] == "UNCHANGED" and done.json()["requestedBy"] == "ann"
     shown = service.client.get("/metrics").text
     assert 'cachemgr_caches{refresh="UNCHANGED"} 1.0' in shown
-    assert service.stop() == 0
-    lines = service.log.read_text().splitlines()
-    ours = [json.loads(line) for line in lines if line.startswith("{")]
+    assert service.started.stop() == 0
+    ours = service.started.events()
     assert any("refresh of default.totals asked for" in line["event"] for line in ours)
     assert not any(line.get("level") == "error" for line in ours)
 
 
-def test_a_cache_over_a_cache_follows_it(service: Service, session):
+def test_a_cache_over_a_cache_follows_it(service: Replica, session):
     until(service.ready, 60, "the service answers")
     over = (
         "CREATE RELATIONAL CACHE whole REFRESH ON COMMIT AUTO STRICT AS "
