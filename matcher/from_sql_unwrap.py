@@ -7,10 +7,11 @@ such step: the matcher reads through them by itself (`matcher.images`).
 
 from __future__ import annotations
 
-from matcher.expr import Call, Expr, Lit
+from matcher.expr import FALSE, Call, Expr, Lit
 from matcher.from_sql_types import TextSettings
 
 _DAY = 86_400_000_000
+_DATE_AS_TIME = ("date", "timestamp")
 
 
 def unwrap(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr | None:
@@ -20,16 +21,18 @@ def unwrap(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr | N
         return unwrap(flipped, right, left, settings)
     if not (isinstance(left, Call) and left.op == "cast" and isinstance(right, Lit)):
         return None
-    if not isinstance(right.value, int) or op == "nseq":
+    if not isinstance(right.value, int):
         return None
     if op == "ne":
         same = unwrap("eq", left, right, settings)
         return None if same is None else Call("not", (same,), "boolean", same.nullable)
     inner = left.args[0]
     pair = (inner.type, left.type)
+    if op == "nseq":
+        return _same_moment(inner, right.value) if pair == _DATE_AS_TIME and settings.utc else None
     if pair == ("timestamp_ntz", "date") or (pair == ("timestamp", "date") and settings.utc):
         return _days_of(op, inner, right.value)
-    if pair == ("date", "timestamp") and settings.utc:
+    if pair == _DATE_AS_TIME and settings.utc:
         return _moment_of(op, inner, right.value)
     if pair == ("timestamp_ntz", "timestamp") and settings.utc:
         return Call(op, (inner, Lit(right.value, inner.type)), "boolean", inner.nullable)
@@ -49,6 +52,11 @@ def _days_of(op: str, inner: Expr, day: int) -> Expr:
         "ge": lambda: test("ge", day), "gt": lambda: test("ge", day + 1),
         "lt": lambda: test("lt", day), "le": lambda: test("lt", day + 1),
     }[op]()  # fmt: skip
+
+
+def _same_moment(inner: Expr, micros: int) -> Expr:
+    day, rest = divmod(micros, _DAY)
+    return FALSE if rest else Call("nseq", (inner, Lit(day, "date")), "boolean", False)
 
 
 def _moment_of(op: str, inner: Expr, micros: int) -> Expr:

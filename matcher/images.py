@@ -28,6 +28,7 @@ _EPOCH: Final = date(1970, 1, 1)
 _FIRST: Final = (date(1, 1, 1) - _EPOCH).days
 _LAST: Final = (date(9999, 12, 31) - _EPOCH).days
 _DAY: Final = 86_400_000_000
+_EXACT_IN_DOUBLE: Final = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def _widening(argument: Expr, target: str) -> Monotone | None:
         if target in INTEGRAL:
             return _scaled(argument, 1) if INTEGRAL[target] >= INTEGRAL[source] else None
         if target == "double":
-            return _as_double(argument) if INTEGRAL[source] <= 32 else None
+            return _as_double(argument, inf if INTEGRAL[source] <= 32 else _EXACT_IN_DOUBLE)
         parts = decimal_parts(target)
         digits = len(str(1 << (INTEGRAL[source] - 1)))
         return (
@@ -191,22 +192,22 @@ def _widening(argument: Expr, target: str) -> Monotone | None:
     return None
 
 
-def _as_double(argument: Expr) -> Monotone:
-    """Whole numbers of up to 32 bits, each of which DOUBLE holds."""
+def _as_double(argument: Expr, bound: float) -> Monotone:
+    """Whole numbers as DOUBLE, which holds each of them up to `bound`."""
 
     def at_least(value: Value) -> Interval | None:
         if value is NAN or value == float("inf"):
             return _NONE
         if value == float("-inf"):
             return Interval()
-        return Interval(-int(-value // 1), True)
+        return Interval(-int(-value // 1), True) if abs(value) < bound else None
 
     def above(value: Value) -> Interval | None:
         if value is NAN or value == float("inf"):
             return _NONE
         if value == float("-inf"):
             return Interval()
-        return Interval(int(value // 1) + 1, True)
+        return Interval(int(value // 1) + 1, True) if abs(value) < bound else None
 
     return Monotone(argument, float, at_least, above)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from matcher.dead_branches import without_dead_branches
 from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, disjuncts, rebuild, walk
 from matcher.ir import Block, Output, SortKey
 from matcher.predicates import PredicateContext
@@ -27,11 +28,14 @@ _OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
 def fold_nulls(block: Block) -> Block:
     """`block` with what is known of NULL in its expressions.
 
-    Predicates are folded by the tables' NOT NULL alone: they are what the rest is known from.
+    Predicates are folded by the tables' NOT NULL alone: they are what the rest is known from. So
+    are branches of an OR left out that the other predicates let no row take.
     """
     if not any(map(_may_change, _expressions(block))):
         return block
-    predicates = tuple(folded(p, lambda e: not e.nullable) for p in block.predicates)
+    predicates = without_dead_branches(
+        folded(p, lambda e: not e.nullable) for p in block.predicates
+    )
     context: list[PredicateContext] = []  # made when it is asked: most blocks do without
 
     def known(expr: Expr) -> bool:

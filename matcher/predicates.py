@@ -262,9 +262,13 @@ class PredicateContext:
     def rejected(self) -> frozenset[int]:
         """The relations of which some column is not NULL in any row that passes."""
         known = (*self._nonnull, *self._parent)
-        return frozenset(
-            m.rel for found in known if isinstance(found, Col) for m in self.members(found)
-        )
+        found = {m.rel for c in known if isinstance(c, Col) for m in self.members(c)}
+        for residual in self.residuals:
+            branches = disjuncts(residual)
+            if 1 < len(branches) <= _MAX_SHARED:  # each of them may reject by another column
+                rejecting = (PredicateContext(conjuncts(b)).rejected() for b in branches)
+                found |= frozenset.intersection(*rejecting)
+        return frozenset(found)
 
     def constant(self, operand: Expr) -> Lit | None:
         """The one value that `operand` (canonical) has in all rows that pass, where equality means

@@ -30,7 +30,7 @@ from matcher.domains import (
 from matcher.expr import Call, Col, Expr, Lit
 from matcher.images import chain, preimage
 from matcher.patterns import split_prefix
-from matcher.types import FLOATS
+from matcher.types import FLOATS, INTEGRAL
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge".split())
 _FLIPPED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -264,13 +264,20 @@ def _membership(call: Call) -> Found | None:
             with_null = True
             continue
         value = value_of(item)
-        if value is None or operand.type in FLOATS:
+        if value is None or (operand.type in FLOATS and not _is_whole(operand)):
             return _itself(call)  # long lists are looked up by identity: -0.0 is not found as 0.0
+        if value == 0 and str(item.value).startswith("-"):
+            return _itself(call)
         points.append(point(value))
     true = normal(points, False)
     if with_null:  # x IN (…, NULL) is never FALSE
         return _leaf(operand, Truth(true, NOTHING))
     return _strict(operand, true)
+
+
+def _is_whole(operand: Expr) -> bool:
+    """True for a whole number as FLOAT or DOUBLE, which is never -0.0."""
+    return isinstance(operand, Call) and operand.op == "cast" and operand.args[0].type in INTEGRAL
 
 
 def _starts(call: Call) -> Found | None:

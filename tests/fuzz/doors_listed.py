@@ -41,6 +41,11 @@ _LISTED: Final = (
         "Catalyst makes a filter, a join or one union of a set operation",
         query=r"\b(EXCEPT|INTERSECT)\b",
     ),
+    Listed(
+        "Catalyst has one filter of a view's condition and one that holds a subquery",
+        query=r"\bvf AS \w+ .*(IN|EXISTS) ?\(SELECT",
+        told="^view vf: only the text has",
+    ),
     Listed(NO_ROW, told=r"only Catalyst has (None|False):boolean"),
     Listed(
         "Catalyst has merged a SELECT that sorts, cuts or has several sets into the one around it, "
@@ -51,6 +56,11 @@ _LISTED: Final = (
         "Catalyst leaves an outer join out where the values of its kept side are wanted once each",
         query=r"SELECT DISTINCT .* (LEFT|RIGHT) JOIN",
         told="tables |^the text chose",
+    ),
+    Listed(
+        "Catalyst keeps groups that are sorted though only the greatest value is asked for",
+        query=r"SELECT MAX\(q\.\w+\).* ORDER BY",
+        told=r"group keys \(\) and",
     ),
     Listed(
         "Catalyst leaves groups out of which only the greatest value is asked for",
