@@ -25,6 +25,7 @@ from matcher.explain import candidates_of
 from matcher.expr import Lit
 from matcher.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
+from matcher.miss_reasons import best_reasons, no_cache
 from matcher.normal_form import (
     OCCURRENCE,
     STRANGERS,
@@ -40,6 +41,9 @@ from matcher.sharing import Sharing
 
 Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()
+# So many caches are asked what they lack where the index proposes none.
+_NEAREST: Final = 3
+_MOST_TOLD: Final = 1024
 # Refusals of a whole cache that no further table mends.
 _FOR_GOOD: Final = frozenset(
     {
@@ -67,6 +71,7 @@ class Registry:
         self._spelled: dict[str, str] = {}
         self._lock = Lock()
         self._shapes = Shapes()
+        self._told: dict[object, tuple[Reason, ...]] = {}
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -100,6 +105,7 @@ class Registry:
 
     def _forget(self) -> None:
         self._shapes = Shapes()
+        self._told = {}
 
     def _put_in(self, prepared: PreparedPlan) -> None:
         mask = mask_of(prepared.relations)
@@ -181,7 +187,7 @@ class Registry:
             return self._explain(block, options, veto, first_rows, most, served)
         relations = self._relations(block)
         if relations is None:
-            return Decision(None, (), (_no_cache(block),))
+            return Decision(None, (), (no_cache(block),))
         query = _Once(lambda: NormalQuery(block, relations))
         shapes = self._shapes
         shape, constants = shape_of(block)
@@ -225,7 +231,7 @@ class Registry:
         shapes.put(key, query, constants, proposed, rewrites, tried_joining=delta)
         if chosen is not None:
             return Decision(chosen)
-        return Decision(None, (), _best_reasons(misses, query.block))
+        return Decision(None, (), best_reasons(misses, query.block))
 
     def _explain(
         self,
@@ -238,7 +244,7 @@ class Registry:
     ) -> Decision:
         relations = self._relations(block)
         if relations is None:
-            return Decision(None, (), (_no_cache(block),))
+            return Decision(None, (), (no_cache(block),))
         query = NormalQuery(block, relations)
         if most is None:
             plans = [self._plans[name] for name in self.names()]
@@ -246,7 +252,7 @@ class Registry:
             plans = self._some(query, most, served)
         chosen, valid, misses = consider(query, plans, options, veto, first_rows)
         candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
-        reasons = () if chosen is not None else _best_reasons(misses, block)
+        reasons = () if chosen is not None else best_reasons(misses, block)
         return Decision(chosen, candidates, reasons)
 
     def _some(self, query: NormalQuery, most: int, served: Rewrite | None) -> list[PreparedPlan]:
@@ -255,6 +261,30 @@ class Registry:
         near = nearest(query, self._by_table, self._shards)
         others = (plan for plan in near if plan is not serving)
         return [*first, *islice(others, max(0, most - len(first)))]
+
+    def why(
+        self, block: Block, options: MatchOptions, reasons: tuple[Reason, ...]
+    ) -> tuple[Reason, ...]:
+        """The reasons for a miss as a person wants them: where the index proposed no cache, what
+        the few that come nearest lack. It takes as long as a decision among these, so it is asked
+        where reasons are told or logged, not where a query waits.
+
+        Args:
+            block: the block that was missed.
+            options: the switches that it was decided under.
+            reasons: what the decision said.
+        """
+        if any(reason.code is not ReasonCode.NO_CACHE_FOR_TABLES for reason in reasons):
+            return reasons
+        key = (*shape_of(block), options)
+        told = self._told
+        found = told.get(key)
+        if found is None:
+            near = self._explain(block, options, None, False, _NEAREST, None)
+            found = reasons if near.rewrite is not None else near.reasons
+            if len(told) < _MOST_TOLD:
+                told[key] = found
+        return found
 
     def _relations(self, block: Block) -> tuple[int, ...] | None:
         """The block's tables by number, or None if all of them are in no cache."""
@@ -375,21 +405,3 @@ def _valid(query: NormalQuery, served: Served, options: MatchOptions) -> list[Re
         if isinstance(found, Rewrite):
             return [found]
     return []
-
-
-def _no_cache(block: Block) -> Reason:
-    names = ", ".join(dict.fromkeys(r.name for r in block.relations)) or "no table"
-    return Reason(
-        ReasonCode.NO_CACHE_FOR_TABLES,
-        f"no cache covers {names} with the columns that the query needs",
-        "EXPLAIN REWRITE names what the nearest caches lack",
-    )
-
-
-def _best_reasons(misses: list[Miss], block: Block) -> tuple[Reason, ...]:
-    """The refusals that came furthest first: of views before whole caches, the least lacking
-    ahead."""
-    if not misses:
-        return (_no_cache(block),)
-    ordered = sorted(misses, key=lambda m: (m.grouping_set is None and m.lacking == 0, m.lacking))
-    return tuple(dict.fromkeys(r for m in ordered for r in m.reasons))

@@ -8,7 +8,7 @@ decided again with exact caches only, and what was dropped says `MIXED_SNAPSHOTS
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,6 +65,17 @@ class Examination:
 
     outcomes: list[BlockOutcome] = field(default_factory=list)
     unheeded: tuple[Reason, ...] = ()
+    why: Callable[[Block, tuple[Reason, ...]], tuple[Reason, ...]] = lambda block, reasons: reasons
+
+    def told(self) -> Examination:
+        """The same with all that can be said of its misses, which takes a while."""
+        outcomes = [
+            o
+            if o.hit is not None or o.block is None
+            else replace(o, reasons=self.why(o.block, o.reasons))
+            for o in self.outcomes
+        ]
+        return replace(self, outcomes=outcomes)
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -164,7 +175,7 @@ def _walk(
     options: MatchOptions,
     explain: bool,
 ) -> Examination:
-    examination = Examination()
+    examination = Examination(why=lambda block, reasons: registry.why(block, options, reasons))
 
     def visit(located: LocatedBlock) -> bool:
         outcome = _decide(located, registry, checks, query, options, explain)

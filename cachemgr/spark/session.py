@@ -354,6 +354,7 @@ def _decision(
 ) -> DecisionRecord:
     hits = found.hits
     first = hits[0] if hits else None
+    found = found.told()  # here, where no query waits for it
     blocks = repr([o.block for o in found.outcomes if o.block is not None])
     return DecisionRecord(
         at=at,

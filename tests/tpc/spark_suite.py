@@ -80,7 +80,7 @@ class SuiteDecider:
         decision = self.workspace.registry.decide(block, options, _not_renderable)
         rewrite = decision.rewrite
         if rewrite is None:
-            self.reasons += decision.reasons
+            self.reasons += self.workspace.registry.why(block, options, decision.reasons)
             return None
         return self._put(located.path, rewrite)
 

@@ -1,0 +1,31 @@
+"""What is said of a block that no cache answers: the reasons, the nearest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from matcher.ir import Block, Miss
+from matcher.reasons import Reason, ReasonCode
+
+
+def no_cache(block: Block) -> Reason:
+    """The index proposes nothing."""
+    names = ", ".join(dict.fromkeys(r.name for r in block.relations)) or "no table"
+    return Reason(
+        ReasonCode.NO_CACHE_FOR_TABLES,
+        f"no cache covers {names} with the columns that the query needs",
+        "EXPLAIN REWRITE names what the nearest caches lack",
+    )
+
+
+def best_reasons(misses: Iterable[Miss], block: Block) -> tuple[Reason, ...]:
+    """The refusals that came furthest first: of views before whole caches, the least lacking
+    ahead; that a cache lacks a table last, as it may be joined."""
+
+    def nearness(miss: Miss) -> tuple[bool, bool, int]:
+        lacks_table = any(r.code is ReasonCode.TABLE_NOT_IN_CACHE for r in miss.reasons)
+        return lacks_table, miss.grouping_set is None and miss.lacking == 0, miss.lacking
+
+    ordered = sorted(misses, key=nearness)
+    found = dict.fromkeys(r for m in ordered for r in m.reasons)
+    return tuple(found) or (no_cache(block),)
