@@ -31,8 +31,7 @@ from matcher.from_spark_tail import build_tail, is_tail
 from matcher.from_spark_tree import SPJ, Node, Tree, tried, unsupported
 from matcher.ir import Block, Output
 from matcher.nesting import merged
-from matcher.null_folding import fold_nulls
-from matcher.outer_joins import settled
+from matcher.null_folding import simplified
 from matcher.reasons import Reason, ReasonCode, not_taken
 
 DOCUMENT_VERSION: Final = 1
@@ -177,15 +176,15 @@ def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in _items(node))
         block = replace(_block(tree, outputs), group_keys=_keys_below(tree))
-        return fold_nulls(settled(block))
+        return simplified(block)
     expand = expand_below(node)
     if expand is not None:
-        return fold_nulls(settled(_by_sets(node, expand, tree)))
+        return simplified(_by_sets(node, expand, tree))
     env = tree.add(node["c"][0])
     keys = tuple(decode(key, env, settings) for key in node["g"])
     tree.check_nested(keys)
     outputs = _merged_outputs(_outputs(node, env, settings), tree)
-    return fold_nulls(settled(replace(_block(tree, outputs), group_keys=keys)))
+    return simplified(replace(_block(tree, outputs), group_keys=keys))
 
 
 def _merged_outputs(outputs: tuple[Output, ...], tree: Tree) -> tuple[Output, ...]:

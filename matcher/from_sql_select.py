@@ -33,8 +33,7 @@ from matcher.from_sql_merge import merged
 from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.ir import Block, Output, SortKey
-from matcher.null_folding import fold_nulls
-from matcher.outer_joins import settled
+from matcher.null_folding import simplified
 from matcher.reasons import Reason, ReasonCode, not_taken
 
 _KNOWN_CLAUSES: Final = frozenset(
@@ -108,7 +107,7 @@ class SelectReader:
         )
         if not self.reasons and not clause.reasons:
             block = self._try(lambda: self._check_grouping(block)) or block
-            block = fold_nulls(settled(block))
+            block = simplified(block)
         return block
 
     def over_groups(self, block: Block, groups: tuple[int, Block]) -> Block | None:
@@ -116,7 +115,7 @@ class SelectReader:
         where they stay two."""
         checked = self._try(lambda: self._check_grouping(block))
         found = merged(checked, groups[1], groups[0]) if checked is not None else None
-        return None if found is None else fold_nulls(settled(found))
+        return None if found is None else simplified(found)
 
     def _refuse(self, code: ReasonCode, detail: str) -> None:
         self.reasons.append(not_taken(code, detail))

@@ -18,8 +18,8 @@ from typing import Final
 from matcher.errors import NotSupported
 from matcher.expr import Agg, Call, Col, Expr, aggregates, transform
 from matcher.ir import Block, CachePlan, OuterJoin, Output, Relation, SortKey
-from matcher.null_folding import fold_nulls
-from matcher.outer_joins import moved_join, settled
+from matcher.null_folding import simplified
+from matcher.outer_joins import moved_join
 from matcher.reasons import ReasonCode
 
 # Of a stored aggregate of the same name, and of counts.
@@ -140,7 +140,7 @@ def expanded(block: Block, caches: Mapping[str, CachePlan]) -> Block:
             SortKey(over(put(k.expr)), k.ascending, k.nulls_first) for k in block.order_by
         ),
     )
-    return fold_nulls(settled(new))
+    return simplified(new)
 
 
 def _as_it_is(expr: Expr) -> Expr:

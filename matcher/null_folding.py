@@ -17,12 +17,21 @@ from typing import Final
 from matcher.dead_branches import without_dead_branches
 from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, disjuncts, rebuild, walk
 from matcher.ir import Block, Output, SortKey
+from matcher.outer_joins import settled
 from matcher.predicates import PredicateContext
 from matcher.spelling import spell
 
 NeverNull = Callable[[Expr], bool]
 _OPS: Final = frozenset({"coalesce", "isnull", "isnotnull", "case", "nseq", "or"})
 _OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
+
+
+def simplified(block: Block) -> Block:
+    """`block` in the form that both doors compare: its outer joins settled, and what is known of
+    NULL put in; what that leaves of a predicate may settle a join again."""
+    done = fold_nulls(settled(block))
+    again = done.outer and done.predicates != block.predicates
+    return fold_nulls(settled(done)) if again else done
 
 
 def fold_nulls(block: Block) -> Block:

@@ -12,7 +12,9 @@ from typing import Final
 from matcher.expr import Call, Expr, Lit
 from matcher.functions import NULL_FOR_NULL_ONLY, STRICT
 from matcher.images import monotone
+from matcher.types import FLOATS, INTEGRAL, decimal_parts
 
+_NUMBERS: Final = frozenset(INTEGRAL) | FLOATS
 NULL_TESTS: Final = {"isnull": "or", "isnotnull": "and"}
 
 
@@ -39,9 +41,34 @@ def null_sources(expr: Expr) -> tuple[Expr, ...]:
 def _is_null_with_its_arguments(call: Call) -> bool:
     if call.op not in STRICT:  # FALSE AND NULL is FALSE
         return False
-    if call.op not in NULL_FOR_NULL_ONLY and monotone(call) is None:
-        return False
-    return True
+    return null_for_null_only(call)
+
+
+def null_for_null_only(call: Call) -> bool:
+    """True if the call is not NULL where none of its arguments is; it may be an error.
+
+    Arithmetic of whole numbers wraps around or is an error, of floats it is NaN; decimals that
+    overflow may be NULL, and so may what is divided by a zero.
+    """
+    if call.op in NULL_FOR_NULL_ONLY or monotone(call) is not None:
+        return True
+    if call.op == "cast" and _is_total_cast(call.args[0].type, call.type):
+        return True
+    if call.op == "mod" and call.type in INTEGRAL and _is_nonzero(call.args[1]):
+        return True
+    if call.op in ("add", "sub", "mul", "neg") and call.type in _NUMBERS:
+        return True
+    return False
+
+
+def _is_total_cast(source: str, target: str) -> bool:
+    if source in INTEGRAL:
+        return target in _NUMBERS
+    return target in FLOATS and (source in FLOATS or decimal_parts(source) is not None)
+
+
+def _is_nonzero(expr: Expr) -> bool:
+    return isinstance(expr, Lit) and expr.value not in (None, 0)
 
 
 def tested(test: Expr, op: str) -> tuple[Expr, ...] | None:

@@ -53,8 +53,9 @@ from matcher.expr import (
     rebuild,
 )
 from matcher.expr import transform as substitute
-from matcher.functions import NULL_FOR_NULL_ONLY, STRICT
+from matcher.functions import STRICT
 from matcher.images import image, monotone
+from matcher.null_sources import null_for_null_only
 from matcher.patterns import split_prefix
 from matcher.spelling import holds, spell, spell_agg
 from matcher.truth import ORDER, domain_of, innermost
@@ -255,7 +256,7 @@ class PredicateContext:
             return True
         return (
             isinstance(operand, Call)
-            and (operand.op in NULL_FOR_NULL_ONLY or monotone(operand) is not None)
+            and null_for_null_only(operand)
             and all(self.never_null(arg) for arg in operand.args)
         )
 

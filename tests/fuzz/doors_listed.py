@@ -53,8 +53,13 @@ _LISTED: Final = (
         told="^only Catalyst takes the whole query",
     ),
     Listed(
+        "Catalyst puts a filter below the ORDER BY of a subquery; the text keeps the two apart",
+        query=r"ORDER BY .*\) (AS q|SELECT \* FROM q) WHERE",
+        told="^(CTE|subquery) q: only Catalyst has isnotnull",
+    ),
+    Listed(
         "Catalyst leaves an outer join out where the values of its kept side are wanted once each",
-        query=r"SELECT DISTINCT .* (LEFT|RIGHT) JOIN",
+        query=r"SELECT (DISTINCT|(BIT_OR|BIT_AND|MAX|MIN)\().* (LEFT|RIGHT) JOIN",
         told="tables |^the text chose",
     ),
     Listed(

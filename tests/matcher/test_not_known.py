@@ -9,6 +9,7 @@ import pytest
 
 from matcher.conditional import as_filter
 from matcher.constants import fold
+from matcher.domains import Interval
 from matcher.expr import TRUE, Agg, Call, Col, Expr, Lit
 from matcher.images import monotone
 from matcher.patterns import matches, split_prefix
@@ -71,7 +72,7 @@ def part(of: Expr, start: object, length: object) -> Call:
         part(S, 1, 0),
         Call("trunc", (D, lit("DAY")), "date"),
         Call("cast", (BIG,), "int"),
-        Call("cast", (BIG,), "double"),
+        Call("cast", (BIG,), "float"),
         Call("cast", (S,), "int"),
         Call("cast", (Col(0, "x", "double"),), "float"),
     ],
@@ -109,3 +110,13 @@ def test_predicates_that_are_no_set_of_one_operand() -> None:
 def test_a_case_that_is_no_filter(args: tuple[Expr, ...]) -> None:
     agg = Agg("count", (Call("case", args, "int"),), "bigint", False)
     assert as_filter(agg) is agg
+
+
+def test_what_double_rounds_is_not_known_of_a_bigint() -> None:
+    found = monotone(Call("cast", (BIG,), "double"))
+    assert found is not None
+    for value in (2.0**53, -(2.0**53), 1e300):
+        assert found.at_least(value) is None
+        assert found.above(value) is None
+    assert found.at_least(2.0**53 - 1) == Interval((1 << 53) - 1, True)
+    assert found.above(2.0**53 - 1) == Interval(1 << 53, True)
