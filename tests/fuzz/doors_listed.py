@@ -58,6 +58,11 @@ _LISTED: Final = (
         told="^(CTE|subquery) q: only Catalyst has isnotnull",
     ),
     Listed(
+        "Catalyst has a HAVING above the groups still, which the text has below",
+        query=r"HAVING .* IS NOT NULL ORDER BY",
+        told="^(CTE|subquery) q: only the text has isnotnull",
+    ),
+    Listed(
         "Catalyst leaves an outer join out where the values of its kept side are wanted once each",
         query=r"SELECT (DISTINCT|(BIT_OR|BIT_AND|MAX|MIN)\().* (LEFT|RIGHT) JOIN",
         told="tables |^the text chose",
