@@ -197,7 +197,8 @@ class CachePlan:
 class MatchOptions:
     """Session switches that change what counts as a valid rewrite (`spark.cachemgr.*`), and the
     lower-case names of the caches that the query's hint asks for, at any cost. `time_zone` is the
-    session's ("" where it is not known)."""
+    session's ("" where it is not known). `keys` are joins whose right side has a unique key in the
+    very rows that the query reads, whatever a cache may have read."""
 
     approximate_floats: bool = False
     trust_unvalidated: bool = False
@@ -207,6 +208,7 @@ class MatchOptions:
     approximate_distinct: bool = False
     time_zone: str = ""
     forced: frozenset[str] = frozenset()
+    keys: tuple[RecordPreservingJoin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

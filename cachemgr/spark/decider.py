@@ -18,7 +18,7 @@ from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
 from matcher.choose import unheeded
 from matcher.from_spark import LocatedBlock, walk_blocks
-from matcher.ir import Block, Candidate, MatchOptions, Rewrite
+from matcher.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.registry import Registry
 
@@ -112,7 +112,10 @@ def _inside(path: tuple[int, ...], outer: tuple[int, ...]) -> bool:
 
 
 def match_options(
-    settings: Settings, session: Mapping[str, str], forced: frozenset[str] = frozenset()
+    settings: Settings,
+    session: Mapping[str, str],
+    forced: frozenset[str] = frozenset(),
+    keys: tuple[RecordPreservingJoin, ...] = (),
 ) -> MatchOptions:
     """The matcher's switches for a session.
 
@@ -120,9 +123,11 @@ def match_options(
         settings: Our settings in that session.
         session: All settings explicitly set in it.
         forced: Lower-case names of the caches that the query's hint asks for.
+        keys: What is known to be unique in the tables as the query reads them.
     """
     return MatchOptions(
         forced=forced,
+        keys=keys,
         approximate_floats=settings.approximate_floats,
         trust_unvalidated=settings.trust_unvalidated,
         # that switch is for offline explain alone: here a refresh has looked

@@ -37,6 +37,7 @@ from cachemgr.spark.files import FileReads
 from cachemgr.spark.freshness import CommitTimes, PlaceMemory, by_location
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
+from cachemgr.spark.keys import keys_seen, validated_places
 from cachemgr.spark.pins import PinKey, PinStore, most_selective_first
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
@@ -103,8 +104,11 @@ class CacheSession:
         return self.feed.source.principal or self._user
 
     def known_locations(self) -> frozenset[str]:
-        """The base tables that some cache reads: queries over none of them are not asked about."""
-        return self.feed.registry.tables()
+        """The tables whose versions are asked for: those that some cache reads, and those with a
+        validated key, by which they may be joined to one. Queries over none of them are not asked
+        about."""
+        read = self.feed.registry.tables()
+        return read | validated_places(self.feed.joins()) if read else read
 
     def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
         """What of a query is answered from caches.
@@ -183,7 +187,8 @@ class CacheSession:
             exact_only=_exact_only(context),
             only=frozenset(name.lower() for name in context.hinted_caches),
         )
-        options = match_options(settings, context.settings, query.only)
+        keys = keys_seen(self.feed.joins(), query.seen)
+        options = match_options(settings, context.settings, query.only, keys)
         registry = self.feed.registry
         return examine(document, registry, self.checks, query, options, explain=explain)
 

@@ -23,6 +23,7 @@ from cachemgr.spark.decider import match_options
 from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import CommitTimes
+from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.result_settings import SettingsComparer, changes_results
 from cachemgr.spark.sources import metastore_of
 from cachemgr.text.columns import read_columns
@@ -176,7 +177,8 @@ class TextDoor:
                 stamp=stamp,
                 only=parsed.hinted,
             )
-            options = match_options(conf.own, merged, parsed.hinted)
+            keys = keys_seen(self._feed.joins(), query.seen)
+            options = match_options(conf.own, merged, parsed.hinted, keys)
             outcome = self._safely(
                 lambda: decide(
                     parsed,

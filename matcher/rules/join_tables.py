@@ -86,6 +86,40 @@ def _stored_key(
     return None if names else found
 
 
+def joined_once(attempt: Attempt) -> bool:
+    """True if each row finds at most one row of every table that is joined to the cache.
+
+    Such a table's unique key, of which a record-preserving join tells, is equal to columns of the
+    cache's tables, or of others that are joined so; SEMI and ANTI joins repeat no row anyway.
+    """
+    if any(join.kind not in ("semi", "anti") for join in attempt.hung_extra):
+        return False
+    left = set(attempt.extra).difference(*(join.right for join in attempt.hung_extra))
+    trusted = attempt.options.trust_unvalidated
+    joins = [j for j in attempt.view.plan.joins if j.validated or trusted]
+    joins += attempt.options.keys
+    used: list[str] = []
+    while left:
+        found = [(rel, j) for rel in left for j in joins if _by_key(attempt, rel, j, left)]
+        if not found:
+            return False
+        used.append(found[0][1].name)
+        left.remove(found[0][0])
+    attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, *used)))
+    return True
+
+
+def _by_key(attempt: Attempt, rel: int, join: RecordPreservingJoin, absent: set[int]) -> bool:
+    """True if each column of the table's key is equal to one of a table that is not `absent`."""
+    query, context = attempt.query, attempt.context
+    if query.block.relations[query.relations.index(rel)].key != join.right:
+        return False
+    return all(
+        any(m.rel not in absent for m in context.members(Col(rel, name, "")))
+        for _, name in join.keys
+    )
+
+
 def joined(attempt: Attempt) -> tuple[ExtraJoin, ...]:
     """The tables that the rewrite joins, in the order of their numbers."""
     relations = attempt.query.block.relations

@@ -151,3 +151,19 @@ def test_outer_and_semi_joins_to_a_table_beside_the_cache(flat):
     flat.hit(
         "SELECT region, COUNT(*) FROM sales LEFT ANTI JOIN cust ON cust = cid AND nation = 'Italy' GROUP BY region"
     )
+
+
+def test_an_average_over_a_table_joined_by_its_key(lab):
+    average = "SELECT nation, AVG(amt) FROM sales JOIN cust ON cust = cid GROUP BY nation"
+    lab.cache("avgs AS SELECT cust, region, AVG(amt) AS a FROM sales GROUP BY cust, region")
+    lab.miss(average, "AVG_NOT_EXACT")
+    lab.sql(JOIN)
+    lab.hit(average)
+    lab.plain.sql("INSERT INTO cust VALUES (1, 'Como', 'Italy')")  # the key is there twice
+    lab.miss(average, "AVG_NOT_EXACT")
+    lab.plain.sql("DELETE FROM cust WHERE city = 'Como'")
+    lab.miss(average, "AVG_NOT_EXACT")  # nobody has looked yet
+    lab.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    lab.hit(average)
+    lab.sql("DROP RECORD PRESERVING JOIN sc")
+    lab.miss(average, "AVG_NOT_EXACT")

@@ -1,7 +1,8 @@
 """AVG and TRY_AVG: SUM / COUNT, never from AVG; DESIGN §5 says when that is exact.
 
 - DECIMAL: where the quotient keeps ten digits more than AVG shows;
-- whole numbers, which Spark averages in DOUBLE: where the sums are proven to stay within 2^53;
+- whole numbers, which Spark averages in DOUBLE: where the sums are proven to stay within 2^53, and
+    no table joined to the cache repeats rows;
 - FLOAT and DOUBLE: only where inexact results are allowed.
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 from matcher.expr import Agg, Call, Expr
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, cast_to, per_group_sum, spell
+from matcher.rules.join_tables import joined_once
 from matcher.rules.roll_up.common import ZERO, not_derivable
 from matcher.rules.roll_up.counts import count_part
 from matcher.rules.roll_up.sums import Summing, refuse_inexact_sum
@@ -45,13 +47,15 @@ def roll_up_average(attempt: Attempt, agg: Agg) -> Expr | None:
 
 def _refuse_inexact(attempt: Attempt, agg: Agg, summing: Summing) -> None:
     kind = agg.args[0].type
-    if kind in INTEGRAL and attempt.extra:
+    if kind in INTEGRAL and not joined_once(attempt):
         raise Refused(
             Reason(
                 ReasonCode.AVG_NOT_EXACT,
                 f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and a table joined to "
                 f"{attempt.view.name} may repeat rows until their sum leaves 2^53",
-                f"join {_extra_names(attempt)} in the definition of {attempt.view.name}",
+                f"join {_extra_names(attempt)} in the definition of {attempt.view.name}, or by a "
+                "key of which a RECORD PRESERVING JOIN says that it is unique, validated at the "
+                "version that is read",
             )
         )
     if kind in INTEGRAL:

@@ -1,0 +1,59 @@
+"""Which unique keys hold in the very state of a table that a query reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState
+from cachemgr.spark.keys import keys_seen, validated_places
+from cachemgr.spark.plans import TableRef
+from matcher.ir import RecordPreservingJoin
+
+A, B = "file:/a", "file:/b"
+
+
+def join(**fields):
+    given = {
+        "left": JoinSide("a", A, "ia"), "right": JoinSide("b", B, "ib"), "keys": (("x", "y"),),
+        "state": JoinState.VALID, "validated_versions": {A: ("ia", 1), B: ("ib", 2)},
+    }  # fmt: skip
+    return JoinRecord(name="j", definition="", **{**given, **fields})
+
+
+def at(table_id, version):
+    return TableRef("b", B, table_id, version, "delta", False)
+
+
+def test_a_key_of_the_very_state_that_is_read():
+    assert keys_seen([join()], {B: [at("ib", 2)]}) == (
+        RecordPreservingJoin("j", A, B, (("x", "y"),)),
+    )
+    # what else was validated, and where the left table stands, does not matter to a key
+    assert keys_seen([join(validated_versions={B: ("ib", 2)})], {B: [at("ib", 2), at("ib", 2)]})
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {}, {A: [at("ib", 2)]}, {B: [at("ib", 3)]}, {B: [at("other", 2)]}, {B: [at("ib", None)]},
+        {B: [at("ib", 2), at("ib", 1)]},
+    ],
+)  # fmt: skip
+def test_noop_another_state_is_read(seen):
+    assert keys_seen([join()], seen) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "version"),
+    [
+        ({"state": JoinState.BROKEN}, 2), ({"state": JoinState.NOT_VALIDATED}, 2),
+        ({"validated_versions": {}}, 2), ({"validated_versions": {B: ("ib", None)}}, None),
+    ],
+)  # fmt: skip
+def test_noop_nobody_has_found_it_unique(fields, version):
+    assert keys_seen([join(**fields)], {B: [at("ib", version)]}) == ()
+
+
+def test_the_versions_of_such_tables_are_asked_for():
+    assert validated_places([join()]) == {B}
+    assert validated_places([join(state=JoinState.BROKEN)]) == frozenset()
