@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -16,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from cachemgr.api.app import create_app
 from cachemgr.api.metrics import CacheMetrics
+from cachemgr.api.receiving import ImpatientProtocol
 from cachemgr.api.state import ApiState
 from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
 from cachemgr.heap import SettledHeap
@@ -23,6 +26,7 @@ from cachemgr.journal.files import Files
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
+from cachemgr.priority import lower_session
 from cachemgr.service_settings import ServiceSettings
 from cachemgr.spark.feed import acquire_feed, release_feed
 from cachemgr.spark.hadoop_files import HadoopFiles
@@ -39,6 +43,9 @@ from cachemgr.worker.single import sole_process
 from cachemgr.worker.worker import Worker
 
 _LOOK_FOR_SPARK_SECONDS: Final = 1.0
+# Whoever waits for the interpreter's lock asks for it after so long: reading a new text would keep
+# it for ten milliseconds, and each answer needs it three times on its way.
+_SWITCH_SECONDS: Final = 0.0005
 
 
 def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
@@ -59,7 +66,9 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         host = host_of(settings)
         metrics = CollectorRegistry()
         metrics.register(CacheMetrics(metastore))
-        with texts_of(settings, host, changed=SettledHeap().settle) as texts:
+        heap = SettledHeap()
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        with texts_of(settings, host, changed=heap.settle) as texts:
             state = ApiState(
                 metastore,
                 host,
@@ -70,8 +79,14 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
             process = _process(settings, metastore, host) if scheduler else None
             if process is None:  # what is not on this machine is left to processes with a Spark
                 keep_journal(metastore, settings.location)
-            app.router.lifespan_context = _lifespan(settings, process, host)
-            config = uvicorn.Config(app, host=settings.host, port=settings.port, log_config=None)
+            app.router.lifespan_context = _lifespan(settings, process, host, heap)
+            config = uvicorn.Config(
+                app,
+                host=settings.host,
+                port=settings.port,
+                http=ImpatientProtocol,
+                log_config=None,
+            )
             with _ends_without_spark(host):
                 _Server(config, app.state.watches.close).run()
 
@@ -114,6 +129,7 @@ def work(settings: ServiceSettings) -> None:
         MetastoreError: The metastore cannot be opened, or another process holds it.
     """
     configure_logs(settings.log_level, settings.log_format)
+    lower_session(settings.spark_nice)
     with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
         host = host_of(settings)
         process = _process(settings, metastore, host)
@@ -235,13 +251,15 @@ def _ends_without_spark(host: SparkHost) -> Iterator[None]:
 
 
 def _lifespan(
-    settings: ServiceSettings, process: Process | None, host: SparkHost
+    settings: ServiceSettings, process: Process | None, host: SparkHost, heap: SettledHeap
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if process is not None:
             process.start()
+        settling = asyncio.create_task(heap.keep())
         yield
+        settling.cancel()
         _end(settings, process, host)
 
     return lifespan

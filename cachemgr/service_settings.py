@@ -19,6 +19,7 @@ from pydantic_settings import (
 )
 
 from cachemgr.errors import ConfigurationError
+from cachemgr.priority import LOWEST
 
 _DEFAULT_FILE = "cachemgr.toml"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -46,6 +47,12 @@ class ServiceSettings(BaseSettings):
         default_factory=list,
         description="SQL statements run when it starts: USE …, CREATE TABLE … USING delta "
         "LOCATION …, where the catalog is not shared.",
+    )
+    spark_nice: int = Field(
+        10,
+        ge=0,
+        le=LOWEST,
+        description="How much lower the priority of that Spark is than the service's own; 0: none.",
     )
     refreshes_at_once: int = Field(1, ge=1, le=64, description="Refreshes of one process.")
     refreshes_in_all: int | None = Field(

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.apply import Context
 from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
+from cachemgr.priority import with_priority
 from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
 from cachemgr.service_settings import ServiceSettings
@@ -30,6 +31,7 @@ class SparkHost:
         location: Root folder of the caches.
         conf: More settings of the application; they win over ours.
         init: SQL statements to run when it has started.
+        nice: How much lower than this process's the priority of its JVM is (0 to 19).
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class SparkHost:
         location: str,
         conf: Mapping[str, str],
         init: Sequence[str] = (),
+        nice: int = 0,
     ) -> None:
         ours = {
             PREFIX + "metastore.url": metastore_url,
@@ -51,6 +54,7 @@ class SparkHost:
         self._master = master
         self._conf = {**ours, **conf}
         self._init = tuple(init)
+        self._nice = nice
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._over = False
@@ -80,7 +84,7 @@ class SparkHost:
         """The session, where nothing but its storage is wanted: the metastore may be gone."""
         with self._lock:
             if self._spark is None:
-                self._spark = self._builder().getOrCreate()
+                self._spark = self._created()
             return self._spark
 
     def execute(self, text: str, principal: str) -> ResultRows:
@@ -140,9 +144,12 @@ class SparkHost:
             builder = builder.config(key, value)
         return api.configure_spark_with_cachemgr(builder)
 
+    def _created(self) -> SparkSession:
+        return with_priority(self._nice, lambda: self._builder().getOrCreate())
+
     def _started(self) -> SparkSession:
         try:
-            spark = self._builder().getOrCreate()
+            spark = self._created()
             for statement in self._init:
                 spark.sql(statement)
         except (PySparkException, Py4JError) as error:
@@ -165,6 +172,7 @@ def host_of(settings: ServiceSettings) -> SparkHost:
         settings.location,
         settings.spark_conf,
         settings.spark_init,
+        settings.spark_nice,
     )
 
 
