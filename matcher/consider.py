@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from matcher.choose import rank
-from matcher.ir import MatchOptions, Miss, Rewrite
-from matcher.match import match_plan
+from matcher.ir import Miss, Rewrite
 from matcher.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
 from matcher.reasons import Reason
 from matcher.shards import Shard, mask_of
@@ -46,36 +45,46 @@ def nearest(
         yield from plans
 
 
+def sharing_tables(
+    query: NormalQuery, plans: Iterable[PreparedPlan], first_rows: bool
+) -> list[PreparedPlan]:
+    """The caches among some that have anything to do with a query.
+
+    Args:
+        query: The query.
+        plans: The caches.
+        first_rows: Leave all out but caches of the first rows (ORDER BY … LIMIT).
+    """
+    mine = {rel % OCCURRENCE for rel in query.tables}
+    found = [p for p in plans if not mine.isdisjoint(rel % OCCURRENCE for rel in p.relations)]
+    return [p for p in found if p.plan.limit is not None] if first_rows else found
+
+
 def consider(
-    query: NormalQuery,
-    plans: Iterable[PreparedPlan],
-    options: MatchOptions,
+    plans: Sequence[PreparedPlan],
+    match: Callable[[PreparedPlan, bool], Sequence[Rewrite | Miss]],
     veto: Callable[[Rewrite], Reason | None] | None,
     first_rows: bool,
 ) -> tuple[Rewrite | None, list[Rewrite], list[Miss]]:
     """Try caches, also those that the index would not propose.
 
     Args:
-        query: The query.
         plans: The caches.
-        options: Session switches.
+        match: All that a cache can do for the query, and why it can no more; with True tables of
+            the query may be joined to it.
         veto: Asked for each valid rewrite, best first.
-        first_rows: Try caches of the first rows (ORDER BY … LIMIT) alone.
+        first_rows: The caches are of the first rows alone: nothing is joined to them.
 
     Returns:
         The rewrite to take, the others that would do, and what was refused.
     """
-    mine = {rel % OCCURRENCE for rel in query.tables}
-    tried = [p for p in plans if not mine.isdisjoint(rel % OCCURRENCE for rel in p.relations)]
-    if first_rows:
-        tried = [p for p in tried if p.plan.limit is not None]
     misses: list[Miss] = []
     chosen: Rewrite | None = None
     valid: list[Rewrite] = []
     for delta in (False,) if first_rows else (False, True):
         rewrites: list[Rewrite] = []
-        for plan in tried:
-            found = list(match_plan(query, plan, options, delta=delta))
+        for plan in plans:
+            found = match(plan, delta)
             rewrites += [f for f in found if isinstance(f, Rewrite)]
             known = [m for m in misses if m.cache == plan.name]
             misses += [f for f in found if isinstance(f, Miss) and f not in known]

@@ -1,15 +1,17 @@
-"""ORs without the branches that are true of no row that passes the other conditions.
+"""ORs without the branches that are true of no row that passes the other conditions, and without
+those ORs of which some branch is true of every such row.
 
-`x = 1 AND (x > 5 OR y = 2)` is `x = 1 AND y = 2`. Spark comes to that by putting the constant in
-place of the column (`ConstantPropagation`); here the sets of values decide, so that ranges count as
-well.
+`x = 1 AND (x > 5 OR y = 2)` is `x = 1 AND y = 2`, and `x = 1 AND (x < 5 OR y = 2)` is `x = 1`.
+Spark comes to that by putting the constant in place of the column (`ConstantPropagation`); here the
+sets of values decide, so that ranges count as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matcher.expr import Call, Expr, conjuncts, disjuncts
+from matcher.domains import Domain
+from matcher.expr import Call, Expr, columns, conjuncts, disjuncts
 from matcher.predicates import PredicateContext
 from matcher.spelling import holds
 from matcher.truth import domain_of
@@ -18,10 +20,36 @@ from matcher.truth import domain_of
 def without_dead_branches(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
     """The conjuncts of a filter, shorter where a branch of an OR contradicts the others."""
     parts = tuple(part for p in predicates for part in conjuncts(p))
-    if all(len(disjuncts(part)) == 1 for part in parts):
+    choices = [part for part in parts if len(disjuncts(part)) > 1]
+    if not choices or all(_stands_alone(part, parts) for part in choices):
         return parts
-    known = PredicateContext(parts)
-    return tuple(alive for part in parts for alive in conjuncts(_alive(part, known)))
+    parts = _without_implied(parts, choices)
+    while True:  # what is left of one OR may decide over another
+        known = PredicateContext(parts)
+        left = tuple(alive for part in parts for alive in conjuncts(_alive(part, known)))
+        if left == parts:
+            return parts
+        parts = left
+
+
+def _without_implied(parts: tuple[Expr, ...], choices: list[Expr]) -> tuple[Expr, ...]:
+    """The conjuncts but for ORs that the ones left always make true."""
+    for choice in choices:
+        rest = tuple(part for part in parts if part is not choice)
+        known = PredicateContext(rest)
+        if any(known.implies(branch) for branch in disjuncts(choice)):
+            parts = rest
+    return parts
+
+
+def _stands_alone(part: Expr, parts: tuple[Expr, ...]) -> bool:
+    """True for an OR that nothing else can decide over: its columns are in no other conjunct, and
+    in each branch once. Most queries have no other, and need not be looked at closely."""
+    own = set(columns(part))
+    if any(other is not part and not own.isdisjoint(columns(other)) for other in parts):
+        return False
+    named = ([c for one in conjuncts(b) for c in set(columns(one))] for b in disjuncts(part))
+    return all(len(found) == len(set(found)) for found in named)
 
 
 def _alive(conjunct: Expr, known: PredicateContext) -> Expr:
@@ -33,6 +61,11 @@ def _alive(conjunct: Expr, known: PredicateContext) -> Expr:
 
 
 def _is_dead(branch: Expr, known: PredicateContext) -> bool:
-    read = (domain_of(part) for part in conjuncts(holds(known.canonical(branch))))
-    found = (pair for pair in read if pair is not None)
-    return any(known.domain(operand).intersect(values).is_empty for operand, values in found)
+    """True if some operand has no value left by the branch and what is known."""
+    left: dict[Expr, Domain] = {}
+    for part in conjuncts(holds(known.canonical(branch))):
+        pair = domain_of(part)
+        if pair is not None:
+            operand, values = pair
+            left[operand] = left.get(operand, known.domain(operand)).intersect(values)
+    return any(values.is_empty for values in left.values())

@@ -230,7 +230,16 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def columns(expr: Expr) -> tuple[Col, ...]:
     """All column references in `expr`, in order, repeated ones included."""
-    return tuple(node for node in walk(expr) if isinstance(node, Col))
+    found: list[Col] = []
+    _find_columns(expr, found)
+    return tuple(found)
+
+
+def _find_columns(expr: Expr, found: list[Col]) -> None:
+    if isinstance(expr, Col):
+        found.append(expr)
+    for child in expr.children:
+        _find_columns(child, found)
 
 
 def is_constant(expr: Expr) -> bool:

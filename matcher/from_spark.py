@@ -27,8 +27,9 @@ from matcher.from_spark_expand import (
     spell_grouping,
 )
 from matcher.from_spark_expr import Env, Settings, decode
+from matcher.from_spark_subqueries import subquery_test, written_conjuncts
 from matcher.from_spark_tail import build_tail, is_tail
-from matcher.from_spark_tree import SPJ, Node, Tree, tried, unsupported
+from matcher.from_spark_tree import SPJ, Node, Tree, items, tried, unsupported
 from matcher.ir import Block, Output
 from matcher.nesting import merged
 from matcher.null_folding import simplified
@@ -102,7 +103,7 @@ def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks
             return
         # A cache of the same rows would have matched with a filter or projection on top: go on
         # below the joins. Where the expressions themselves are at fault, go down one step.
-        while located.block is not None and below["n"] in ("Project", "Filter"):
+        while located.block is not None and _only_wraps(below):
             below, depth = below["c"][0], (*depth, 0)
         if located.block is not None and below is not node and below["n"] == "LogicalRelation":
             return
@@ -111,6 +112,13 @@ def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks
             below, depth = below["c"][0], (*depth, 0)
     for number, child in enumerate(below.get("c", ())):
         yield from _walk(child, (*depth, number), document)
+
+
+def _only_wraps(node: Node) -> bool:
+    """True for a projection, and for a filter that holds no join."""
+    if node["n"] == "Filter":
+        return not any(map(subquery_test, written_conjuncts(node["p"][0])))
+    return bool(node["n"] == "Project")
 
 
 def _tail(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Tails:
@@ -130,7 +138,7 @@ def _tail_block(node: Node, document: dict[str, Any], *, nested: bool = False) -
     def attempt(item: list[Any], env: Env) -> Expr | NotSupported:
         return tried(item, env, settings)
 
-    return build_tail(node, build, _items, settings, attempt)
+    return build_tail(node, build, items, settings, attempt)
 
 
 def _settings(document: dict[str, Any]) -> Settings:
@@ -174,7 +182,7 @@ def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -
     tree = Tree(settings, document["tables"], nested=nested)
     if node["n"] != "Aggregate":
         env = tree.add(node)
-        outputs = tuple(Output(item[2], _output(item, env)) for item in _items(node))
+        outputs = tuple(Output(item[2], _output(item, env)) for item in items(node))
         block = replace(_block(tree, outputs), group_keys=_keys_below(tree))
         return simplified(block)
     expand = expand_below(node)
@@ -225,7 +233,7 @@ def _by_sets(node: Node, expand: Node, tree: Tree) -> Block:
 
 
 def _outputs(node: Node, env: Env, settings: Settings) -> tuple[Output, ...]:
-    return tuple(Output(item[2], decode(item, env, settings)) for item in _items(node))
+    return tuple(Output(item[2], decode(item, env, settings)) for item in items(node))
 
 
 def _output(item: list[Any], env: Env) -> Expr:
@@ -237,21 +245,6 @@ def _output(item: list[Any], env: Env) -> Expr:
     if isinstance(found, NotSupported):
         raise found
     return found
-
-
-def _items(node: Node) -> list[Any]:
-    """What a node puts out, as named entries."""
-    if "p" in node and node["n"] in ("Project", "Aggregate"):
-        return list(node["p"])
-    if node["n"] == "LogicalRelation":
-        return list(node["o"])
-    children = node["c"][:1] if node.get("j") in ("LEFT SEMI", "LEFT ANTI") else node["c"]
-    return [item for child in children for item in map(_as_attribute, _items(child))]
-
-
-def _as_attribute(item: list[Any]) -> list[Any]:
-    # Above the node that computes it, an output is known by its id alone.
-    return ["a", item[1], item[2]] if item[0] in ("a", "as") else item
 
 
 def definition_block(document: dict[str, Any], *, nested: bool = False) -> Block:
@@ -286,8 +279,8 @@ def definition_block(document: dict[str, Any], *, nested: bool = False) -> Block
 
 def _renamed(project: Node, block: Block, document: dict[str, Any]) -> Block:
     settings = _settings(document)
-    items = _items(project["c"][0])
-    env = {item[1]: out.expr for item, out in zip(items, block.outputs, strict=True)}
+    below = zip(items(project["c"][0]), block.outputs, strict=True)
+    env = {item[1]: output.expr for item, output in below}
     return Block(
         block.relations,
         block.predicates,

@@ -122,7 +122,7 @@ def decode(data: Sequence[Any], env: Env, settings: Settings) -> Expr:
     if kind == "as":
         return decode(data[3], env, settings)
     if kind == "f":
-        args = tuple(decode(arg, env, settings) for arg in data[3])
+        args = tuple([decode(arg, env, settings) for arg in data[3]])
         return _call(data, args, settings)
     if kind == "g":
         return _aggregate(data, env, settings)
@@ -245,6 +245,8 @@ def _cast(
     params: Sequence[str],
     settings: Settings,
 ) -> Expr:
+    if args[0].type == type_:  # SimplifyCasts may not have seen it yet
+        return args[0]
     modes = [_mode(p, settings) for p in params]
     if all(m == "session" for m in modes):
         folded = _fold_moment(args[0], type_, settings)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from matcher.errors import NotSupported
 from matcher.expr import Col, Expr, conjuncts
 from matcher.from_spark_expr import Env, Settings, decode
+from matcher.from_spark_subqueries import (
+    SubqueryTest,
+    subquery_test,
+    without_distinct,
+    written_conjuncts,
+)
 from matcher.ir import OuterJoin, Relation, Side
+from matcher.membership import equal_to
 from matcher.nesting import Below, merged, no_aggregates
 from matcher.outer_joins import declared, null_supplied
 from matcher.reasons import ReasonCode
@@ -54,6 +62,7 @@ class Tree:
     settings: Settings
     tables: list[dict[str, Any]]
     relations: list[Relation] = field(default_factory=list)
+    columns: list[Col] = field(default_factory=list)
     predicates: list[Expr] = field(default_factory=list)
     outer: list[OuterJoin] = field(default_factory=list)
     nested: bool = False
@@ -72,9 +81,47 @@ class Tree:
             return self._join(node)
         below = self.add(node["c"][0])
         if kind == "Filter":
-            self.predicates.extend(conjuncts(decode(node["p"][0], below, self.settings)))
+            self._filter(node["p"][0], below)
             return below
         return {item[1]: tried(item, below, self.settings) for item in node["p"]}
+
+    def _filter(self, condition: list[Any], below: Env) -> None:
+        """A filter's conjuncts; [NOT] EXISTS and [NOT] IN with a query as the joins that they are
+        (Spark's RewritePredicateSubquery, which comes after the hook)."""
+        for part in written_conjuncts(condition):
+            test = subquery_test(part)
+            if test is None:
+                self.predicates.extend(conjuncts(decode(part, below, self.settings)))
+            else:
+                self._find(test, below)
+
+    def _find(self, test: SubqueryTest, below: Env) -> None:
+        first = len(self.relations), len(self.predicates), len(self.outer)
+        before = self.below
+        query = without_distinct(test.query)
+        try:
+            found = self.add(query)
+        except NotSupported as error:
+            raise NotSupported(error.code, f"{error}, in {test.text}") from error
+        if self.below is not before or len(self.outer) > first[2]:
+            raise unsupported(f"{test.text}, whose tables are outer joined or grouped")
+        if not found.keys().isdisjoint(below):
+            raise unsupported(f"{test.text}, which reads the very columns of the query around it")
+        on = self.predicates[first[1] :]
+        del self.predicates[first[1] :]
+        both = {**below, **found}
+        for condition in test.conditions:
+            on.extend(conjuncts(decode(condition, both, self.settings)))
+        if test.values is not None:
+            left = [decode(value, below, self.settings) for value in test.values]
+            on.extend(equal_to(left, self._shown(query, found, len(left)), test.negated))
+        hung = tuple(range(first[0], len(self.relations)))
+        own = declared(self.columns, hung)
+        self.outer.append(OuterJoin("anti" if test.negated else "semi", hung, tuple(on), own))
+
+    def _shown(self, query: Node, env: Env, count: int) -> list[Expr]:
+        """The first `count` columns that a query puts out."""
+        return [decode(["a", *item[1:]], env, self.settings) for item in items(query)[:count]]
 
     def _join(self, node: Node) -> Env:
         left, right = node["c"]
@@ -100,9 +147,9 @@ class Tree:
         self.below = Below(keys, range(first, len(self.relations)))
         return above
 
-    def items_above(self, items: list[list[Any]], below: Env) -> Env:
+    def items_above(self, written: list[list[Any]], below: Env) -> Env:
         """What an aggregation puts out, merged with the one below it if there is one."""
-        found = {item[1]: tried(item, below, self.settings) for item in items}
+        found = {item[1]: tried(item, below, self.settings) for item in written}
         return found if self.below is None else {k: _merged(e) for k, e in found.items()}
 
     def check_nested(self, keys: Iterable[Expr] = ()) -> None:
@@ -133,7 +180,7 @@ class Tree:
         both = {**envs[0], **envs[1]}
         on = [p for c in node["p"] for p in conjuncts(decode(c, both, self.settings))]
         hung = (*sides[0].rels, *sides[1].rels)
-        own = declared(both.values(), hung)
+        own = declared(self.columns, hung)
         self.outer.append(OuterJoin("full", hung, tuple(on), own, tuple(sides)))
         return {key: _nullable(expr) for key, expr in both.items()}
 
@@ -160,7 +207,7 @@ class Tree:
         kept, given = (envs[1], envs[0]) if kind == "right" else (envs[0], envs[1])
         if kind == "right":
             kind = "left"
-        self.outer.append(OuterJoin(kind, hung, tuple(on), declared(given.values(), hung)))
+        self.outer.append(OuterJoin(kind, hung, tuple(on), declared(self.columns, hung)))
         if kind != "left":
             return kept
         return {**kept, **{key: _nullable(expr) for key, expr in given.items()}}
@@ -179,7 +226,13 @@ class Tree:
             )
         number = len(self.relations)
         self.relations.append(Relation(table["location"], name))
-        return {a[1]: Col(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"}
+        found = {a[1]: _column(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"}
+        self.columns.extend(found.values())
+        return dict(found)
+
+
+# A table's columns are read by query after query.
+_column = lru_cache(maxsize=16_384)(Col)
 
 
 def _merged(found: Expr | NotSupported) -> Expr | NotSupported:
@@ -198,6 +251,8 @@ def _nullable(found: Expr | NotSupported) -> Expr | NotSupported:
 
 def tried(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
     """One output attribute, or why it is none: kept, not raised, for nobody may use it."""
+    if item[0] == "a" and item[1] in env:  # most are only passed on
+        return env[item[1]]
     try:
         return decode(item, env, settings)
     except NotSupported as error:
@@ -207,3 +262,18 @@ def tried(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
 def unsupported(what: str) -> NotSupported:
     """The refusal of a block that holds an operator which is not matched."""
     return NotSupported(ReasonCode.UNSUPPORTED_OPERATOR.value, f"the block holds {what}")
+
+
+def items(node: Node) -> list[Any]:
+    """What a node puts out, as named entries."""
+    if "p" in node and node["n"] in ("Project", "Aggregate"):
+        return list(node["p"])
+    if node["n"] == "LogicalRelation":
+        return list(node["o"])
+    children = node["c"][:1] if node.get("j") in ("LEFT SEMI", "LEFT ANTI") else node["c"]
+    return [item for child in children for item in map(_as_attribute, items(child))]
+
+
+def _as_attribute(item: list[Any]) -> list[Any]:
+    # Above the node that computes it, an output is known by its id alone.
+    return ["a", item[1], item[2]] if item[0] in ("a", "as") else item

@@ -10,7 +10,7 @@ known here is refused, never guessed (a made-up column name, a function of the u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import sqlglot
 from sqlglot import TokenType, exp
@@ -236,6 +236,8 @@ class _Builder:
     document: Document
     current: str
     views: tuple[str, ...] = ()
+    _inlined: dict[int, Built] = field(default_factory=dict)
+    _read: dict[tuple[int, int, int], tuple[Built, object]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -244,7 +246,18 @@ class _Builder:
     def query(
         self, node: exp.Expr, ctes: Mapping[str, Built], outer: Scope | None, label: str
     ) -> Built:
-        """A SELECT, a set operation or one in parentheses."""
+        """A SELECT, a set operation or one in parentheses; read once, though a query in FROM of one
+        in EXISTS is asked for twice: for the join, and for what else the latter is."""
+        key = (id(node), id(ctes), id(outer))
+        found = self._read.get(key)
+        if found is None:
+            # beside what the key names, lest another object be taken for it
+            found = self._read[key] = self._query(node, ctes, outer, label), (node, ctes, outer)
+        return found[0]
+
+    def _query(
+        self, node: exp.Expr, ctes: Mapping[str, Built], outer: Scope | None, label: str
+    ) -> Built:
         known = self._with(node, ctes, outer)
         if isinstance(node, exp.Select):
             return self._select(node, known, outer, label)
@@ -286,7 +299,14 @@ class _Builder:
         self.document.tables[id(reference)] = (reference, table)
 
     def view(self, view: View, reference: exp.Table) -> Built:
-        """A view's query, in its own document and current schema."""
+        """A view's query, in its own document and current schema; a reference that is read again,
+        as those in EXISTS are, is the same."""
+        known = self._inlined.get(id(reference))
+        if known is None:
+            known = self._inlined[id(reference)] = self._inline(view, reference)
+        return known
+
+    def _inline(self, view: View, reference: exp.Table) -> Built:
         if view.key in self.views:
             raise SqlInputError("VIEW_CYCLE", f"view {view.name} reads itself")
         if _computed_unit(view.text):
@@ -325,10 +345,12 @@ class _Builder:
         clause = FromClause(self, ctes, scope)
         clause.read(node)
         children = list(clause.blocks)
-        for inner in _subqueries(node):
-            children += self.query(inner, ctes, scope, "subquery in an expression").blocks
         reader = SelectReader(node, scope, self.settings)
         block = reader.read(clause)
+        for inner in _subqueries(node):
+            blocks = self.query(inner, ctes, scope, "subquery in an expression").blocks
+            # of one that is joined there is nothing more to say, but that it may be served alone
+            children += [b for b in blocks if b.block is not None or id(inner) not in reader.joined]
         own = reader.reasons
         whole = None
         if not own and clause.alone is not None:

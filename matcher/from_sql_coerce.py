@@ -50,7 +50,11 @@ def number_literal(text: str) -> Lit:
     Decimal('1.50'):decimal(3,2)
     """
     if "e" in text.lower():
-        return Lit(float(text), "double")
+        try:
+            return Lit(float(text), "double")
+        except ValueError as error:  # 1E is a number to the parser
+            what = f"{text[:40]} is no number"
+            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, what) from error
     if "." not in text:
         value = int(text)
         for kind in ("int", "bigint"):
@@ -208,21 +212,34 @@ def align(operands: list[Expr], settings: TextSettings, what: str) -> list[Expr]
     else the common type."""
     for operand in operands:
         refuse_char(operand)
+    wanted = _common(operands, settings)
     typed = {o.type for o in operands if not isinstance(o, Lit)}
-    if len(typed) == 1:
+    if len(typed) == 1 and (len(operands) == 2 or _is_kept(operands, wanted)):
         target = next(iter(typed))
         fitted = [o if not isinstance(o, Lit) else _fit(o, target, settings) for o in operands]
         if all(f is not None for f in fitted):
             return [f for f in fitted if f is not None]
-    wanted = operands[0].type
-    for operand in operands[1:]:
-        found = common_type(wanted, _literal_type(operand, wanted), settings)
-        if found is None or UNKNOWN in (wanted, operand.type):
-            raise unsupported(
-                ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of {wanted} with {operand.type}"
-            )
-        wanted = found
+    if wanted is None:
+        kinds = ", ".join(dict.fromkeys(o.type for o in operands[1:]))
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of {operands[0].type} with {kinds}"
+        )
     return [cast_to(o, wanted, settings) for o in operands]
+
+
+def _common(operands: list[Expr], settings: TextSettings) -> str | None:
+    wanted: str | None = operands[0].type
+    for operand in operands[1:]:
+        if wanted is None or UNKNOWN in (wanted, operand.type):
+            return None
+        wanted = common_type(wanted, _literal_type(operand, wanted), settings)
+    return wanted
+
+
+def _is_kept(operands: list[Expr], wanted: str | None) -> bool:
+    """True if a list's common type tells the values of its column apart as their own type does:
+    one constant of a list may have them all compared as DOUBLE."""
+    return wanted not in FLOATS or {o.type for o in operands if is_numeric(o.type)} <= {wanted}
 
 
 def _literal_type(operand: Expr, other: str) -> str:

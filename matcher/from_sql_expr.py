@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -94,6 +94,10 @@ class ExprBuilder:
         """`build` for a place where Spark wants a BOOLEAN."""
         return as_boolean(self.build(node), self.settings)
 
+    def all_of(self, nodes: Sequence[exp.Expr]) -> Expr:
+        """The conjuncts `nodes` of a condition as one predicate; TRUE where there are none."""
+        return logic("and", [self.build(node) for node in nodes], self.settings)
+
     def _pair(self, node: exp.Expr) -> tuple[Expr, Expr]:
         for side in (node.this, node.args["expression"]):
             _refuse_quantified(side)
@@ -127,7 +131,22 @@ class ExprBuilder:
         inner = node.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return number_literal("-" + inner.name)  # so that the smallest INT and BIGINT are read
-        return minus(self.build(inner), self.settings)
+        smallest = self._with_suffix(inner) if isinstance(inner, exp.Cast) else None
+        return smallest or minus(self.build(inner), self.settings)
+
+    def _with_suffix(self, cast: exp.Cast) -> Lit | None:
+        """The constant -128Y of `128Y`, which is a cast to the parser and would overflow; None of
+        a cast that is written as one, by the literal's place in the text."""
+        number, kind = cast.this, type_of(cast.args["to"])
+        if not isinstance(number, exp.Literal) or not number.name.isdigit():
+            return None
+        if kind not in INTEGRAL:
+            return None
+        if "start" not in number.meta:
+            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, cast.sql("spark")[:80])
+        if number.meta["end"] - number.meta["start"] < len(number.name):
+            return None
+        return fold_cast(Lit(-int(number.name), "bigint"), kind, self.settings)
 
     # -- logic and tests --------------------------------------------------------------------------
 
@@ -166,6 +185,10 @@ class ExprBuilder:
         if isinstance(node.this, exp.Tuple):
             return self._in_tuples(node)
         items = [self.build(node.this), *(self.build(n) for n in node.expressions)]
+        kinds = {item.type for item in items} - {"void"}
+        if not self.settings.ansi and "string" in kinds and len(kinds) > 1:
+            # all are strings there, and '01' is not 1, though `x = '01'` is x = 1
+            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "IN of strings and other types")
         aligned = align(items, self.settings, "IN")
         return Call("in", tuple(aligned), "boolean", any(i.nullable for i in aligned))
 
@@ -338,6 +361,11 @@ def like(value: Expr, pattern: Expr, escape: str) -> Expr:
     return Call("like", (value, pattern), "boolean", nullable, params)
 
 
+def written_conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    """The parts of a condition joined by AND, in order."""
+    return _flatten(condition, exp.And)
+
+
 def _flatten(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
     while isinstance(node, exp.Paren):
         node = node.this
@@ -355,6 +383,7 @@ def _refuse_quantified(node: exp.Expr) -> None:
 
 _OPERATOR: Final = ReasonCode.UNSUPPORTED_OPERATOR
 _EXPRESSION: Final = ReasonCode.UNSUPPORTED_EXPRESSION
+_PARAMETER: Final = "a parameter without a value (put a literal in its place)"
 _REFUSED: Final[dict[type[exp.Expr], tuple[ReasonCode, str]]] = {
     exp.Subquery: (_OPERATOR, "scalar subquery"),
     exp.Select: (_OPERATOR, "scalar subquery"),
@@ -363,8 +392,8 @@ _REFUSED: Final[dict[type[exp.Expr], tuple[ReasonCode, str]]] = {
     exp.Explode: (_OPERATOR, "explode"),
     exp.Posexplode: (_OPERATOR, "posexplode"),
     exp.Inline: (_OPERATOR, "inline"),
-    exp.Placeholder: (_EXPRESSION, "a parameter without a value"),
-    exp.Parameter: (_EXPRESSION, "a parameter without a value"),
+    exp.Placeholder: (_EXPRESSION, _PARAMETER),
+    exp.Parameter: (_EXPRESSION, _PARAMETER),
     exp.Collate: (_EXPRESSION, "COLLATE"),
     exp.Interval: (_EXPRESSION, "an interval other than added to a date"),
     exp.Lambda: (_EXPRESSION, "a lambda function"),

@@ -23,10 +23,12 @@ def merged(outer: Block, inner: Block, rel: int) -> Block | None:
     """Both blocks as one, None where they stay two.
 
     Args:
-        outer: a block that reads nothing but the subquery.
+        outer: a block whose FROM is the subquery alone.
         inner: the subquery's block.
         rel: the relation number under which `outer` reads it.
     """
+    if outer.relations:  # a subquery in WHERE is joined to the groups
+        return None
     names = [o.name for o in inner.outputs]
     if inner.group_keys is None or inner.limit is not None or inner.offset is not None:
         return None

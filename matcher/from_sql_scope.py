@@ -75,11 +75,15 @@ class Source:
 
 @dataclass(slots=True)
 class Scope:
-    """The sources of one FROM clause, the scope around it, and the text for error positions."""
+    """The sources of one FROM clause, the scope around it, and the text for error positions.
+
+    `correlated`: columns of the scope around it may be named, for the query is joined to that one.
+    """
 
     text: str
     sources: list[Source] = field(default_factory=list)
     outer: Scope | None = None
+    correlated: bool = False
     using: list[tuple[str, Expr]] = field(default_factory=list)
 
     def resolve(self, column: exp.Column) -> Expr:
@@ -95,6 +99,8 @@ class Scope:
             raise unsupported(
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"{'.'.join(parts)} is a field of a column"
             )
+        if not found and self.correlated and self.outer is not None:
+            found = self.outer._candidates(parts)
         if not found:
             scope = self.outer
             while scope is not None:

@@ -6,7 +6,7 @@ all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
@@ -26,13 +26,14 @@ from matcher.expr import (
     transform,
     walk,
 )
-from matcher.from_sql_expr import ExprBuilder
+from matcher.from_sql_expr import ExprBuilder, written_conjuncts
 from matcher.from_sql_from import FromClause
 from matcher.from_sql_group import read_groups
 from matcher.from_sql_merge import merged
 from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
+from matcher.from_sql_subqueries import as_join, subquery_test
 from matcher.from_sql_types import UNKNOWN, TextSettings
-from matcher.ir import Block, Output, SortKey
+from matcher.ir import Block, OuterJoin, Output, Relation, SortKey
 from matcher.null_folding import simplified
 from matcher.reasons import Reason, ReasonCode, not_taken
 
@@ -57,7 +58,10 @@ class Item:
 
 @dataclass(slots=True)
 class SelectReader:
-    """Reads the clauses of one SELECT whose FROM is read already."""
+    """Reads the clauses of one SELECT whose FROM is read already.
+
+    `joined` holds the identities of the subqueries in WHERE that are joins of the block.
+    """
 
     select: exp.Select
     scope: Scope
@@ -66,6 +70,7 @@ class SelectReader:
     items: list[Item] = field(default_factory=list)
     keys: tuple[Expr, ...] | None = None
     sets: tuple[tuple[int, ...], ...] | None = None
+    joined: set[int] = field(default_factory=set)
 
     def read(self, clause: FromClause) -> Block:
         """The block; of use only if `reasons` stays empty.
@@ -78,11 +83,12 @@ class SelectReader:
             if value and key not in _KNOWN_CLAUSES:
                 word = key.rstrip("_").replace("_", " ").upper()
                 self._refuse(ReasonCode.UNSUPPORTED_OPERATOR, f"clause {word}")
-        where = self.select.args.get("where")
-        predicates = list(clause.predicates)
-        if where is not None:
-            found = self._try(lambda: ExprBuilder(self.scope, self.settings).predicate(where.this))
-            predicates += conjuncts(found) if found is not None else ()
+        relations, outer, predicates = clause.relations[:], clause.outer[:], clause.predicates[:]
+        for part in self._read_where(clause, relations):
+            if isinstance(part, OuterJoin):
+                outer.append(part)
+            else:
+                predicates.append(part)
         self._read_items()
         self._try(self._read_groups)
         having_node = self.select.args.get("having")
@@ -94,7 +100,7 @@ class SelectReader:
         order = self._read_order()
         self._read_distinct(order)
         block = Block(
-            relations=tuple(clause.relations),
+            relations=tuple(relations),
             predicates=tuple(predicates),
             outputs=tuple(Output(i.name or "", i.expr) for i in self.items),
             group_keys=self.keys,
@@ -103,7 +109,7 @@ class SelectReader:
             order_by=order,
             limit=self._count("limit"),
             offset=self._count("offset"),
-            outer=tuple(clause.outer),
+            outer=tuple(outer),
         )
         if not self.reasons and not clause.reasons:
             block = self._try(lambda: self._check_grouping(block)) or block
@@ -126,6 +132,27 @@ class SelectReader:
         except NotSupported as error:
             self._refuse(ReasonCode(error.code), str(error))
             return None
+
+    # -- WHERE ------------------------------------------------------------------------------------
+
+    def _read_where(
+        self, clause: FromClause, relations: list[Relation]
+    ) -> Iterator[Expr | OuterJoin]:
+        """Its predicates, and the joins that subqueries in it are, whose tables are added to
+        `relations`."""
+        where = self.select.args.get("where")
+        if where is None:
+            return
+        parts = [(part, subquery_test(part)) for part in written_conjuncts(where.this)]
+        rest = [part for part, test in parts if test is None]
+        if rest:
+            found = self._try(lambda: ExprBuilder(self.scope, self.settings).all_of(rest))
+            yield from conjuncts(found) if found is not None else ()
+        for test in (test for _, test in parts if test is not None):
+            join = self._try(partial(as_join, test, clause, relations, self.settings))
+            if join is not None:
+                self.joined.add(id(test.select))
+                yield join
 
     # -- the select list --------------------------------------------------------------------------
 

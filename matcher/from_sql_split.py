@@ -153,7 +153,7 @@ class _Pieces:
         inner = exp.Select(expressions=items)
         for key, value in node.args.items():
             if key in ("where", "having") and value is not None:
-                inner.set(key, value.copy())
+                inner.args[key] = value  # the very nodes: tables in their queries are noted once
         if self.keys:
             inner.set("group", exp.Group(expressions=[key.copy() for key in self.keys]))
         return inner

@@ -28,14 +28,16 @@ _TABLE: Final = """
     pmod:2 md5:1 nullif:2 hash:* xxhash64:* crc32:1 isnan:1 nanvl:2
 """
 
-# NULL in, NULL out: where the result is not NULL, no argument was.
+# NULL in, NULL out: where the result is not NULL, no argument was. Not unix_timestamp, which does
+# not look at the pattern where it is given a time.
 STRICT: Final = frozenset(
     "eq ne lt le gt ge add sub mul div idiv mod neg like rlike startswith endswith contains not "
     "cast cmp year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
     "upper lower trim ltrim rtrim length substring concat reverse abs sign sqrt exp "
     "date_add date_sub add_months datediff last_day trunc date_trunc unix_date replace "
-    "date_format to_timestamp_ltz to_timestamp_ntz from_unixtime unix_timestamp "
-    "to_unix_timestamp".split()
+    "date_format to_timestamp_ltz to_timestamp_ntz from_unixtime round bround ceil floor ln "
+    "log10 log2 power pmod md5 crc32 ascii left right lpad rpad "
+    "instr translate initcap repeat substring_index next_day months_between".split()
 )
 # NULL for nothing but NULL: where no argument is NULL, neither is the result.
 NULL_FOR_NULL_ONLY: Final = frozenset(

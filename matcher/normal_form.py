@@ -13,13 +13,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import permutations, product
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, permutations, product
 from threading import Lock
 from typing import Final
 
-from matcher.expr import Agg, Call, Col, Expr, Lit, aggregates, columns, rebuild, walk
+from matcher.expr import (
+    Agg,
+    Call,
+    Col,
+    Expr,
+    Lit,
+    aggregates,
+    columns,
+    conjuncts,
+    rebuild,
+    transform,
+    walk,
+)
 from matcher.ir import (
     Block,
     CachePlan,
@@ -32,6 +44,7 @@ from matcher.ir import (
 )
 from matcher.predicates import PredicateContext, column_equality
 from matcher.sharing import Sharing
+from matcher.spelling import holds
 
 OCCURRENCE: Final = 1 << 20
 # Stands among columns: single rows are needed, or held, and not groups of them.
@@ -111,21 +124,40 @@ class HungTables:
         """All conjuncts of the join: those of ON, and those below it."""
         return [*self.on, *(p for _, where in self.sides for p in where)]
 
+    def where_fixed(self, fixed: Mapping[Col, Lit]) -> HungTables:
+        """The join with the constants that columns of the kept side are, where all other rows are
+        filtered out above it (Spark's ConstantPropagation does so to EXISTS, which has no other
+        form then)."""
+        if not fixed or self.kind == "full":
+            return self
+
+        def visit(expr: Expr) -> Expr | None:
+            if isinstance(expr, Col) and expr.rel not in self.right:
+                return fixed.get(expr)
+            return None
+
+        return replace(self, on=_where_true(transform(part, visit) for part in self.on))
+
+
+def _where_true(condition: Iterable[Expr]) -> frozenset[Expr]:
+    """The conjuncts of a condition of which it only matters where they are TRUE."""
+    spell = PredicateContext(()).canonical
+    return frozenset(part for p in condition for part in conjuncts(holds(spell(p))))
+
 
 def _hung(
     outer: Iterable[OuterJoin], rels: tuple[int, ...], memo: dict[Expr, Expr]
 ) -> tuple[HungTables, ...]:
-    spell = PredicateContext(()).canonical
     return tuple(
         HungTables(
             join.kind,
             frozenset(rels[rel] for rel in join.right),
-            frozenset(spell(relabel(p, rels, memo)) for p in join.on),
+            _where_true(relabel(p, rels, memo) for p in join.on),
             frozenset(Col(rels[c.rel], c.name, c.type, c.nullable) for c in join.declared),
             frozenset(
                 (
                     frozenset(rels[rel] for rel in side.rels),
-                    frozenset(spell(relabel(p, rels, memo)) for p in side.where),
+                    _where_true(relabel(p, rels, memo) for p in side.where),
                 )
                 for side in join.sides
             ),
@@ -156,8 +188,11 @@ class NormalQuery:
     """A query block with interned relation numbers."""
 
     __slots__ = (
+        "_classes",
         "_contexts",
+        "_linked",
         "_required",
+        "_shown",
         "_solid",
         "aggregates",
         "block",
@@ -194,6 +229,9 @@ class NormalQuery:
         self._contexts: dict[tuple[tuple[Col, Col], ...], PredicateContext] = {}
         self._solid: PredicateContext | None = None
         self._required: frozenset[tuple[int, str]] | None = None
+        self._shown: frozenset[tuple[int, str]] | None = None
+        self._classes: dict[Col, list[Col]] | None = None
+        self._linked: tuple[tuple[tuple[int, str], ...], ...] | None = None
 
     def context(self, equalities: tuple[tuple[Col, Col], ...] = ()) -> PredicateContext:
         """What the query's predicates say, together with equalities that record-preserving joins
@@ -226,30 +264,53 @@ class NormalQuery:
         A column that equals another one is left out, because that one may stand in for it.
         """
         if self._required is None:
-            self._required = self._find_required()
+            self._required = self.shown | self._filtered_by()
         return self._required
 
-    def _find_required(self) -> frozenset[tuple[int, str]]:
-        context = self.context()
-        needed: set[Col] = set()
-        anything = PredicateContext(())
-        for predicate in self.predicates:
-            if column_equality(predicate) is None and not anything.implies(predicate):
-                needed.update(columns(predicate))
-        plain = self.group_keys if self.group_keys is not None else [o.expr for o in self.outputs]
-        for expr in plain:
-            needed.update(columns(expr))
-        for agg in self.aggregates:
-            if agg.func != "count":
-                needed.update(columns(agg))
-        joined = {member for members in context.classes().values() for member in members}
-        named = frozenset((c.rel % OCCURRENCE, c.name) for c in needed - joined)
-        return named if self.group_keys is not None else named | {SINGLE_ROWS}
+    @property
+    def shown(self) -> frozenset[tuple[int, str]]:
+        """Those of the `required` pairs that keys, outputs and sums are of: which takes no look at
+        what the predicates say, and refuses most caches of a query that cannot hit."""
+        if self._shown is None:
+            keys = self.group_keys
+            plain = [o.expr for o in self.outputs] if keys is None else keys
+            sums = (agg for agg in self.aggregates if agg.func != "count")
+            named = self._unjoined(chain(plain, sums))
+            self._shown = named | {SINGLE_ROWS} if keys is None else named
+        return self._shown
 
+    def _filtered_by(self) -> frozenset[tuple[int, str]]:
+        anything = PredicateContext(())
+        return self._unjoined(
+            predicate
+            for predicate in self.predicates
+            if column_equality(predicate) is None and not anything.implies(predicate)
+        )
+
+    def _unjoined(self, exprs: Iterable[Expr]) -> frozenset[tuple[int, str]]:
+        joined = self._joins().keys()
+        named = {c for expr in exprs for c in columns(expr)}
+        return frozenset((c.rel % OCCURRENCE, c.name) for c in named if c not in joined)
+
+    def _joins(self) -> dict[Col, list[Col]]:
+        """The class of each column that equals another: the query's own, without equalities that
+        a cache may add."""
+        if self._classes is None:
+            parts = (part for p in self.predicates for part in conjuncts(p))
+            pairs = [pair for pair in map(column_equality, parts) if pair is not None]
+            classes = PredicateContext((), pairs).classes().values()
+            self._classes = {member: members for members in classes for member in members}
+        return self._classes
+
+    @property
     def linked(self) -> tuple[tuple[tuple[int, str], ...], ...]:
         """The classes of equal columns, as (table, column) pairs."""
-        classes = self.context().classes().values()
-        return tuple(tuple((m.rel % OCCURRENCE, m.name) for m in found) for found in classes)
+        if self._linked is None:
+            classes = {id(members): members for members in self._joins().values()}.values()
+            self._linked = tuple(
+                tuple((m.rel % OCCURRENCE, m.name) for m in found) for found in classes
+            )
+        return self._linked
 
     def repeated(self) -> int:
         """The tables that the query reads more than once, as a set of bits."""

@@ -14,22 +14,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from matcher.constant_joins import with_constant_joins
 from matcher.dead_branches import without_dead_branches
-from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, disjuncts, rebuild, walk
-from matcher.ir import Block, Output, SortKey
+from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts, rebuild
+from matcher.ir import Block, OuterJoin, Output, SortKey
 from matcher.outer_joins import settled
 from matcher.predicates import PredicateContext
 from matcher.spelling import spell
 
 NeverNull = Callable[[Expr], bool]
-_OPS: Final = frozenset({"coalesce", "isnull", "isnotnull", "case", "nseq", "or"})
+_OPS: Final = frozenset("coalesce isnull isnotnull case nseq or and not".split())
+_DECLARED: Final = PredicateContext(())  # knows what tables declare, and nothing else
 _OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
 
 
 def simplified(block: Block) -> Block:
-    """`block` in the form that both doors compare: its outer joins settled, and what is known of
-    NULL put in; what that leaves of a predicate may settle a join again."""
-    done = fold_nulls(settled(block))
+    """`block` in the form that both doors compare: joins that became constants are joins again,
+    its outer joins settled, and what is known of NULL put in; what that leaves of a predicate may
+    settle a join again."""
+    done = fold_nulls(settled(with_constant_joins(block)))
     again = done.outer and done.predicates != block.predicates
     return fold_nulls(settled(done)) if again else done
 
@@ -38,13 +41,10 @@ def fold_nulls(block: Block) -> Block:
     """`block` with what is known of NULL in its expressions.
 
     Predicates are folded by the tables' NOT NULL alone: they are what the rest is known from. So
-    are branches of an OR left out that the other predicates let no row take.
+    are branches of an OR left out that the other predicates let no row take. A join's own condition
+    looks at rows of the tables that it hangs on, which are never NULL where declared so.
     """
-    if not any(map(_may_change, _expressions(block))):
-        return block
-    predicates = without_dead_branches(
-        folded(p, lambda e: not e.nullable) for p in block.predicates
-    )
+    predicates = without_dead_branches(folded(p, _DECLARED.never_null) for p in block.predicates)
     context: list[PredicateContext] = []  # made when it is asked: most blocks do without
 
     def known(expr: Expr) -> bool:
@@ -57,12 +57,16 @@ def fold_nulls(block: Block) -> Block:
     keys = block.group_keys
     new = None if keys is None else tuple(folded(k, known) for k in keys)
     places = dict(zip(keys or (), new or (), strict=True))
+    regrouped = any(place is not key for key, place in places.items())
 
     def above(expr: Expr) -> Expr:
+        if not regrouped and not _may_change(expr):
+            return expr
         return _above(expr, places, known, block.grouping_sets is not None)
 
     return replace(
         block,
+        outer=tuple(map(_folded_join, block.outer)),
         predicates=tuple(p for p in predicates if p != TRUE),
         group_keys=new,
         outputs=tuple(Output(o.name, above(o.expr)) for o in block.outputs),
@@ -71,17 +75,25 @@ def fold_nulls(block: Block) -> Block:
     )
 
 
-def _expressions(block: Block) -> list[Expr]:
-    found = [*block.predicates, *(block.group_keys or ()), *(o.expr for o in block.outputs)]
-    return [*found, *block.having, *(k.expr for k in block.order_by)]
+def _folded_join(join: OuterJoin) -> OuterJoin:
+    def known(expr: Expr) -> bool:
+        return _DECLARED.never_null(expr) or expr in join.declared
+
+    def over(parts: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        done = (part for p in parts for part in conjuncts(folded(p, known)))
+        return tuple(part for part in done if part != TRUE)
+
+    sides = tuple(replace(side, where=over(side.where)) for side in join.sides)
+    return replace(join, on=over(join.on), sides=sides)
 
 
 def _may_change(expr: Expr) -> bool:
-    return any(
-        (isinstance(part, Call) and part.op in _OPS)
-        or (isinstance(part, Agg) and (part.filter is not None or _counts(part)))
-        for part in walk(expr)
-    )
+    """False for most expressions of most queries, which are not built anew then."""
+    if isinstance(expr, Call):
+        return expr.op in _OPS or any(map(_may_change, expr.args))
+    if isinstance(expr, Agg):
+        return expr.filter is not None or _counts(expr) or any(map(_may_change, expr.args))
+    return False
 
 
 def _counts(agg: Agg) -> bool:
@@ -105,9 +117,13 @@ def _never_null_aggregate(expr: Expr) -> bool:
 
 def folded(expr: Expr, known: NeverNull) -> Expr:
     """`expr` where `known` says what is never NULL, from the leaves up."""
+    return _folded(expr, known) if _may_change(expr) else expr
+
+
+def _folded(expr: Expr, known: NeverNull) -> Expr:
     if not expr.children:
         return expr
-    return _fold(rebuild(expr, tuple(folded(child, known) for child in expr.children)), known)
+    return _fold(rebuild(expr, tuple(_folded(child, known) for child in expr.children)), known)
 
 
 def _fold(expr: Expr, known: NeverNull) -> Expr:

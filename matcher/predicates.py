@@ -61,6 +61,8 @@ from matcher.spelling import holds, spell, spell_agg
 from matcher.truth import ORDER, domain_of, innermost
 from matcher.types import has_exact_equality
 
+# IN with a list of one, too
+_SAME: Final = frozenset(("eq", "nseq", "in"))
 _MEMO_CAPACITY: Final = 4096
 _MAX_POINTS: Final = 64
 _MAX_PIECES: Final = 16
@@ -76,6 +78,7 @@ class PredicateContext:
     __slots__ = (
         "_branches",
         "_canonical",
+        "_fixed",
         "_nonnull",
         "_parent",
         "_settled",
@@ -92,6 +95,7 @@ class PredicateContext:
         self._settled: dict[Expr, Expr] = {}
         self._nonnull: set[Expr] = set()
         self._branches: dict[Expr, tuple[PredicateContext, ...]] = {}
+        self._fixed: dict[Expr, Lit] = {}
         self.domains: dict[Expr, Domain] = {}
         self.residuals: set[Expr] = set()
         parts = [part for p in predicates for part in conjuncts(p)]
@@ -99,9 +103,11 @@ class PredicateContext:
         rest = [part for part in parts if not self._take_equality(part)]
         for left, right in equalities:
             self._union(left, right)
+        rest = [self.canonical(part) for part in rest]
         for part in rest:
-            self._take(self.canonical(part))
+            self._take(part)
         self._share_equal_values()
+        self._take_with_constants(rest)
 
     # -- building -----------------------------------------------------------------------------
 
@@ -169,12 +175,28 @@ class PredicateContext:
                 if not isinstance(side, Lit) and not both.contains(self.domain(side)):
                     self._restrict(*innermost(side, both))
 
+    def _take_with_constants(self, parts: list[Expr]) -> None:
+        """What conditions say where a column of theirs is one constant: `a = 5 AND a < b` says
+        b > 5. Spark puts the constant there itself (`ConstantPropagation`)."""
+        known = {o for o in self.domains if isinstance(o, Col)}
+        found = {column: self.constant(column) for column in known}
+        self._fixed = {column: lit for column, lit in found.items() if lit is not None}
+        for part in parts if self._fixed else ():
+            if len(set(columns(part))) > 1:
+                told = self._with_constants(part)
+                if told != part:
+                    self._take(self.canonical(told))
+
+    def _with_constants(self, expr: Expr) -> Expr:
+        return fold_all(substitute(expr, self._fixed.get))
+
     def _reject_nulls(self, expr: Expr) -> None:
         """`expr` is not NULL in any row that passes; neither are the arguments of strict operators
         in it."""
         self._nonnull.add(expr)
-        if isinstance(expr, Call) and expr.op in STRICT:
-            for arg in expr.args:
+        if isinstance(expr, Call):
+            # of NULL IN (…) nothing is known, whatever is listed
+            for arg in expr.args if expr.op in STRICT else expr.args[: expr.op == "in"]:
                 self._reject_nulls(arg)
 
     # -- reading ------------------------------------------------------------------------------
@@ -290,6 +312,9 @@ class PredicateContext:
         True)."""
         if self.is_never_true:
             return True
+        parts = conjuncts(predicate)
+        if len(parts) > 1:
+            return all(map(self.implies, parts))
         pair = column_equality(predicate)
         if pair is not None:
             # never by the values of constants: `matcher.shapes` relies on that
@@ -305,6 +330,8 @@ class PredicateContext:
     def _implies(self, predicate: Expr, depth: int) -> bool:
         if predicate == TRUE or predicate in self.residuals:
             return True
+        if predicate == FALSE:
+            return any(values.is_empty for values in self.domains.values())
         if self._within_domain(predicate):
             return True
         if not isinstance(predicate, Call):
@@ -317,6 +344,10 @@ class PredicateContext:
             return True
         if self._holds_at_all_points(predicate):
             return True
+        if self._fixed and depth < _MAX_DEPTH:
+            told = self._with_constants(predicate)
+            if told != predicate and self._implies(holds(self.canonical(told)), depth + 1):
+                return True
         return depth < _MAX_DEPTH and (
             self._implied_by_cases(predicate, depth) or self._implied_by_pieces(predicate, depth)
         )
@@ -367,6 +398,8 @@ class PredicateContext:
                 for operand, allowed in self.domains.items():
                     context._restrict(context.canonical(operand), allowed)
                 context._nonnull |= self._nonnull
+                ours = {c: k for c, k in self._fixed.items() if context.canonical(c) == c}
+                context._fixed = {**ours, **context._fixed}
                 made.append(context)
             found = self._branches[residual] = tuple(made)
         return found
@@ -405,6 +438,7 @@ class PredicateContext:
         context._nonnull = set(self._nonnull)
         context.residuals = self.residuals
         context.domains = {**self.domains, operand: allowed}
+        context._fixed = self._fixed
         return context
 
 
@@ -418,6 +452,19 @@ def column_equality(predicate: Expr) -> tuple[Col, Col] | None:
     if isinstance(left, Col) and isinstance(right, Col) and left.type == right.type:
         return (left, right) if has_exact_equality(left.type) else None
     return None
+
+
+def fixed_columns(predicates: Iterable[Expr]) -> dict[Col, Lit]:
+    """The columns that conjuncts say are one constant; not of types in which values are equal and
+    not the same."""
+    found: dict[Col, Lit] = {}
+    for part in predicates:
+        if isinstance(part, Call) and part.op in _SAME and len(part.args) == 2:
+            column, constant = sorted(part.args, key=lambda side: isinstance(side, Lit))
+            if isinstance(column, Col) and isinstance(constant, Lit) and constant.value is not None:
+                if column.type == constant.type and has_exact_equality(column.type):
+                    found[column] = constant
+    return found
 
 
 def _shared_domains(branches: list[PredicateContext]) -> dict[Expr, Domain]:

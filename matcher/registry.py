@@ -8,20 +8,22 @@ how many there are. Registering or dropping one replaces the shard that it touch
 and readers never wait.
 
 Decisions are remembered by shape, see `matcher.shapes`: for the next literals only the caches that
-were
-valid for such literals before are tried, cheapest first.
+were valid for such literals before are tried, cheapest first; until a cache over one of the query's
+tables changes, see `matcher.remembered`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import Final
 
 from matcher.choose import preference
-from matcher.consider import consider, nearest
+from matcher.consider import consider, nearest, sharing_tables
 from matcher.explain import candidates_of
+from matcher.explained import Explained, Once, order_of
 from matcher.expr import Lit
 from matcher.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
@@ -35,7 +37,8 @@ from matcher.normal_form import (
     occurrences,
 )
 from matcher.reasons import Reason, ReasonCode
-from matcher.shapes import Seen, Served, Shapes, shape_of
+from matcher.remembered import Changes, Remembered
+from matcher.shapes import Seen, Served, Shapes, shape_of, tables_of
 from matcher.shards import Shard, bits_of, mask_of, propose_joinable
 from matcher.sharing import Sharing
 
@@ -44,6 +47,9 @@ _DEFAULTS: Final = MatchOptions()
 # So many caches are asked what they lack where the index proposes none.
 _NEAREST: Final = 3
 _MOST_TOLD: Final = 1024
+_MOST_ASKED: Final = 65_536
+# Of so many caches it is remembered what they said to a shape.
+_MOST_KEPT: Final = 20
 # Refusals of a whole cache that no further table mends.
 _FOR_GOOD: Final = frozenset(
     {
@@ -70,8 +76,11 @@ class Registry:
         self._limited: frozenset[str] = frozenset()
         self._spelled: dict[str, str] = {}
         self._lock = Lock()
-        self._shapes = Shapes()
-        self._told: dict[object, tuple[Reason, ...]] = {}
+        self._changes = Changes()
+        self._shapes = Shapes(self._changes)
+        self._told: Remembered[tuple[Reason, ...]] = Remembered(self._changes, _MOST_TOLD)
+        self._explained: Remembered[Explained] = Remembered(self._changes, _MOST_TOLD)
+        self._asked: set[int] = set()
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -87,7 +96,7 @@ class Registry:
             self._spelled[plan.name.lower()] = plan.name
             if plan.limit is not None:
                 self._limited |= {plan.name}
-            self._forget()
+            self._note(prepared, *(() if old is None else (old,)))
 
     def drop(self, name: str) -> None:
         """Remove a cache; nothing happens if there is none of that name."""
@@ -96,16 +105,15 @@ class Registry:
             if old is not None:
                 self._take_out(old)
                 self._spelled.pop(name.lower(), None)
-                self._forget()
+                self._note(old)
 
     def forget_decisions(self) -> None:
         """Drop what is remembered of shapes; the next decision of each is a first sight again."""
-        with self._lock:
-            self._forget()
+        for memory in (self._shapes, self._told, self._explained):
+            memory.forget()
 
-    def _forget(self) -> None:
-        self._shapes = Shapes()
-        self._told = {}
+    def _note(self, *changed: PreparedPlan) -> None:
+        self._changes.note(r.key for prepared in changed for r in prepared.plan.relations)
 
     def _put_in(self, prepared: PreparedPlan) -> None:
         mask = mask_of(prepared.relations)
@@ -185,26 +193,26 @@ class Registry:
             if most is not None:
                 served = self.decide(block, options, veto, first_rows=first_rows).rewrite
             return self._explain(block, options, veto, first_rows, most, served)
+        since = self._changes.now  # before anything is looked at
         relations = self._relations(block)
         if relations is None:
             return Decision(None, (), (no_cache(block),))
-        query = _Once(lambda: NormalQuery(block, relations))
-        shapes = self._shapes
+        query = Once(lambda: NormalQuery(block, relations))
         shape, constants = shape_of(block)
         key = (shape, options, first_rows)
-        seen = shapes.get(key)
+        seen = self._shapes.get(key, tables_of(block))
         if seen is not None:
             decision = _decide_again(seen, block, query, constants, options, veto)
             if decision is not None:
                 return decision
-        return self._decide_first(query(), options, veto, shapes, key, constants)
+        return self._decide_first(query(), options, veto, since, key, constants)
 
     def _decide_first(
         self,
         query: NormalQuery,
         options: MatchOptions,
         veto: Veto | None,
-        shapes: Shapes,
+        since: int,
         key: tuple[object, MatchOptions, bool],
         constants: tuple[Lit, ...],
     ) -> Decision:
@@ -228,7 +236,7 @@ class Registry:
             chosen = _first_passed(found, veto, misses)
             if chosen is not None:
                 break
-        shapes.put(key, query, constants, proposed, rewrites, tried_joining=delta)
+        self._shapes.put(key, since, query, constants, proposed, rewrites, tried_joining=delta)
         if chosen is not None:
             return Decision(chosen)
         return Decision(None, (), best_reasons(misses, query.block))
@@ -242,18 +250,38 @@ class Registry:
         most: int | None,
         served: Rewrite | None,
     ) -> Decision:
+        since, tables = self._changes.now, tables_of(block)
         relations = self._relations(block)
         if relations is None:
             return Decision(None, (), (no_cache(block),))
-        query = NormalQuery(block, relations)
-        if most is None:
-            plans = [self._plans[name] for name in self.names()]
-        else:
-            plans = self._some(query, most, served)
-        chosen, valid, misses = consider(query, plans, options, veto, first_rows)
-        candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
+        query = Once(lambda: NormalQuery(block, relations))
+        shape, constants = shape_of(block)
+        using = None if served is None else served.cache
+        key = (shape, order_of(constants), options, first_rows, most, using)
+        told = self._explained.get(key, tables)
+        if told is None:
+            if most is None:
+                plans = [self._plans[name] for name in self.names()]
+            else:
+                plans = self._some(query(), most, served)
+            told = Explained(sharing_tables(query(), plans, first_rows))
+            if len(told.plans) <= _MOST_KEPT and self._came_before(key):
+                found = told
+                self._explained.keep(key, tables, since, lambda: found)
+        match = partial(told.match, query, constants, options)
+        chosen, valid, misses = consider(told.plans, match, veto, first_rows)
+        candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in told.plans})
         reasons = () if chosen is not None else best_reasons(misses, block)
         return Decision(chosen, candidates, reasons)
+
+    def _came_before(self, key: object) -> bool:
+        """Most texts are explained once: what comes again is worth its memory."""
+        if hash(key) in self._asked:
+            return True
+        if len(self._asked) >= _MOST_ASKED:
+            self._asked = set()
+        self._asked.add(hash(key))
+        return False
 
     def _some(self, query: NormalQuery, most: int, served: Rewrite | None) -> list[PreparedPlan]:
         serving = None if served is None else self._plans.get(served.cache)
@@ -276,14 +304,12 @@ class Registry:
         """
         if any(reason.code is not ReasonCode.NO_CACHE_FOR_TABLES for reason in reasons):
             return reasons
-        key = (*shape_of(block), options)
-        told = self._told
-        found = told.get(key)
+        since, key, tables = self._changes.now, (*shape_of(block), options), tables_of(block)
+        found = self._told.get(key, tables)
         if found is None:
             near = self._explain(block, options, None, False, _NEAREST, None)
-            found = reasons if near.rewrite is not None else near.reasons
-            if len(told) < _MOST_TOLD:
-                told[key] = found
+            found = told = reasons if near.rewrite is not None else near.reasons
+            self._told.keep(key, tables, since, lambda: told)
         return found
 
     def _relations(self, block: Block) -> tuple[int, ...] | None:
@@ -305,13 +331,14 @@ class Registry:
             return
         wanted = mask_of(query.relations)
         rarest = min((self._by_table.get(t, ()) for t in bits_of(wanted)), key=len)
-        needed = query.required
         for mask in rarest:
             if mask & wanted != wanted:
                 continue
             shard = self._shards.get(mask)
-            required = None if shard is None else shard.mask(needed)
-            if shard is None or required is None:
+            if shard is None or shard.mask(query.shown) is None:
+                continue
+            required = shard.mask(query.required)
+            if required is None:
                 continue
             for mentioned, plans in list(shard.groups.items()):
                 if mentioned & required == required:
@@ -360,25 +387,10 @@ def _first_passed(
     return None
 
 
-class _Once:
-    """The normal form of a query, made when it is first needed: a filled-in template needs none."""
-
-    __slots__ = ("_made", "_make")
-
-    def __init__(self, make: Callable[[], NormalQuery]) -> None:
-        self._make = make
-        self._made: NormalQuery | None = None
-
-    def __call__(self) -> NormalQuery:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
-
-
 def _decide_again(
     seen: Seen,
     block: Block,
-    query: _Once,
+    query: Once,
     constants: tuple[Lit, ...],
     options: MatchOptions,
     veto: Veto | None,

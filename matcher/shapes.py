@@ -22,10 +22,11 @@ from matcher.expr import Call, Expr, Lit, columns, transform, walk
 from matcher.ir import Block, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates import PredicateContext, column_equality
+from matcher.remembered import Changes, Remembered, Tables
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))
-_CAPACITY: Final = 4096
+_CAPACITY: Final = 1024
 _MAX_TESTS: Final = 16
 _MAX_OUTCOMES: Final = 256
 # COUNT over nothing, and the guard of AVG: ours, in no query
@@ -97,6 +98,8 @@ class Seen:
 def _connected(predicates: tuple[Expr, ...], tests: tuple[Expr, ...]) -> tuple[int, ...]:
     """The places of the predicates that can have a say in the tests: those about their columns,
     about columns compared with these, and so on."""
+    if not tests:
+        return ()
     reached = {column for test in tests for column in columns(test)}
     left = {i: frozenset(columns(p)) for i, p in enumerate(predicates)}
     found: list[int] = []
@@ -108,21 +111,25 @@ def _connected(predicates: tuple[Expr, ...], tests: tuple[Expr, ...]) -> tuple[i
 
 
 class Shapes:
-    """A bounded map from shape to `Seen`; the oldest make room. Replaced whole when the registry
-    changes."""
+    """What is known of shapes, as long as it holds.
+
+    Args:
+        changes: Of the registry.
+    """
 
     __slots__ = ("_seen",)
 
-    def __init__(self) -> None:
-        self._seen: dict[object, Seen] = {}
+    def __init__(self, changes: Changes) -> None:
+        self._seen: Final[Remembered[Seen]] = Remembered(changes, _CAPACITY)
 
-    def get(self, shape: object) -> Seen | None:
+    def get(self, shape: object, tables: Tables) -> Seen | None:
         """What is known of `shape`, if anything."""
-        return self._seen.get(shape)
+        return self._seen.get(shape, tables)
 
     def put(
         self,
         shape: object,
+        since: int,
         query: NormalQuery,
         constants: tuple[Lit, ...],
         proposed: tuple[PreparedPlan, ...],
@@ -130,31 +137,53 @@ class Shapes:
         *,
         tried_joining: bool = False,
     ) -> None:
-        """Remember that of the `proposed` caches the `valid` ones serve a query of that shape."""
-        seen = self._seen.get(shape)
-        if seen is None:
-            tests = dict.fromkeys(t for plan in proposed for t in plan.literal_predicates)
-            if len(tests) > _MAX_TESTS:
-                return
-            seen = Seen(query, tuple(tests))
-            while len(self._seen) >= _CAPACITY:
-                self._seen.pop(next(iter(self._seen)), None)
-            self._seen[shape] = seen
-        served = tuple(_served(r, plan, query, constants) for r, plan in valid)
-        seen.add(query.block, served, tried_joining)
+        """Remember that of the `proposed` caches the `valid` ones serve a query of that shape.
+
+        Args:
+            shape: The shape, and what else the decision goes by.
+            since: `Changes.now` of before they were proposed.
+            query: The query.
+            constants: Its lifted constants.
+            proposed: The caches that were looked at.
+            valid: Those that serve, best first.
+            tried_joining: Whether those were looked at that must be joined with a table.
+        """
+        tests = dict.fromkeys(t for plan in proposed for t in plan.literal_predicates)
+        if len(tests) > _MAX_TESTS:
+            return
+        tables = tables_of(query.block)
+        seen = self._seen.keep(shape, tables, since, lambda: Seen(query, tuple(tests)))
+        if seen is not None:
+            found = tuple(served(r, plan, query, constants) for r, plan in valid)
+            seen.add(query.block, found, tried_joining)
+
+    def forget(self) -> None:
+        """Drop all that is known."""
+        self._seen.forget()
 
 
-def _served(
+def tables_of(block: Block) -> Tables:
+    """The relation keys that a block reads."""
+    return tuple(relation.key for relation in block.relations)
+
+
+def served(
     rewrite: Rewrite, plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
 ) -> Served:
+    """A rewrite to remember, with itself as the template where other constants can be filled in."""
     safe = (
         not plan.hung
         and not query.hung
-        and all(map(_holds_for_all_constants, plan.predicates))
+        and has_no_constants(plan)
         and not _relies_on_pins(rewrite, query)
         and _each_once(constants, rewrite)
     )
     return Served(plan, rewrite if safe else None, constants, bool(rewrite.extra))
+
+
+def has_no_constants(plan: PreparedPlan) -> bool:
+    """True of a cache whose conditions a query implies by its joins alone."""
+    return all(map(_holds_for_all_constants, plan.predicates))
 
 
 def _holds_for_all_constants(predicate: Expr) -> bool:

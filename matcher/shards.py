@@ -100,11 +100,10 @@ def propose_joinable(
 class _Needed:
     """What a query needs of the tables of a cache, whichever these are."""
 
-    __slots__ = ("_columns", "_linked", "_repeated", "_single_rows")
+    __slots__ = ("_query", "_repeated", "_single_rows")
 
     def __init__(self, query: NormalQuery) -> None:
-        self._columns = [c for c in query.required if 0 <= c[0] < STRANGERS]
-        self._linked = query.linked()
+        self._query = query
         self._repeated = query.repeated()
         self._single_rows = query.group_keys is None
 
@@ -114,14 +113,12 @@ class _Needed:
         all_of = shard.mask(frozenset({SINGLE_ROWS})) if self._single_rows else 0
         if all_of is None:
             return
-        any_of: list[int] = []
-        for table, column in self._columns:
-            if own >> table & 1:
-                bits = _bits(shard, ((table, column), (table, ANY_COLUMN)))
-                if not bits:
-                    return
-                any_of.append(bits)
-        for members in self._linked:
+        if _any_of(shard, own, self._query.shown) is None:
+            return
+        any_of = _any_of(shard, own, self._query.required)
+        if any_of is None:
+            return
+        for members in self._query.linked:
             here = [m for m in members if m[0] < STRANGERS and mask >> m[0] & 1]
             if 0 < len(here) < len(members) and all(own >> t & 1 for t, _ in here):
                 stored = ((t + STORED, column) for t, column in here)
@@ -132,6 +129,19 @@ class _Needed:
         for has, plans in list(shard.groups.items()):
             if has & all_of == all_of and all(has & bits for bits in any_of):
                 yield plans
+
+
+def _any_of(shard: Shard, own: int, columns: Iterable[tuple[int, str]]) -> list[int] | None:
+    """For each of the columns of tables in `own` what must be mentioned, as bits of which one is
+    enough; None if no cache mentions it."""
+    found: list[int] = []
+    for table, column in columns:
+        if 0 <= table < STRANGERS and own >> table & 1:
+            bits = _bits(shard, ((table, column), (table, ANY_COLUMN)))
+            if not bits:
+                return None
+            found.append(bits)
+    return found
 
 
 def _bits(shard: Shard, columns: Iterable[tuple[int, str]]) -> int:

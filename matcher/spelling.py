@@ -61,6 +61,10 @@ def _spell(call: Call) -> Expr:
         return _spell(_with(call, _FLIP[op], (args[1], args[0])))
     if op in ("gt", "ge") and not isinstance(args[1], Lit):
         return _with(call, _FLIP[op], (args[1], args[0]))
+    if op in _COMPARES and (told := _at_the_end(call)) is not None:
+        return told
+    if op == "nseq" and args[0] == args[1]:
+        return TRUE
     if op == "nseq" and isinstance(args[1], Lit) and args[1].value is None:
         return Call("isnull", args[:1], call.type, nullable=False)
     if op == "eq" and args[1] == TRUE:  # NULL = TRUE is NULL, as the operand itself is
@@ -73,16 +77,63 @@ def _spell(call: Call) -> Expr:
         return _spell_not(call)
     if op in ("and", "or"):
         flat = [p for a in args for p in (a.args if isinstance(a, Call) and a.op == op else (a,))]
-        unique = tuple(sorted(dict.fromkeys(flat), key=repr))
+        neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+        parts = _with_opposites_told(op, dict.fromkeys(flat))
+        if absorbing in parts:
+            return absorbing
+        unique = tuple(sorted((p for p in parts if p != neutral), key=repr)) or (neutral,)
         return unique[0] if len(unique) == 1 else _with(call, op, unique)
     if op in _COMMUTES and not isinstance(args[1], Lit):
         return _with(call, op, tuple(sorted(args, key=repr)))
     if op == "in" and all(isinstance(a, Lit) for a in args[1:]):
         values = tuple(sorted(dict.fromkeys(args[1:]), key=repr))
         if len(values) == 1:
-            return _with(call, "eq", (args[0], values[0]))
+            return spell(_with(call, "eq", (args[0], values[0])))
         return _with(call, "in", (args[0], *values))
     return call
+
+
+def _with_opposites_told(op: str, parts: dict[Expr, None]) -> dict[Expr, None]:
+    """`p OR NOT p` as `p IS NOT NULL OR NULL`, and `p AND NOT p` as `p IS NULL AND NULL`, as
+    Spark's BooleanSimplification leaves them."""
+    pairs = {
+        part: opposite
+        for part in parts
+        if (opposite := _spell_not(Call("not", (part,), "boolean", part.nullable))) in parts
+    }
+    if not pairs:
+        return parts
+    part = min(pairs, key=repr)
+    rest = [p for p in parts if p not in (part, pairs[part])]
+    return dict.fromkeys([*rest, *_true_or_null(op, part)])
+
+
+def _true_or_null(op: str, operand: Expr) -> tuple[Expr, ...]:
+    """What is to be joined by OR to be TRUE, or by AND to be FALSE, but NULL where `operand` is."""
+    if not operand.nullable:
+        return (TRUE if op == "or" else FALSE,)
+    test = "isnotnull" if op == "or" else "isnull"
+    return NULL, _null_test(Call(test, (operand,), "boolean", False))
+
+
+def _at_the_end(call: Call) -> Expr | None:
+    """A comparison of whole numbers with the least or the greatest one of their type, as Spark's
+    UnwrapCastInBinaryComparison leaves it; `<>` as the range that it is."""
+    operand, end = call.args
+    bits = INTEGRAL.get(operand.type)
+    if bits is None or not isinstance(end, Lit) or end.type != operand.type:
+        return None
+    greatest = 2 ** (bits - 1) - 1
+    if end.value not in (greatest, -greatest - 1):
+        return None
+    inwards, outwards = ("lt", "gt") if end.value == greatest else ("gt", "lt")
+    if call.op in (outwards, _NEGATE[outwards]):
+        op = "and" if call.op == outwards else "or"
+        parts = _true_or_null(op, operand)
+        return parts[0] if len(parts) == 1 else _spell(_with(call, op, parts))
+    if call.op == "ne":
+        return _with(call, inwards, call.args)
+    return _with(call, "eq", call.args) if call.op == _NEGATE[inwards] else None
 
 
 def _null_test(call: Call) -> Expr:
@@ -109,8 +160,13 @@ def _spell_not(call: Call) -> Expr:
 
 
 def spell_agg(agg: Agg) -> Agg:
-    """SUM and AVG widen whole numbers themselves, so a widening cast below them changes nothing;
-    COUNT of several arguments counts the rows where none is NULL, in whatever order."""
+    """A FILTER takes the rows where it is TRUE, and one that always is is none. SUM and AVG widen
+    whole numbers themselves, so a widening cast below them changes nothing; COUNT of several
+    arguments counts the rows where none is NULL, in whatever order."""
+    if agg.filter is not None:
+        taken = holds(agg.filter)
+        kept = None if taken == TRUE else taken
+        agg = Agg(agg.func, agg.args, agg.type, agg.nullable, agg.distinct, kept, agg.params)
     if agg.func == "count" and len(agg.args) > 1:
         args = tuple(sorted(dict.fromkeys(agg.args), key=repr))
         return Agg("count", args, agg.type, agg.nullable, agg.distinct, agg.filter, agg.params)
@@ -133,7 +189,7 @@ def _with(call: Call, op: str, args: tuple[Expr, ...]) -> Call:
 def holds(predicate: Expr) -> Expr:
     """A predicate that is TRUE where the canonical `predicate` is, and may differ elsewhere."""
     if not isinstance(predicate, Call):
-        return predicate
+        return FALSE if isinstance(predicate, Lit) and predicate.value is None else predicate
     op, args = predicate.op, predicate.args
     if op in ("and", "or"):
         return _join(op, [holds(arg) for arg in args])

@@ -125,7 +125,7 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
     elif pinned is not None and _is_spellable(pinned):
         return pinned
     elif isinstance(expr, Call):
-        found = coarsen_time(attempt, expr) or _null_test(attempt, canonical)
+        found = coarsen_time(attempt, expr) or derive_null_test(attempt, canonical)
         if found is not None:
             return found
         if is_renderable(expr.op, len(expr.args)):
@@ -145,10 +145,6 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
             return fetched
     attempt.missing.append((expr, purpose))
     return None
-
-
-def _null_test(attempt: Attempt, canonical: Expr) -> Expr | None:
-    return derive_null_test(attempt, canonical) if isinstance(canonical, Call) else None
 
 
 def determined(attempt: Attempt, known: Iterable[Expr]) -> Determined:

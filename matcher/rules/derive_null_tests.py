@@ -14,7 +14,7 @@ from matcher.null_sources import NULL_TESTS, null_sources, tested
 from matcher.rules.attempt import Attempt
 
 
-def derive_null_test(attempt: Attempt, test: Call) -> Expr | None:
+def derive_null_test(attempt: Attempt, test: Expr) -> Expr | None:
     """The canonical `test` (`x IS [NOT] NULL`, or these of several by OR or AND) by stored
     expressions that are NULL where its operands are; None where there are none."""
     for op in NULL_TESTS:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from matcher.expr import Call, Col, Expr, columns
 from matcher.ir import OuterJoin, RecordPreservingJoin, Relation
 from matcher.normal_form import HungTables, NormalQuery
-from matcher.predicates import PredicateContext, column_equality
+from matcher.predicates import PredicateContext, column_equality, fixed_columns
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell, stored
 
@@ -115,15 +115,18 @@ def map_outer_joins(attempt: Attempt) -> None:
     query, view = attempt.query, attempt.view
     if not query.hung and not view.hung:
         return
-    theirs = set(view.hung)
+    fixed = fixed_columns(query.predicates)
+    theirs = {join.where_fixed(fixed): join for join in view.hung}
+    mine: set[HungTables] = set()
     for join in query.hung:
-        if join in theirs:
+        same = theirs.get(join.where_fixed(fixed))
+        if same is not None:
+            mine.add(same)
             continue
         if attempt.delta and join.right <= set(attempt.extra) and len(join.right) == 1:
             attempt.hung_extra = (*attempt.hung_extra, join)
             continue
         raise Refused(_query_hangs(attempt, join))
-    mine = {join for join in query.hung if join in theirs}
     derived: list[HungTables] = []
     for join in reversed(view.hung):  # what hangs on a table goes before the table
         if join in mine or _ignorable(attempt, join):

@@ -90,10 +90,12 @@ def _definition(pair: Prepared, document: str) -> list[str]:
 def _query(workspace: Workspace, query: str, document: str) -> Compared:
     try:
         given = answer(workspace, query)
-        found = compare_sides(read_sides(given, workspace, _parsed(document), named))
+        sides = read_sides(given, workspace, _parsed(document), named)
+        found = compare_sides(sides)
     except (MatcherError, CacheManagerError) as error:
         return Compared([str(error)])
-    if found and any(b.block is not None and no_row(b.block) for b in given.parsed.walk()):
+    both = [*given.parsed.walk(), *(located for plan in sides.spark for located in plan)]
+    if found and any(b.block is not None and no_row(b.block) for b in both):
         return Compared(found, NO_ROW)
     return _compared(query, found, document)
 

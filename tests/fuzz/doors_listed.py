@@ -55,22 +55,62 @@ _LISTED: Final = (
     Listed(
         "Catalyst puts a filter below the ORDER BY of a subquery; the text keeps the two apart",
         query=r"ORDER BY .*\) (AS q|SELECT \* FROM q) WHERE",
-        told="^(CTE|subquery) q: only Catalyst has isnotnull",
+        told=r"^(CTE|subquery) q: only Catalyst has (isnotnull|eq\(.*outer joins)|^the text chose",
     ),
     Listed(
         "Catalyst has a HAVING above the groups still, which the text has below",
-        query=r"HAVING .* IS NOT NULL ORDER BY",
-        told="^(CTE|subquery) q: only the text has isnotnull",
+        query=r"HAVING .* IS NOT NULL",
+        told=r"^[\w ]+: (only the text has isnotnull\(.*\)(; |$))+(outputs .*)?$",
     ),
     Listed(
         "Catalyst leaves an outer join out where the values of its kept side are wanted once each",
-        query=r"SELECT (DISTINCT|(BIT_OR|BIT_AND|MAX|MIN)\().* (LEFT|RIGHT) JOIN",
+        query=r"SELECT (DISTINCT|((BIT|BOOL)_(OR|AND)|MAX|MIN)\(|COUNT\(DISTINCT)"
+        r".* (LEFT|RIGHT) JOIN|"
+        r"(COUNT\(DISTINCT|MAX\(|MIN\(|(BIT|BOOL)_(OR|AND)\().* (LEFT|RIGHT) JOIN .*GROUP BY",
         told="tables |^the text chose",
     ),
     Listed(
         "Catalyst keeps groups that are sorted though only the greatest value is asked for",
         query=r"SELECT MAX\(q\.\w+\).* ORDER BY",
-        told=r"group keys \(\) and",
+        told=r"group keys \(\) and|^the text chose",
+    ),
+    Listed(
+        "Catalyst gives the operand of BETWEEN a place of its own, and computes above the groups "
+        "what is made of aggregates",
+        query=r"(FILTER \(WHERE|CASE WHEN) \S+ BETWEEN",
+        told=r"^(query|CTE q|subquery q): outputs",
+    ),
+    Listed(
+        "Catalyst has put a constant in place of one of two equal columns of a table, which a "
+        "cache's condition that they are equal is not held to be implied by",
+        query=r"(?=.*\b(\w+)\.\w+ = \1\.\w+)(?=.*(=|<=>) -?[\d']|.*[\d'] = )",
+        told=r"^the text chose \{.*\}, Catalyst set\(\)$",
+    ),
+    Listed(
+        "Catalyst has put a condition of IN's query on the other of two equal columns",
+        query=r" IN \(SELECT .* JOIN ",
+        told="^[\\w ]+: outer joins ",
+    ),
+    Listed(
+        "Catalyst compares whole numbers as such in a list of several types, where all else is the "
+        "same; of a SEMI or ANTI join's condition the text has it as it is written",
+        query=r" IN \(SELECT .* IN \(",
+        told=r"^[\w ]+: outer joins .*in\(cast\(",
+    ),
+    Listed(
+        "Catalyst has worked out a condition on a column that another says is one constant",
+        query=r"(\w+\.\w+) = (TIMESTAMP|DATE|'|-?\d)",
+        told=r"^[\w ]+: only the text has \w+\(\w+\(.*\)$",
+    ),
+    Listed(
+        "Catalyst has folded letters outside of ASCII",
+        query=r"[^\x00-\x7f]",
+        told="^the text chose",
+    ),
+    Listed(
+        "Catalyst leaves aggregates out that nobody reads, so that a smaller set will do",
+        query=r"^WITH q AS .*\) SELECT q\.o0 AS a, COUNT\(\*\) AS n FROM q GROUP BY 1$",
+        told="^the text chose",
     ),
     Listed(
         "Catalyst leaves groups out of which only the greatest value is asked for",

@@ -235,7 +235,10 @@ def _join_shape(rng: Random, world: World, cache: Cache, spec: Spec) -> Spec:
         first, found = "vf AS f", found | tags("whole.view")
     if len(joins) < len(cache.spec.joins):
         found |= tags("join.extra_table")
-    return replace(spec, first=first, joins=tuple(joins), style=style, where=where, tags=found)
+    joined = replace(spec, first=first, joins=tuple(joins), style=style, where=where, tags=found)
+    if any(j.kind in ("LEFT SEMI", "LEFT ANTI") for j in joins) and rng.random() < 0.4:
+        joined = replace(joined, exists=True, tags=found | tags("whole.exists"))
+    return joined
 
 
 def _kinds(rng: Random, cache: Cache, joins: list[Join]) -> tuple[list[Join], frozenset[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 _REFERENCE = re.compile(r"\b([a-z]\w*)\.[a-z]\w*")
 
@@ -49,13 +50,23 @@ class Join:
         return self.table if self.alias == self.table else f"{self.table} AS {self.alias}"
 
 
+_EXISTS: Final = {"LEFT SEMI": "EXISTS", "LEFT ANTI": "NOT EXISTS"}
+
+
+def _exists(join: Join) -> str:
+    on = " AND ".join(p.text for p in join.on)
+    return f"{_EXISTS[join.kind]} (SELECT 1 FROM {join.source} WHERE {on})"
+
+
 @dataclass(frozen=True)
 class Spec:
-    """One SELECT. `keys` is None without aggregation; `style` says how inner joins are written."""
+    """One SELECT. `keys` is None without aggregation; `style` says how inner joins are written,
+    `exists` that SEMI and ANTI joins are EXISTS in WHERE."""
 
     first: str = "f"
     joins: tuple[Join, ...] = ()
     style: str = "on"
+    exists: bool = False
     where: tuple[Piece, ...] = ()
     keys: tuple[Piece, ...] | None = None
     items: tuple[Item, ...] = ()
@@ -105,17 +116,18 @@ class Spec:
         return any(i.key is None for i in self.items)
 
     def _from(self) -> str:
-        inner = all(j.kind == "INNER" for j in self.joins)
-        if self.style == "comma" and inner:
-            text = "FROM " + ", ".join([*(j.source for j in self.joins), self.first])
-            where = [*(p.text for j in self.joins for p in j.on), *(p.text for p in self.where)]
+        tests = [j for j in self.joins if self.exists and j.kind in _EXISTS]
+        joins = [j for j in self.joins if j not in tests]
+        where = [*(p.text for p in self.where), *(_exists(j) for j in tests)]
+        if self.style == "comma" and all(j.kind == "INNER" for j in joins):
+            text = "FROM " + ", ".join([*(j.source for j in joins), self.first])
+            where = [*(p.text for j in joins for p in j.on), *where]
         else:
             text = f"FROM {self.first}" + "".join(
                 f" {'' if j.kind == 'INNER' else j.kind + ' '}JOIN {j.source}"
                 + (f" ON {' AND '.join(p.text for p in j.on)}" if j.on else "")
-                for j in self.joins
+                for j in joins
             )
-            where = [p.text for p in self.where]
         return text + (f" WHERE {' AND '.join(where)}" if where else "")
 
     def _group(self) -> str:

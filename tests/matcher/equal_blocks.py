@@ -17,7 +17,7 @@ from itertools import permutations, product
 from matcher.expr import Agg, Call, Expr, Lit, aggregates, columns, transform
 from matcher.ir import Block, Relation
 from matcher.normal_form import Interner, NormalQuery, occurrences
-from matcher.predicates import PredicateContext, column_equality
+from matcher.predicates import PredicateContext, column_equality, fixed_columns
 
 
 def differences(text: Block, spark: Block, *, whole: bool = True) -> list[str]:
@@ -76,7 +76,8 @@ def _compare(text: NormalQuery, spark: NormalQuery, whole: bool) -> list[str]:
         for p in text.predicates
         if not theirs.implies(p) and not _same_constant(p, theirs)
     ]
-    if set(text.hung) != set(spark.hung):
+    fixed = fixed_columns(text.predicates)
+    if {j.where_fixed(fixed) for j in text.hung} != {j.where_fixed(fixed) for j in spark.hung}:
         found.append(f"outer joins {text.hung!r} and {spark.hung!r}")
     if (text.group_keys is None) != (spark.group_keys is None):
         return [*found, "only one aggregates"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from matcher.schema import Schema, Table
@@ -25,7 +25,8 @@ class Tables:
 
     A table is a temporary view over constants, under its bare name; `default.x` and other schemas'
     names mean a real table with the same rows. Data of a case that has no schema of its own are
-    further rows of the shared tables.
+    further rows of the shared tables; those of a case that has one are its tables' only rows, and
+    no other case's.
     """
 
     def __init__(self, spark) -> None:
@@ -33,14 +34,7 @@ class Tables:
         self._sessions: dict[tuple[object, ...], Any] = {}
         self._real: list[str] = []
         self._schemas: list[str] = []
-        self._rows: dict[str, str] = {}
-        self._read((FOLDER / "_data.sql").read_text().split(";\n"))
-
-    def _read(self, statements) -> None:
-        for statement in statements:
-            found = _INSERT.fullmatch(statement.strip().rstrip(";"))
-            if found:
-                self._rows[found[1]] = found[2]
+        self._shared = _inserted((FOLDER / "_data.sql").read_text().split(";\n"))
 
     def session(self, case: Case):
         """A session with the case's settings, tables and views."""
@@ -52,36 +46,30 @@ class Tables:
             session = self._sessions[place] = self._spark.newSession()
             for key, value in conf.items():
                 session.conf.set(key, value)
-            self._fill(session, Schema.parse((FOLDER / "_schema.sql").read_text()), more)
+            shared = Schema.parse((FOLDER / "_schema.sql").read_text())
+            self._fill(session, shared, self._shared, more)
         if case.all("schema"):
-            self._read(case.all("data"))
-            self._fill(session, Schema.parse(";\n".join(case.all("schema"))))
+            rows = {**self._shared, **_inserted(case.all("data"))}
+            self._fill(session, Schema.parse(";\n".join(case.all("schema"))), rows)
         return session
 
-    def _fill(self, session, schema: Schema, more: tuple[str, ...] = ()) -> None:
+    def _fill(
+        self, session, schema: Schema, rows: Mapping[str, str], more: tuple[str, ...] = ()
+    ) -> None:
         for name in sorted(schema.schemas - {"default"} - set(self._schemas)):
             session.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
             self._schemas.append(name)
         for table in schema.tables.values():
-            text = self._select(table, more)
+            text = _select(table, rows, more)
             if "." not in table.name:
                 session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {text}")
             if table.key not in self._real:
                 session.sql(f"DROP TABLE IF EXISTS {table.key}")
-                text = self._select(table, ())
+                text = _select(table, rows, ())
                 session.sql(f"CREATE TABLE {table.key} USING parquet AS {text}")
                 self._real.append(table.key)
         for view in schema.views.values():
             session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view.name} AS {view.text}")
-
-    def _select(self, table: Table, more: tuple[str, ...]) -> str:
-        names = ", ".join(c.name for c in table.columns)
-        casts = ", ".join(f"CAST({c.name} AS {c.type}) AS {c.name}" for c in table.columns)
-        nothing = f"(SELECT {', '.join(f'NULL AS {c.name}' for c in table.columns)}) WHERE false"
-        found = [f for f in map(_INSERT.fullmatch, more) if f and f[1] == table.name]
-        own = [self._rows[table.name]] if table.name in self._rows else []
-        rows = ", ".join([*own, *(f[2] for f in found)])
-        return f"SELECT {casts} FROM " + (f"VALUES {rows} AS v({names})" if rows else nothing)
 
     def add_caches(self, session, stored: Mapping[str, str]) -> None:
         """Each cache under its own name, with the rows that its stored SELECT has."""
@@ -96,6 +84,22 @@ class Tables:
             self._spark.sql(f"DROP TABLE IF EXISTS {key}")
         for name in self._schemas:
             self._spark.sql(f"DROP SCHEMA IF EXISTS {name}")
+
+
+def _inserted(statements: Iterable[str]) -> dict[str, str]:
+    """The VALUES by the table that they go to."""
+    found = (_INSERT.fullmatch(statement.strip().rstrip(";")) for statement in statements)
+    return {insert[1]: insert[2] for insert in found if insert}
+
+
+def _select(table: Table, rows: Mapping[str, str], more: tuple[str, ...]) -> str:
+    names = ", ".join(c.name for c in table.columns)
+    casts = ", ".join(f"CAST({c.name} AS {c.type}) AS {c.name}" for c in table.columns)
+    nothing = f"(SELECT {', '.join(f'NULL AS {c.name}' for c in table.columns)}) WHERE false"
+    found = [f for f in map(_INSERT.fullmatch, more) if f and f[1] == table.name]
+    own = [rows[table.name]] if table.name in rows else []
+    values = ", ".join([*own, *(f[2] for f in found)])
+    return f"SELECT {casts} FROM " + (f"VALUES {values} AS v({names})" if values else nothing)
 
 
 def compare(session, original: str, rewritten: str, ordered: bool) -> None:

@@ -53,9 +53,33 @@ def test_what_is_read_when_nothing_is_wrong() -> None:
     assert build_block(good, document({})).grouping_sets == ((0,), ())
 
 
+def exists(query: dict[str, Any], *conditions: Any) -> dict[str, Any]:
+    """The groups of a table's rows for which `query` finds something."""
+    test = ["q", "SUBQUERY", "exists t", None, query, list(conditions)]
+    return aggregate({"n": "Filter", "p": [test], "c": [relation()]}, K, SUM)
+
+
+FAR = [["a", 21, "k", "int", 1], ["a", 22, "v", "bigint", 0]]
+SAME_K = ["f", "EqualTo", "equalto", [FAR[0], K], "boolean", 1, []]
+
+
+def test_a_subquery_in_a_filter_is_a_join() -> None:
+    block = build_block(exists(relation(o=FAR), SAME_K), document({}))
+    assert [(j.kind, j.right, repr(j.on)) for j in block.outer] == [
+        ("semi", (1,), "(eq($1.k, $0.k),)")
+    ]
+
+
 @pytest.mark.parametrize(
     ("plan", "table", "words"),
     [
+        (exists(relation(), SAME_K), {}, "exists t, which reads the very columns"),
+        (
+            exists({**joined("LEFT OUTER"), "c": [relation(o=FAR), relation(o=[])]}, SAME_K),
+            {},
+            "exists t, whose tables are outer joined or grouped",
+        ),
+        (exists(aggregate(relation(o=FAR), FAR[0], SUM, keys=()), SAME_K), {}, "in exists t"),
         (aggregate({"n": "Sample", "c": [relation()]}, K, SUM), {}, "TABLESAMPLE"),
         (aggregate(relation(cache=True), K, SUM), {}, "LogicalRelation"),
         (aggregate(joined("ANY_KIND_TO_COME"), K, SUM), {}, "ANY_KIND_TO_COME"),

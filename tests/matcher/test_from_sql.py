@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from matcher.expr import TRUE, Agg, Call, Col, Lit, date_lit
-from matcher.from_sql import TextBlock, TextSettings, parse_query
+from matcher.from_sql import TextBlock, TextSettings, _Builder, parse_query
 from matcher.ir import Block
 from matcher.schema import Schema
 
@@ -65,6 +66,22 @@ def op(name: str, *args: object, kind: str = "boolean") -> Call:
         ("o IS TRUE", (op("nseq", Col(0, "o", "boolean"), TRUE),)),
         ("a > 1 + 2 * 3", (op("gt", A, Lit(7, "int")),)),
         ("a > -2147483648", (op("gt", A, Lit(-2147483648, "int")),)),
+        ("a > -32768S", (op("gt", A, Lit(-32768, "int")),)),
+        ("b > -9223372036854775808L", (op("gt", B, Lit(-(1 << 63), "bigint")),)),
+        (
+            "b > -CAST(128 AS TINYINT)",
+            (
+                op(
+                    "gt",
+                    B,
+                    op(
+                        "cast",
+                        op("neg", op("cast", Lit(128, "int"), kind="tinyint"), kind="tinyint"),
+                        kind="bigint",
+                    ),
+                ),
+            ),
+        ),
         ("a = 1.0", (op("eq", A, Lit(1, "int")),)),
         ("3 < a", (op("lt", Lit(3, "int"), A),)),
         ("1 = 2", (Lit(False, "boolean"),)),
@@ -180,3 +197,42 @@ def test_outermost_first_and_nothing_below_a_replaced_block() -> None:
     seen.clear()
     parsed.visit(lambda found: bool(seen.append(found.label)))
     assert seen == ["query", "subquery y", "subquery x"]
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM ({}) x WHERE x.a = t.a)",
+        "SELECT a, RANK() OVER (ORDER BY COUNT(*)) AS r FROM t WHERE EXISTS "
+        "(SELECT 1 FROM ({}) x WHERE x.a = t.a) GROUP BY a",
+    ],
+)
+def test_a_query_in_exists_is_read_once_however_deep(around: str, monkeypatch) -> None:
+    """Read for the join and for itself, each level would double the work of those below."""
+    read: list[object] = []
+    select = _Builder._select
+
+    def noted(self: _Builder, node: exp.Select, *given: object) -> object:
+        read.append(node)
+        return select(self, node, *given)
+
+    monkeypatch.setattr(_Builder, "_select", noted)
+    text, levels = "SELECT a FROM t", 8
+    for _ in range(levels):
+        text = around.format(text)
+    parsed = parse_query(text, SCHEMA)
+    assert len(read) == 2 * levels + 1
+    assert len(parsed.document.tables) == levels + 1
+
+
+def test_tables_below_window_functions_are_those_of_the_text() -> None:
+    """Of a copy of a condition nobody would know that it is in the part that is answered."""
+    parsed = parse_query(
+        "SELECT a, RANK() OVER (ORDER BY COUNT(*)) AS r FROM t "
+        "WHERE EXISTS (SELECT 1 FROM t o WHERE o.a = t.a AND o.b > 1) GROUP BY a",
+        SCHEMA,
+    )
+    (root,) = parsed.roots
+    assert root.block is not None and root.block.outer
+    assert len(parsed.document.tables) == 2
+    assert parsed.document.tables_outside({id(root.node)}) == ()

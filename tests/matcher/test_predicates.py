@@ -174,3 +174,10 @@ def test_nan_is_above_every_number_and_equal_to_itself() -> None:
     assert not PredicateContext([call("gt", x, one)]).implies(call("not", call("isnan", x)))
     assert not PredicateContext([call("le", x, nan)]).implies(call("le", x, one))
     assert not PredicateContext([call("not", call("isnan", x))]).implies(call("isnotnull", x))
+
+
+def test_text_of_another_collation_has_no_order_here() -> None:
+    kind = "string collate UTF8_LCASE"
+    test = Call("eq", (Col(0, "name", kind), Lit("a", kind)), "boolean")
+    found = domain_of(test)
+    assert found is not None and found[0] == test

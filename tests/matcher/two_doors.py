@@ -165,9 +165,10 @@ def _documents(session: Any, query: str) -> list[dict[str, Any]]:
     found = [capture_query(session, query).document]
     plans = session.sql(query)._jdf.queryExecution().analyzed().subqueriesAll()
     hook = java_class(session, "Hook")
+    inside = session._jvm.org.apache.spark.sql.catalyst.expressions.SubExprUtils
     for number in range(plans.size()):
         plan = plans.apply(number)
-        if "outer(" not in plan.toString():
+        if not inside.hasOuterReferences(plan):
             found.append(json.loads(hook.capture(session_of(session), plan)))
     return found
 

@@ -7,8 +7,11 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Exists;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.InSubquery;
+import org.apache.spark.sql.catalyst.expressions.ListQuery;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
@@ -16,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StringType;
@@ -25,13 +29,35 @@ import org.apache.spark.sql.types.StructType;
  * Expressions as nested JSON lists. What each class means is decided in Python; here only shapes are told apart:
  * ["a", id, name, type, nullable] attribute, ["l", value, type] literal, ["as", id, name, e] alias,
  * ["g", class, prettyName, args, type, nullable, distinct, filter, params] aggregate, ["x", code, text] what no block may hold,
+ * ["q", "SUBQUERY", text, values, plan, conditions] EXISTS (values is null) or IN with a query, in a filter,
  * ["f", class, prettyName, args, type, nullable, params] all else.
  */
 public final class ExprWriter {
     private final StringBuilder out;
+    private final Plans plans;
+    private boolean inFilter = false;
+
+    /** Writes the plans of subqueries. */
+    public interface Plans {
+        void write(LogicalPlan plan);
+    }
 
     public ExprWriter(StringBuilder out) {
+        this(out, null);
+    }
+
+    /** `plans` writes the queries of EXISTS and IN in what `filter` is given. */
+    public ExprWriter(StringBuilder out, Plans plans) {
         this.out = out;
+        this.plans = plans;
+    }
+
+    /** A filter's condition: where EXISTS and IN may become joins, so that their queries are written as well. */
+    public void filter(Expression condition) {
+        boolean before = inFilter;
+        inFilter = plans != null;
+        write(condition);
+        inFilter = before;
     }
 
     public void list(String prefix, Object expressions) {
@@ -65,6 +91,12 @@ public final class ExprWriter {
             out.append(']');
         } else if (e instanceof AggregateExpression) {
             aggregate((AggregateExpression) e);
+        } else if (inFilter && e instanceof InSubquery) {
+            InSubquery in = (InSubquery) e;
+            ListQuery query = in.query();
+            subquery(e, in.values(), query.plan(), query.joinCond());
+        } else if (inFilter && e instanceof Exists) {
+            subquery(e, null, ((Exists) e).plan(), ((Exists) e).joinCond());
         } else {
             String problem = problem(e);
             if (problem != null) {
@@ -123,9 +155,30 @@ public final class ExprWriter {
         return name.endsWith(".StaticInvoke") || name.endsWith(".Invoke");
     }
 
+    /** The conditions are those that Spark has pulled out of the query, about columns of it and of the query around it. */
+    private void subquery(Expression e, Object values, LogicalPlan plan, Object conditions) {
+        out.append("[\"q\",\"SUBQUERY\",");
+        Scala.quote(out, shortened(e.sql()));
+        if (values == null) {
+            out.append(",null");
+        } else {
+            list(",", values);
+        }
+        out.append(',');
+        inFilter = false; // of that plan its own filters alone
+        plans.write(plan);
+        inFilter = true;
+        list(",", conditions);
+        out.append(']');
+    }
+
+    private static String shortened(String text) {
+        return text.length() > 200 ? text.substring(0, 200) : text;
+    }
+
     private void refuse(String code, String text) {
         out.append("[\"x\",\"").append(code).append("\",");
-        Scala.quote(out, text.length() > 200 ? text.substring(0, 200) : text);
+        Scala.quote(out, shortened(text));
         out.append(']');
     }
 

@@ -98,20 +98,27 @@ public final class Grafter {
         if (plan instanceof LogicalRelation) {
             into.add(plan);
         }
-        List children = Scala.list(plan.children());
-        for (int i = 0; i < children.size(); i++) {
-            relations((LogicalPlan) children.get(i), into);
+        List parts = parts(plan);
+        for (int i = 0; i < parts.size(); i++) {
+            relations((LogicalPlan) parts.get(i), into);
         }
     }
 
-    /** The first relation of `plan` that reads `location`; null if there is none. */
+    /** What `plan` reads: its children, and the queries in its expressions. */
+    private static List parts(LogicalPlan plan) {
+        List parts = Scala.list(plan.children());
+        parts.addAll(Scala.list(plan.subqueries()));
+        return parts;
+    }
+
+    /** The first relation of `plan`, or of a query in it, that reads `location`; null if there is none. */
     public static LogicalRelation relation(LogicalPlan plan, String location) {
         if (plan instanceof LogicalRelation) {
             return location.equals(PlanWriter.locationOf((LogicalRelation) plan)) ? (LogicalRelation) plan : null;
         }
-        List children = Scala.list(plan.children());
-        for (int i = 0; i < children.size(); i++) {
-            LogicalRelation found = relation((LogicalPlan) children.get(i), location);
+        List parts = parts(plan);
+        for (int i = 0; i < parts.size(); i++) {
+            LogicalRelation found = relation((LogicalPlan) parts.get(i), location);
             if (found != null) {
                 return found;
             }

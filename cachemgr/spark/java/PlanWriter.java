@@ -1,6 +1,8 @@
 package relationalcache;
 
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -26,12 +28,13 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /** A logical plan as compact JSON: shapes, expressions, and the tables at its leaves with the version Spark reads now. */
-public final class PlanWriter {
+public final class PlanWriter implements ExprWriter.Plans {
     private final StringBuilder out = new StringBuilder(4096);
     private final StringBuilder tables = new StringBuilder();
     private final HashMap numbers = new HashMap();
     private final Map snapshots;
-    private final ExprWriter expressions = new ExprWriter(out);
+    private final ExprWriter expressions = new ExprWriter(out, this);
+    private final Set written = Collections.newSetFromMap(new IdentityHashMap());
     private final Set versioned;
     private int nodes = 0;
 
@@ -63,6 +66,12 @@ public final class PlanWriter {
         return out.toString();
     }
 
+    /** The plan of a subquery, as part of the expression that holds it. */
+    public void write(LogicalPlan plan) {
+        written.add(plan);
+        node(plan);
+    }
+
     private void node(LogicalPlan plan) {
         if (++nodes > 5000) {
             throw new IllegalStateException("plan has more than 5000 nodes");
@@ -82,7 +91,7 @@ public final class PlanWriter {
             expressions.list(",\"p\":", ((Project) plan).projectList());
         } else if (plan instanceof Filter) {
             out.append(",\"p\":[");
-            expressions.write(((Filter) plan).condition());
+            expressions.filter(((Filter) plan).condition());
             out.append(']');
         } else if (plan instanceof Join) {
             join((Join) plan);
@@ -160,11 +169,13 @@ public final class PlanWriter {
         out.append(']');
     }
 
-    /** The tables read by subquery expressions belong to the query as well: one moment a query. */
+    /** The tables of subqueries that were not written belong to the query as well: one moment a query. */
     private void subqueries(LogicalPlan plan) {
         List all = Scala.list(plan.subqueriesAll());
         for (int i = 0; i < all.size(); i++) {
-            leaves((LogicalPlan) all.get(i));
+            if (!written.contains(all.get(i))) {
+                leaves((LogicalPlan) all.get(i));
+            }
         }
     }
 

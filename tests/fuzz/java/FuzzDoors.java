@@ -8,6 +8,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.SubExprUtils$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
@@ -72,7 +73,7 @@ public final class FuzzDoors {
             scala.collection.immutable.Seq inside = analysed.subqueriesAll();
             for (int i = 0; i < inside.length(); i++) {
                 LogicalPlan plan = (LogicalPlan) inside.apply(i);
-                if (!plan.toString().contains("outer(")) {
+                if (!SubExprUtils$.MODULE$.hasOuterReferences(plan)) {
                     out.append(',').append(Hook.capture(session, plan));
                 }
             }

@@ -1,0 +1,121 @@
+"""What the caches nearest to a query said to one of its shape, so that the next one need not ask
+them all again.
+
+As with decisions (`matcher.shapes`), this is remembered only where other constants cannot change
+it: of caches without constants of their own, rewrites that are filled in, and refusals that quote
+none. How the query's constants compare with each other is part of the shape here: `a >= 1 AND
+a <= 1` leaves one value, as `a = 1` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from matcher.expr import Lit
+from matcher.ir import MatchOptions, Miss, Rewrite
+from matcher.match import match_plan
+from matcher.normal_form import NormalQuery, PreparedPlan
+from matcher.rules.attempt import spell
+from matcher.shapes import Served, has_no_constants, served
+
+_Found = Rewrite | Miss
+_Kept = tuple[Served | Miss, ...]
+
+
+class Once:
+    """The normal form of a query, made when it is first needed: a filled-in template needs none."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], NormalQuery]) -> None:
+        self._make = make
+        self._made: NormalQuery | None = None
+
+    def __call__(self) -> NormalQuery:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+class Explained:
+    """Some caches, and what they said to queries of one shape.
+
+    Args:
+        plans: The caches.
+    """
+
+    __slots__ = ("_kept", "plans")
+
+    def __init__(self, plans: Iterable[PreparedPlan]) -> None:
+        self.plans: Final = tuple(plans)
+        self._kept: dict[tuple[str, bool], _Kept | None] = {}
+
+    def match(
+        self,
+        query: Once,
+        constants: tuple[Lit, ...],
+        options: MatchOptions,
+        plan: PreparedPlan,
+        delta: bool,
+    ) -> list[_Found]:
+        """All that `match_plan` finds.
+
+        Args:
+            query: A query of the shape.
+            constants: Its lifted constants.
+            options: The session's switches.
+            plan: One of the caches.
+            delta: Whether tables of the query may be joined to it.
+        """
+        key = (plan.name, delta)
+        kept = self._kept.get(key)
+        if kept is not None:
+            return [_filled(one, constants) for one in kept]
+        found = list(match_plan(query(), plan, options, delta=delta))
+        if key not in self._kept:
+            self._kept[key] = _kept(found, plan, query(), constants)
+        return found
+
+
+def order_of(constants: tuple[Lit, ...]) -> tuple[object, ...]:
+    """How constants compare with each other: equal for those of which this is the same."""
+    ranks: dict[str, dict[object, int]] = {}
+    for kind in {c.type for c in constants}:
+        values = {c.value for c in constants if c.type == kind}
+        try:
+            ordered: Sequence[object] = sorted(values)  # type: ignore[type-var]
+        except TypeError:
+            return constants
+        ranks[kind] = {value: rank for rank, value in enumerate(ordered)}
+    return tuple(ranks[c.type][c.value] for c in constants)
+
+
+def _kept(
+    found: Iterable[_Found], plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
+) -> _Kept | None:
+    """What to remember; None if other constants may change it."""
+    if plan.hung or query.hung or not has_no_constants(plan):
+        return None
+    texts = {text for c in constants for text in (str(c.value), spell(c))}
+    kept: list[Served | Miss] = []
+    for one in found:
+        if isinstance(one, Rewrite):
+            again = served(one, plan, query, constants)
+            if again.template is None:
+                return None
+            kept.append(again)
+            continue
+        said = " ".join(f"{reason.detail} {reason.suggestion}" for reason in one.reasons)
+        if any(text in said for text in texts):
+            return None
+        kept.append(one)
+    return tuple(kept)
+
+
+def _filled(one: Served | Miss, constants: tuple[Lit, ...]) -> _Found:
+    if isinstance(one, Miss):
+        return one
+    rewrite = one.filled(constants)
+    assert rewrite is not None  # only these are kept
+    return rewrite

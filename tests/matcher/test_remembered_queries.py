@@ -1,0 +1,121 @@
+"""What is remembered of queries outlives changes of caches over other tables, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from matcher import registry as registry_module
+from matcher.definition import plan_definition
+from matcher.expr import Agg, Call, Col, Lit
+from matcher.ir import Block, CachePlan, Output, Relation
+from matcher.registry import Registry
+from matcher.remembered import Changes, Remembered
+
+TABLES = ("a", "b", "c")
+
+
+def _column(rel: int, name: str) -> Col:
+    return Col(rel, name, "bigint", nullable=False)
+
+
+def block(tables: str, key: str = "g", low: int | None = None) -> Block:
+    """SELECT key, SUM(v) over the tables, joined by k."""
+    relations = tuple(Relation(f"file:/{t}", t) for t in tables)
+    joins = [Call("eq", (_column(i, "k"), _column(i + 1, "k")), "boolean")
+             for i in range(len(tables) - 1)]  # fmt: skip
+    if low is not None:
+        joins.append(Call("gt", (_column(0, key), Lit(low, "bigint")), "boolean"))
+    keys = (_column(0, key),)
+    total = Agg("sum", (_column(0, "v"),), "bigint")
+    return Block(relations, tuple(joins), (Output(key, keys[0]), Output("s", total)), keys)
+
+
+def cache(name: str, tables: str, key: str = "g", rows: int = 10) -> CachePlan:
+    return replace(plan_definition(name, block(tables, key)), rows=rows)
+
+
+@pytest.fixture
+def looked_at(monkeypatch) -> list[str]:
+    """The caches that are matched as for the first time."""
+    found: list[str] = []
+    matched = registry_module._matched
+
+    def noted(query, plans, *given):
+        plans = tuple(plans)
+        found.extend(plan.name for plan in plans)
+        return matched(query, plans, *given)
+
+    monkeypatch.setattr(registry_module, "_matched", noted)
+    return found
+
+
+def test_a_change_elsewhere_is_no_reason_to_look_again(looked_at: list[str]) -> None:
+    registry = Registry()
+    for name, tables in (("one", "a"), ("two", "ab"), ("three", "c")):
+        registry.put(cache(name, tables))
+    assert registry.decide(block("a", low=1)).rewrite is not None
+    looked_at.clear()
+    registry.put(cache("three", "c", rows=99))
+    registry.put(cache("four", "bc"))
+    registry.drop("four")
+    assert registry.decide(block("a", low=2)).rewrite is not None and looked_at == []
+    registry.put(cache("two", "ab", rows=99))
+    assert registry.decide(block("a", low=3)).rewrite is not None and "one" in looked_at
+
+
+def test_what_is_decided_is_what_one_without_memory_decides() -> None:
+    """Random changes between random queries; explanations, too."""
+    choose, registry, fresh = Random(5), Registry(), Registry()
+    live: dict[str, CachePlan] = {}
+    outcomes: set[str | None] = set()
+    for step in range(600):
+        if choose.random() < 0.4:
+            name = f"c{choose.randrange(8)}"
+            if name in live and choose.random() < 0.4:
+                del live[name]
+                registry.drop(name)
+                fresh.drop(name)
+            else:
+                tables = "".join(choose.sample(TABLES, choose.randrange(1, 3)))
+                live[name] = cache(name, tables, choose.choice("gh"), choose.randrange(1, 99))
+                registry.put(live[name])
+                fresh.put(live[name])
+        fresh.forget_decisions()
+        asked = block("".join(choose.sample(TABLES, choose.randrange(1, 4))), choose.choice("gh"),
+                      choose.choice((None, 1, step)))  # fmt: skip
+        found, wanted = registry.decide(asked), fresh.decide(asked)
+        assert found.rewrite == wanted.rewrite
+        outcomes.add(None if found.rewrite is None else found.rewrite.cache)
+        told = registry.decide(asked, explain=True, most=3)
+        assert told == fresh.decide(asked, explain=True, most=3)
+        assert registry.why(asked, registry_module._DEFAULTS, found.reasons) == fresh.why(
+            asked, registry_module._DEFAULTS, wanted.reasons
+        )
+    assert len(outcomes) == 9, "every cache served, and sometimes none"
+
+
+def test_what_was_found_out_before_a_change_is_not_kept_after_it() -> None:
+    changes = Changes()
+    memory: Remembered[list[str]] = Remembered(changes, capacity=2)
+    since = changes.now
+    changes.note(["a"])  # while somebody still decides by what was there
+    late = memory.keep("key", ("a", "b"), since, list)
+    assert late is not None and memory.get("key", ("a", "b")) is None
+    fresh = memory.keep("key", ("a", "b"), changes.now, list)
+    assert fresh is not None and memory.get("key", ("a", "b")) is fresh
+    assert memory.keep("key", ("a", "b"), since, list) is None, "newer knowledge is there"
+    changes.note(["c"])
+    assert memory.get("key", ("a", "b")) is fresh
+    assert memory.keep("key", ("a", "b"), changes.now, list) is fresh
+
+
+def test_the_oldest_make_room() -> None:
+    memory: Remembered[int] = Remembered(Changes(), capacity=2)
+    for key in (1, 2, 3):
+        memory.keep(key, (), 0, lambda key=key: key)
+    assert [memory.get(key, ()) for key in (1, 2, 3)] == [None, 2, 3]
+    memory.forget()
+    assert memory.get(3, ()) is None
