@@ -20,15 +20,14 @@ from cachemgr.metastore.models import (
     LeaseRow,
     RefreshRequestRow,
     RefreshRunRow,
-    ScheduleRow,
 )
+from cachemgr.metastore.queue_rows import ask, give_up, move_epoch
 from cachemgr.metastore.records import (
     Origin,
     RefreshRequestRecord,
     RefreshRunRecord,
     RunState,
     as_utc,
-    new_id,
 )
 from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
 
@@ -66,10 +65,10 @@ class QueueWrites(Writes):
         """
         with self._transaction() as session:
             live_cache(session, cache_id)
-            if not _move_epoch(session, cache_id, epoch):
+            if not move_epoch(session, cache_id, epoch):
                 return None
             moment = self._moment(session, now)
-            waiting = _ask(session, cache_id, moment, origin.value, why, mode, requested_by)
+            waiting = ask(session, cache_id, moment, origin.value, why, mode, requested_by)
             return request_record(waiting)
 
     def claim_refresh(
@@ -119,6 +118,7 @@ class QueueWrites(Writes):
     def requeue_abandoned(self, *, now: datetime | int | None = None) -> int:
         """Ask again for the refreshes whose worker is gone: their lease is past its time.
 
+        Each keeps its place among those that wait, unless it has lost its worker time and again.
         One that somebody cancelled is over instead.
 
         Args:
@@ -145,13 +145,20 @@ class QueueWrites(Writes):
                 .with_for_update(skip_locked=True, of=LeaseRow)
             ).all()
             again = [
-                _give_up(session, run_id, f"taken over from {gone}, whose lease ended", moment)
+                give_up(session, run_id, f"taken over from {gone}, whose lease ended", moment)
                 for run_id, gone in abandoned
             ]
             session.flush()
             return sum(again)
 
-    def hand_over(self, refresh_id: str, *, by: str, now: datetime | int | None = None) -> bool:
+    def hand_over(
+        self,
+        refresh_id: str,
+        *,
+        by: str,
+        spark_lost: bool = False,
+        now: datetime | int | None = None,
+    ) -> bool:
         """Give up a refresh that runs and ask for it again, so that another worker takes it.
 
         Its fencing token is void from here on: whatever its thread still writes is not published.
@@ -159,6 +166,8 @@ class QueueWrites(Writes):
         Args:
             refresh_id: The run.
             by: Who gives it up, for the record.
+            spark_lost: Whether that is because its Spark is gone, which may be the refresh's own
+                doing, and not because its worker was told to stop.
             now: This moment; None asks the database's clock.
 
         Returns:
@@ -166,7 +175,9 @@ class QueueWrites(Writes):
         """
         with self._transaction() as session:
             moment = self._moment(session, now)
-            return _give_up(session, refresh_id, f"handed over by {by}, which stops", moment)
+            because = "whose Spark is gone" if spark_lost else "which stops"
+            why = f"handed over by {by}, {because}"
+            return give_up(session, refresh_id, why, moment, stopped=not spark_lost)
 
     def cancel_refresh(
         self, refresh_id: str, *, by: str, now: datetime | int | None = None
@@ -272,77 +283,6 @@ class QueueWrites(Writes):
                 paused_because=paused_because,
             )
             return True
-
-
-def _give_up(session: Session, refresh_id: str, why: str, moment: datetime) -> bool:
-    """End a run that nobody carries out any more, take its lease from it, and ask again.
-
-    The lease's token stays: the run that follows has the next one, and may adopt what this one
-    committed.
-    """
-    found = session.get(RefreshRunRow, refresh_id)
-    if found is None:
-        return False
-    held = touch_lease(session, found.cache_id, found.fencing_token, holder=None, expires_at=None)
-    # read again under the lease's lock
-    session.refresh(found)
-    if not held or found.state != RunState.RUNNING.value:
-        return False
-    found.finished_at = moment
-    found.error = why
-    if found.cancel_requested:
-        found.state = RunState.CANCELLED.value
-        return False
-    found.state = RunState.SUPERSEDED.value
-    _ask_again(session, found, why, moment)
-    return True
-
-
-def _ask(
-    session: Session,
-    cache_id: str,
-    moment: datetime,
-    origin: str,
-    why: str,
-    mode: str | None,
-    requested_by: str | None,
-) -> RefreshRequestRow:
-    """The request that waits for a cache; a new one if none does."""
-    waiting = session.scalar(
-        select(RefreshRequestRow).where(RefreshRequestRow.cache_id == cache_id)
-    )
-    if waiting is None:
-        waiting = RefreshRequestRow(
-            id=new_id(),
-            cache_id=cache_id,
-            mode=mode,
-            origin=origin,
-            why=why,
-            requested_by=requested_by,
-            requested_at=moment,
-        )
-        session.add(waiting)
-        session.flush()
-    return waiting
-
-
-def _ask_again(session: Session, run: RefreshRunRow, why: str, moment: datetime) -> None:
-    # whoever asks for the same cache at this moment has to wait for the other's request
-    _move_epoch(session, run.cache_id, None)
-    _ask(session, run.cache_id, moment, run.origin, why, None, run.requested_by)
-
-
-def _move_epoch(session: Session, cache_id: str, expected: int | None) -> bool:
-    statement = (
-        update(ScheduleRow)
-        .where(ScheduleRow.cache_id == cache_id)
-        .values(epoch=ScheduleRow.epoch + 1)
-        .returning(ScheduleRow.epoch)
-        .execution_options(synchronize_session=False)
-    )
-    if expected is not None:
-        statement = statement.where(ScheduleRow.epoch == expected)
-    return session.scalar(statement) is not None
 
 
 def _running(session: Session, moment: datetime) -> int:

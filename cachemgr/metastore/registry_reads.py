@@ -74,6 +74,12 @@ class RegistryReads(Reads):
                 restricted_tables(session),
             )
 
+    def changed_at(self, revision: int) -> tuple[str, ...]:
+        """The ids of the caches that changed last at a revision, dropped ones among them."""
+        with self._session() as session:
+            found = select(CacheRow.id).where(CacheRow.revision == revision)
+            return tuple(session.scalars(found))
+
     def catalog(self, principal: str, since: int, after: str | None, limit: int) -> CatalogPage:
         """One portion of what was granted to a principal or to everybody, in the order of the
         caches' last changes. What a restricted base table forbids is left to `cachemgr.access`.

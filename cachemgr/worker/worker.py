@@ -142,7 +142,7 @@ class Worker:
         """One that failed before it came to its own end must not keep its lease."""
         try:
             if error.code in NO_SPARK:
-                self._metastore.writer.hand_over(run.id, by=self._holder)
+                self._metastore.writer.hand_over(run.id, by=self._holder, spark_lost=True)
                 return
             self._metastore.writer.fail_refresh(run.id, run.fencing_token, str(error), now=None)
         except CacheManagerError as trouble:

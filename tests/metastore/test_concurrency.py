@@ -82,10 +82,10 @@ def test_one_of_many_creates_a_name(pool, store, metastore_url):
     assert sorted(job.result() for job in jobs) == [False] * 5 + [True]
 
 
-def test_many_open_an_empty_metastore_at_once(pool, metastore_url):
-    jobs = [pool.submit(try_create, metastore_url, f"c{i}") for i in range(6)]
+def test_many_open_an_empty_metastore_at_once(pool, empty_metastore_url):
+    jobs = [pool.submit(try_create, empty_metastore_url, f"c{i}") for i in range(6)]
     assert all(job.result() for job in jobs)
-    with open_metastore(metastore_url) as store:
+    with open_metastore(empty_metastore_url) as store:
         assert len(store.reader.caches()) == 6
 
 
@@ -205,3 +205,18 @@ def test_a_killed_writer_leaves_nothing_half_done(store, cache, now, monkeypatch
         )
     assert store.reader.registry() == before
     assert store.reader.refresh(run.id) == run
+
+
+@pytest.mark.postgres
+def test_a_request_that_is_taken_holds_up_nobody_who_gives_its_run_up(postgres_url, new_cache, now):
+    """Who takes it waits for the lease that the other holds: both would wait for each other."""
+    import psycopg
+
+    with open_metastore(postgres_url, busy_seconds=0.5) as store:
+        cache = store.writer.create_cache(new_cache("c"), now=now)
+        store.writer.request_refresh(cache.id, why="asked", now=now)
+        store.writer.claim_refresh("w1", lease_seconds=20, now=now)
+        store.writer.request_refresh(cache.id, why="again", now=now + timedelta(seconds=1))
+        with psycopg.connect(postgres_url) as other:
+            other.execute("SELECT * FROM refresh_requests FOR UPDATE")
+            assert store.writer.requeue_abandoned(now=now + timedelta(seconds=30)) == 1

@@ -46,46 +46,48 @@ def test_there_is_exactly_one_head():
     assert migrate.main() == 0
 
 
-def test_up_down_and_up_again(metastore_url):
-    assert migrate.upgrade(metastore_url) == migrate.expected()
-    assert migrate.current(metastore_url) == migrate.expected()
-    assert tables_of(metastore_url) == {*Base.metadata.tables, VERSION_TABLE}
-    assert migrate.downgrade(metastore_url, "base") is None
-    assert tables_of(metastore_url) <= {VERSION_TABLE}
-    assert migrate.current(metastore_url) is None
-    assert migrate.upgrade(metastore_url) == migrate.expected()
-    migrate.check(metastore_url)
+def test_up_down_and_up_again(empty_metastore_url):
+    assert migrate.upgrade(empty_metastore_url) == migrate.expected()
+    assert migrate.current(empty_metastore_url) == migrate.expected()
+    assert tables_of(empty_metastore_url) == {*Base.metadata.tables, VERSION_TABLE}
+    assert migrate.downgrade(empty_metastore_url, "base") is None
+    assert tables_of(empty_metastore_url) <= {VERSION_TABLE}
+    assert migrate.current(empty_metastore_url) is None
+    assert migrate.upgrade(empty_metastore_url) == migrate.expected()
+    migrate.check(empty_metastore_url)
 
 
-def test_the_models_describe_what_the_migrations_make(metastore_url):
-    migrate.upgrade(metastore_url)
-    migrate.check(metastore_url)
+def test_the_models_describe_what_the_migrations_make(empty_metastore_url):
+    migrate.upgrade(empty_metastore_url)
+    migrate.check(empty_metastore_url)
 
 
-def test_check_finds_a_table_that_differs(metastore_url):
-    migrate.upgrade(metastore_url)
-    execute(metastore_url, "ALTER TABLE grants ADD COLUMN surprise INTEGER")
+def test_check_finds_a_table_that_differs(empty_metastore_url):
+    migrate.upgrade(empty_metastore_url)
+    execute(empty_metastore_url, "ALTER TABLE grants ADD COLUMN surprise INTEGER")
     with pytest.raises(MetastoreError, match="surprise") as caught:
-        migrate.check(metastore_url)
+        migrate.check(empty_metastore_url)
     assert caught.value.code == "SCHEMA_DRIFT"
 
 
-def test_tables_of_other_applications_are_left_alone(metastore_url):
-    execute(metastore_url, "CREATE TABLE orders (id INTEGER)", "INSERT INTO orders VALUES (7)")
-    with open_metastore(metastore_url) as store:
+def test_tables_of_other_applications_are_left_alone(empty_metastore_url):
+    execute(
+        empty_metastore_url, "CREATE TABLE orders (id INTEGER)", "INSERT INTO orders VALUES (7)"
+    )
+    with open_metastore(empty_metastore_url) as store:
         assert store.reader.caches() == ()
-    migrate.check(metastore_url)
-    migrate.downgrade(metastore_url, "base")
-    assert contents(metastore_url)["orders"] == ["(7,)"]
+    migrate.check(empty_metastore_url)
+    migrate.downgrade(empty_metastore_url, "base")
+    assert contents(empty_metastore_url)["orders"] == ["(7,)"]
 
 
 @pytest.mark.parametrize("other", ["0000", "9999_from_the_future"])
-def test_another_schema_version_is_refused_and_nothing_is_touched(metastore_url, other):
-    migrate.upgrade(metastore_url)
-    execute(metastore_url, f"UPDATE {VERSION_TABLE} SET version_num = '{other}'")
-    before = contents(metastore_url)
+def test_another_schema_version_is_refused_and_nothing_is_touched(empty_metastore_url, other):
+    migrate.upgrade(empty_metastore_url)
+    execute(empty_metastore_url, f"UPDATE {VERSION_TABLE} SET version_num = '{other}'")
+    before = contents(empty_metastore_url)
     with pytest.raises(SchemaVersionError) as caught:
-        open_metastore(metastore_url)
+        open_metastore(empty_metastore_url)
     message = str(caught.value)
     assert caught.value.code == "SCHEMA_VERSION"
     assert (caught.value.current, caught.value.expected) == (other, migrate.expected())
@@ -93,8 +95,8 @@ def test_another_schema_version_is_refused_and_nothing_is_touched(metastore_url,
     assert migrate.expected() in message
     assert "cachemgr db upgrade --metastore " in message
     with pytest.raises(SchemaVersionError):
-        migrate.upgrade(metastore_url)
-    assert contents(metastore_url) == before
+        migrate.upgrade(empty_metastore_url)
+    assert contents(empty_metastore_url) == before
 
 
 def test_a_refused_sqlite_file_keeps_every_byte(tmp_path):
@@ -111,18 +113,18 @@ def test_a_refused_sqlite_file_keeps_every_byte(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["old.db"]
 
 
-def test_tables_of_our_names_without_a_version_are_refused(metastore_url):
-    execute(metastore_url, "CREATE TABLE leases (flat TEXT)")
+def test_tables_of_our_names_without_a_version_are_refused(empty_metastore_url):
+    execute(empty_metastore_url, "CREATE TABLE leases (flat TEXT)")
     with pytest.raises(MetastoreError) as caught:
-        open_metastore(metastore_url)
+        open_metastore(empty_metastore_url)
     assert caught.value.code == "NOT_A_METASTORE"
-    assert tables_of(metastore_url) == {"leases"}
+    assert tables_of(empty_metastore_url) == {"leases"}
     with pytest.raises(MetastoreError):
-        migrate.upgrade(metastore_url)
-    assert tables_of(metastore_url) == {"leases"}
+        migrate.upgrade(empty_metastore_url)
+    assert tables_of(empty_metastore_url) == {"leases"}
 
 
-def test_a_failed_migration_leaves_nothing(metastore_url, monkeypatch):
+def test_a_failed_migration_leaves_nothing(empty_metastore_url, monkeypatch):
     from alembic import op
 
     real = op.create_table
@@ -134,36 +136,36 @@ def test_a_failed_migration_leaves_nothing(metastore_url, monkeypatch):
 
     monkeypatch.setattr(op, "create_table", fails_at_runs)
     with pytest.raises(RuntimeError):
-        migrate.upgrade(metastore_url)
-    assert tables_of(metastore_url) == set()
+        migrate.upgrade(empty_metastore_url)
+    assert tables_of(empty_metastore_url) == set()
 
 
-def test_unknown_revision_to_go_to(metastore_url):
-    migrate.upgrade(metastore_url)
+def test_unknown_revision_to_go_to(empty_metastore_url):
+    migrate.upgrade(empty_metastore_url)
     with pytest.raises(MetastoreError, match="0001") as caught:
-        migrate.downgrade(metastore_url, "nowhere")
+        migrate.downgrade(empty_metastore_url, "nowhere")
     assert caught.value.code == "UNKNOWN_REVISION"
-    assert migrate.current(metastore_url) == migrate.expected()
+    assert migrate.current(empty_metastore_url) == migrate.expected()
 
 
-def test_not_created_unless_asked(metastore_url):
+def test_not_created_unless_asked(empty_metastore_url):
     with pytest.raises(MetastoreError, match="cachemgr db upgrade") as caught:
-        open_metastore(metastore_url, create=False)
+        open_metastore(empty_metastore_url, create=False)
     assert caught.value.code == "METASTORE_MISSING"
-    migrate.upgrade(metastore_url)
-    with open_metastore(metastore_url, create=False) as store:
+    migrate.upgrade(empty_metastore_url)
+    with open_metastore(empty_metastore_url, create=False) as store:
         assert store.reader.revision() == 0
 
 
-def test_caches_from_before_the_queue_get_a_schedule(metastore_url, new_cache, now):
-    with open_metastore(metastore_url) as store:
+def test_caches_from_before_the_queue_get_a_schedule(empty_metastore_url, new_cache, now):
+    with open_metastore(empty_metastore_url) as store:
         cache = store.writer.create_cache(new_cache(), now=now)
         store.writer.start_refresh(
             cache.id, "old", now=now, lease_seconds=60, mode="FULL", reason="r"
         )
-    migrate.downgrade(metastore_url, "0001")
-    migrate.upgrade(metastore_url)
-    with open_metastore(metastore_url) as store:
+    migrate.downgrade(empty_metastore_url, "0001")
+    migrate.upgrade(empty_metastore_url)
+    with open_metastore(empty_metastore_url) as store:
         (found,) = store.reader.schedules()
         assert (found.cache.id, found.failures, found.busy) == (cache.id, 0, True)
         assert found.last.origin == "STATEMENT" and not found.last.cancel_requested

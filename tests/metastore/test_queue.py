@@ -135,6 +135,58 @@ def test_what_a_dead_worker_held_is_asked_for_again(store, cache, now):
         publish(store, run, late)
 
 
+def test_what_a_dead_worker_held_keeps_its_place(store, now, new_cache):
+    first, second = [store.writer.create_cache(new_cache(n), now=now) for n in ("a", "b")]
+    ask(store, first, now)
+    claim(store, now)
+    ask(store, second, now + timedelta(seconds=1))
+    late = now + timedelta(seconds=21)
+    assert store.writer.requeue_abandoned(now=late) == 1
+    again = claim(store, late)
+    assert (again.cache_id, again.requested_at) == (first.id, now)
+
+
+def test_what_a_dead_worker_held_keeps_its_place_when_it_was_asked_for_again(store, now, new_cache):
+    first, second = [store.writer.create_cache(new_cache(n), now=now) for n in ("a", "b")]
+    ask(store, first, now)
+    claim(store, now)
+    ask(store, second, now + timedelta(seconds=1))
+    waiting = ask(store, first, now + timedelta(seconds=2))
+    late = now + timedelta(seconds=21)
+    assert store.writer.requeue_abandoned(now=late) == 1
+    again = claim(store, late)
+    assert (again.id, again.cache_id, again.requested_at) == (waiting.id, first.id, now)
+
+
+@pytest.mark.parametrize("spark_lost", [False, True])
+def test_a_worker_that_is_told_to_stop_is_not_a_lost_one(store, now, new_cache, spark_lost):
+    """Some releases one after the other would else send a long refresh to the end of the queue."""
+    first, second = [store.writer.create_cache(new_cache(n), now=now) for n in ("a", "b")]
+    ask(store, first, now)
+    ask(store, second, now + timedelta(seconds=1))
+    taken = []
+    for seconds in range(5):
+        run = claim(store, now + timedelta(seconds=seconds + 2))
+        taken.append(run.cache_id)
+        store.writer.hand_over(
+            run.id, by="w1", spark_lost=spark_lost, now=now + timedelta(seconds=seconds + 2)
+        )
+    kept = 3 if spark_lost else 5
+    assert taken == [first.id] * kept + [second.id] * (5 - kept)
+
+
+def test_one_that_loses_its_worker_each_time_lets_others_go_first(store, now, new_cache):
+    killer, other = [store.writer.create_cache(new_cache(n), now=now) for n in ("a", "b")]
+    ask(store, killer, now)
+    ask(store, other, now + timedelta(seconds=1))
+    moment, taken = now, []
+    for _ in range(4):
+        taken.append(claim(store, moment).cache_id)
+        moment += timedelta(seconds=21)
+        store.writer.requeue_abandoned(now=moment)
+    assert taken == [killer.id, killer.id, killer.id, other.id]
+
+
 def test_a_cancelled_refresh_of_a_dead_worker_is_over(store, cache, now):
     """Left RUNNING, it would keep its cache busy for ever: nothing would be asked for any more."""
     ask(store, cache, now)
