@@ -118,6 +118,16 @@ def veiled(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest() if _CACHE_ID.fullmatch(key) else key
 
 
+def veiled_place(location: str) -> str:
+    """A place with the id of the cache whose files lie there veiled.
+
+    >>> veiled_place("file:/data/t")
+    'file:/data/t'
+    """
+    folder, slash, last = location.rstrip("/").rpartition("/")
+    return f"{folder}{slash}{veiled(last)}" if _CACHE_ID.fullmatch(last) else location
+
+
 def reads_of(entry: RegistryEntry) -> frozenset[str]:
     """The places and table ids that a cache's rows come from.
 

@@ -65,7 +65,7 @@ def create_app(
         _tell_roles(router)
         app.include_router(router)
     errors.install(app)
-    middleware.install(app, registry, Limits(requests_a_second))
+    middleware.install(app, state, registry, Limits(requests_a_second), queries.QUICK)
     return app
 
 

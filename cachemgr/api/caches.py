@@ -11,7 +11,7 @@ from cachemgr.access import role_needed
 from cachemgr.api import models, views
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
-from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
+from cachemgr.api.state import ApiState, Operator, State, Viewer, require
 from cachemgr.clauses import read_freshness, read_refresh
 from cachemgr.convert import freshness_fields, policy_fields
 from cachemgr.ddl import parse
@@ -46,9 +46,8 @@ def find(state: ApiState, name: str) -> CacheRecord:
     return found
 
 
-def _one(state: ApiState, cache: CacheRecord, reader: Principal | None = None) -> models.Cache:
-    grants = reader is not None and reader.role.covers(Role.ADMIN)
-    return views.caches(state.metastore, [cache], grants=grants)[0]
+def _one(state: ApiState, cache: CacheRecord, role: Role = Role.OPERATOR) -> models.Cache:
+    return views.caches(state.metastore, [cache], role)[0]
 
 
 @router.get("", operation_id="listCaches")
@@ -64,8 +63,7 @@ def list_caches(
     shown, token = page(
         found, lambda c: (c.namespace.lower(), c.name.lower()), "caches", page_size, page_token
     )
-    grants = viewer.role.covers(Role.ADMIN)
-    caches = views.caches(state.metastore, shown, grants=grants)
+    caches = views.caches(state.metastore, shown, viewer.role)
     return models.CacheList(caches=caches, next_page_token=token)
 
 
@@ -102,7 +100,7 @@ def create_cache(
 @router.get("/{name}", operation_id="getCache")
 def get_cache(state: State, viewer: Viewer, name: CacheName) -> models.Cache:
     """One cache."""
-    return _one(state, find(state, name), viewer)
+    return _one(state, find(state, name), viewer.role)
 
 
 @router.patch("/{name}", operation_id="updateCache")

@@ -20,6 +20,7 @@ _LEVEL: Final = 4
 _REMEMBERED_BYTES: Final = 32 * 1024 * 1024
 _TRIES: Final = 5
 
+# a revision, and the veiled id of a cache that changed last at it
 Begin = tuple[int, str | None]
 
 
@@ -44,7 +45,7 @@ class Pages:
         Args:
             principal: Whose.
             mark: Where the registry stands.
-            begin: After which (revision, id); (0, None) is the begin of everything.
+            begin: After which (revision, veiled id); (0, None) is the begin of everything.
             size: How many caches to look at.
 
         Raises:
@@ -76,11 +77,21 @@ class Pages:
         self, principal: str, begin: Begin, size: int
     ) -> tuple[CatalogPage, Mapping[str, str]]:
         for _ in range(_TRIES):
-            found = self._reader().catalog(principal, *begin, size)
+            found = self._reader().catalog(principal, *self._after(begin), size)
             restricted = self._restricted(found.mark)
             if restricted is not None:
                 return found, restricted
         raise MetastoreError("METASTORE_BUSY", "the registry changes faster than it can be read")
+
+    def _after(self, begin: Begin) -> tuple[int, str | None]:
+        """Where a page begins, by the id of the cache itself. If that has changed since, all of its
+        revision comes once more: what came before it there is not known any more."""
+        revision, veil = begin
+        if veil is None:
+            return revision, None
+        ids = self._reader().changed_at(revision)
+        found = next((i for i in ids if veiled(i) == veil), None)
+        return (revision - 1, None) if found is None else (revision, found)
 
     def _restricted(self, mark: RegistryMark) -> Mapping[str, str] | None:
         """What is restricted at a mark; None if the registry has moved on from it."""
@@ -116,6 +127,8 @@ class Pages:
             joins = tuple(j for j in joins if _told(j, read, restricted))
         end = found.end
         name = list_name(found.mark.epoch, principal)
+        # the page may end with a cache that is not told: whoever is given a token can read it
+        token = None if end is None else write_token(name, [str(end[0]), veiled(end[1])])
         return {
             "catalogVersion": CATALOG_VERSION,
             "epoch": found.mark.epoch,
@@ -127,7 +140,7 @@ class Pages:
             "joins": [encode_join(join) for join in joins],
             "restricted": {veiled(key): name for key, name in restricted.items()},
             "digest": digest(live),
-            "nextPageToken": None if end is None else write_token(name, [str(end[0]), end[1]]),
+            "nextPageToken": token,
         }
 
 

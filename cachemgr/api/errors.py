@@ -78,22 +78,25 @@ def envelope(request: Request, status: int, kind: str, message: str) -> JSONResp
     return JSONResponse(body, status_code=status, headers=headers)
 
 
+def answer_of(request: Request, error: Exception) -> JSONResponse:
+    """What is answered where an error ended a request."""
+    if isinstance(error, CacheManagerError):
+        return envelope(request, status_of(error), error.code, error.message)
+    if isinstance(error, ApiError):
+        return envelope(request, error.status, error.kind, error.message)
+    return unexpected(request, error)
+
+
 def install(app: FastAPI) -> None:
     """Answer every error of `app` in the envelope."""
     app.add_exception_handler(CacheManagerError, _ours)
-    app.add_exception_handler(ApiError, _door)
+    app.add_exception_handler(ApiError, _ours)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
 
 
 async def _ours(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, CacheManagerError)
-    return envelope(request, status_of(error), error.code, error.message)
-
-
-async def _door(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, ApiError)
-    return envelope(request, error.status, error.kind, error.message)
+    return answer_of(request, error)
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:

@@ -138,6 +138,12 @@ def is_too_large(request: Request) -> bool:
     return bool(request.scope.get(_TOO_LARGE))
 
 
+def holds_nul(body: bytes) -> bool:
+    """Whether a body has a NUL character: no name or text of ours has one, and PostgreSQL stores
+    none."""
+    return b"\0" in body or b"\\u0000" in body
+
+
 def repeated_parameter(request: Request) -> str | None:
     """The name of a parameter that the query string has twice: none of ours is a list, and which
     of the values was meant is not ours to guess."""

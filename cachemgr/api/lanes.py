@@ -1,9 +1,10 @@
-"""Where texts are decided: one thread for the short ones, one for the long.
+"""Where texts are decided: one thread for those of a known shape, one for others, one for the long.
 
 Deciding is work for the processor alone, and Python runs one thread of it at a time. Many at once
 would only take turns, each waiting for all others; one after the other each is done sooner. A text
-of a megabyte takes seconds to read, so it waits for its like alone. Where more wait than can be
-answered while anybody still wants the answer, the next ones are told so at once.
+of a known shape takes a fraction of what it takes to read a new one, so it does not wait for these;
+nor do they for a text of a megabyte, which takes seconds. Where more wait than can be answered
+while anybody still wants the answer, the next ones are told so at once.
 """
 
 from __future__ import annotations
@@ -14,36 +15,58 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from cachemgr.api.errors import ApiError
+from cachemgr.text.limits import LONG_TEXT
 
-LONG_TEXT: Final = 20_000
-MOST_WAITING: Final = {False: 250, True: 16}
+MOST_KNOWN: Final = 1000
+MOST_SHORT: Final = 250
+MOST_LONG: Final = 16
 _Result = TypeVar("_Result")
 
 
 class Lanes:
-    """The two threads of one application."""
+    """The three threads of one application. Each counts who waits for it alone: a text of a known
+    shape is not refused because of new ones."""
 
     def __init__(self) -> None:
-        self._waiting = {False: 0, True: 0}
-        self._short = ThreadPoolExecutor(1, thread_name_prefix="cachemgr-texts")
-        self._long = ThreadPoolExecutor(1, thread_name_prefix="cachemgr-long-texts")
+        self._known = _Lane("cachemgr-known-texts", MOST_KNOWN)
+        self._short = _Lane("cachemgr-texts", MOST_SHORT)
+        self._long = _Lane("cachemgr-long-texts", MOST_LONG)
 
-    async def run(self, work: Callable[[], _Result], size: int) -> _Result:
+    async def run(
+        self,
+        work: Callable[[], _Result],
+        size: int,
+        quick: Callable[[], _Result | None] = lambda: None,
+    ) -> _Result:
         """Carry work out in turn.
 
         Args:
             work: What to do.
             size: Characters of the text.
+            quick: Gives the same where that takes no time; else None.
 
         Raises:
             ApiError: 503, too many wait already.
         """
-        is_long = size > LONG_TEXT
-        if self._waiting[is_long] >= MOST_WAITING[is_long]:
+        if size > LONG_TEXT:
+            return await self._long.run(work)
+        found = await self._known.run(quick)
+        return found if found is not None else await self._short.run(work)
+
+
+class _Lane:
+    """One thread, and how many may wait for it."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._most = most
+        self._waiting = 0
+
+    async def run(self, work: Callable[[], _Result]) -> _Result:
+        if self._waiting >= self._most:
             raise ApiError(503, "BUSY", "more texts wait than can be answered soon: try again")
-        self._waiting[is_long] += 1
+        self._waiting += 1
         try:
-            lane = self._long if is_long else self._short
-            return await asyncio.get_running_loop().run_in_executor(lane, work)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         finally:
-            self._waiting[is_long] -= 1
+            self._waiting -= 1

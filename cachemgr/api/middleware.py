@@ -8,8 +8,9 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -19,15 +20,17 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
-from cachemgr.api.errors import RETRY_SECONDS, envelope, status_of, unexpected
+from cachemgr.api.errors import RETRY_SECONDS, answer_of, envelope
 from cachemgr.api.guards import (
     BodyLimit,
     Limits,
+    holds_nul,
     is_foreign,
     is_protected,
     is_too_large,
     repeated_parameter,
 )
+from cachemgr.api.quick import QuickEndpoint, QuickWay
 from cachemgr.api.state import ApiState, digest_of
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
@@ -39,13 +42,28 @@ _log = logging.getLogger("cachemgr.api")
 Next = Callable[[Request], Awaitable[Response]]
 
 
-def install(app: FastAPI, metrics: CollectorRegistry, limits: Limits) -> None:
+def install(
+    app: FastAPI,
+    state: ApiState,
+    metrics: CollectorRegistry,
+    limits: Limits,
+    quick: Mapping[str, QuickEndpoint],
+) -> None:
     """Put everything around the requests of `app`.
 
     It is one layer for Starlette: each costs a task and a queue of its own for every request.
+    Requests to the `quick` endpoints, by path, go through none where they are in order.
     """
     around = _Around(metrics, limits)
     app.middleware("http")(around.observed)
+    app.add_middleware(
+        QuickWay,
+        state=state,
+        endpoints=quick,
+        limits=limits,
+        begin=around.begin,
+        noted=partial(around.noted, "POST"),
+    )
     app.add_middleware(BodyLimit, most=MAX_BODY)
 
 
@@ -71,33 +89,30 @@ class _Around:
 
     async def observed(self, request: Request, call_next: Next) -> Response:
         """Give it an id, count it, log it, and answer whatever went wrong."""
-        given = request.headers.get("X-Request-Id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        request_id, started = self.begin(request.headers.get("X-Request-Id", ""))
         request.state.request_id = request_id
-        started = time.perf_counter()
         try:
             response = await self._bounded(request, call_next)
-        except CacheManagerError as error:
-            response = envelope(request, status_of(error), error.code, error.message)
         except ClientDisconnect:  # in the middle of what it sent; nobody reads this
             response = envelope(request, 400, "CLIENT_GONE", "the request ended too early")
         except Exception as error:
-            response = unexpected(request, error)
-        took = time.perf_counter() - started
-        route = request.scope.get("route")
-        path = getattr(route, "path", "unknown")
-        self._requests.labels(path, request.method, str(response.status_code)).inc()
-        self._seconds.labels(path).observe(took)
+            response = answer_of(request, error)
+        path = getattr(request.scope.get("route"), "path", "unknown")
+        self.noted(request.method, path, response.status_code, started, request_id)
         response.headers["X-Request-Id"] = request_id
-        _log.info(
-            "%s %s %s %.0f ms [%s]",
-            request.method,
-            path,
-            response.status_code,
-            took * 1000,
-            request_id,
-        )
         return response
+
+    def begin(self, given: str) -> tuple[str, float]:
+        """The id of a request that may have `given` one, and the moment that it begins."""
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        return request_id, time.perf_counter()
+
+    def noted(self, method: str, path: str, status: int, started: float, request_id: str) -> None:
+        """Count and log a request that was answered."""
+        took = time.perf_counter() - started
+        self._requests.labels(path, method, str(status)).inc()
+        self._seconds.labels(path).observe(took)
+        _log.info("%s %s %s %.0f ms [%s]", method, path, status, took * 1000, request_id)
 
     async def _bounded(self, request: Request, call_next: Next) -> Response:
         """Refuse what is too much, or cannot be meant."""
@@ -168,10 +183,8 @@ async def _repeated(request: Request, call_next: Next) -> Response:
 
 
 async def _holds_nul(request: Request) -> bool:
-    """No name or text of ours has one, and PostgreSQL stores none."""
     asked = f"{request.url.path}?{unquote(request.url.query)}"
-    body = await request.body()
-    return "\0" in asked or b"\0" in body or b"\\u0000" in body
+    return "\0" in asked or holds_nul(await request.body())
 
 
 async def _once(request: Request, call_next: Next, key: str) -> Response:

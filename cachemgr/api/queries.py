@@ -4,7 +4,7 @@ why not."""
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 
@@ -13,6 +13,7 @@ from cachemgr.api import models
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
 from cachemgr.api.moments import Moment
+from cachemgr.api.quick import QuickEndpoint
 from cachemgr.api.state import ApiState, Principal, QuickViewer, State, Viewer
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.roles import Role
@@ -56,6 +57,13 @@ async def explain(
     )
 
 
+# what a gateway asks for each query
+QUICK: Final = {
+    "/api/v1/rewrite": QuickEndpoint(models.Query, rewrite),
+    "/api/v1/explain": QuickEndpoint(models.QueryToExplain, explain),
+}
+
+
 async def _answer(
     state: ApiState, viewer: Principal, body: models.Query, explain: int | None = None
 ) -> TextAnswer:
@@ -64,7 +72,8 @@ async def _answer(
         raise ApiError(503, "NO_TEXT_DOOR", "this process rewrites no texts: ask another one")
     request = TextRequest(body.sql, viewer.name, body.catalog, body.schema_name, body.settings)
     work = partial(texts.answer, request, explain=explain)
-    return await state.lanes.run(work, len(body.sql))
+    quick = partial(texts.quick, request, explain=explain)
+    return await state.lanes.run(work, len(body.sql), quick)
 
 
 def _why(reason: Reason) -> models.WhyNot:

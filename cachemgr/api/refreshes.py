@@ -7,6 +7,7 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from cachemgr.access import veiled
 from cachemgr.api import models, views
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
@@ -60,7 +61,9 @@ def list_refreshes(
     runs = reader.refreshes(cache.id, limit=_MAX_RUNS)
     found += [views.refresh(run, cache.qualified_name) for run in runs]
     found.sort(key=_newest_first)
-    shown, token = page(found, _newest_first, f"refreshes of {cache.id}", page_size, page_token)
+    # whoever is given a token can read it
+    name = f"refreshes of {veiled(cache.id)}"
+    shown, token = page(found, _newest_first, name, page_size, page_token)
     return models.RefreshList(refreshes=shown, next_page_token=token)
 
 

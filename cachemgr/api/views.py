@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cachemgr.access import veiled, veiled_place
 from cachemgr.api import models
 from cachemgr.convert import create_statement
 from cachemgr.ddl.render import render
@@ -17,19 +18,19 @@ from cachemgr.metastore.records import (
     SnapshotRecord,
 )
 from cachemgr.metastore.store import Metastore
+from cachemgr.roles import Role
 from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
 
 
-def caches(
-    metastore: Metastore, found: Sequence[CacheRecord], *, grants: bool = False
-) -> list[models.Cache]:
+def caches(metastore: Metastore, found: Sequence[CacheRecord], role: Role) -> list[models.Cache]:
     """Caches with their schedules and snapshots, in a fixed number of questions.
 
     Args:
         metastore: Where they are.
         found: The caches.
-        grants: Whether to tell who was granted on them.
+        role: Of who is shown them: admins are told who was granted on them, viewers no ids of
+            caches, which name the folders of their files.
     """
     schedules = {s.cache.id: s for s in metastore.reader.schedules([c.id for c in found])}
     ids = {c.published_refresh_id for c in found if c.published_refresh_id}
@@ -39,9 +40,14 @@ def caches(
         _cache(c, schedules.get(c.id), snapshots.get(c.published_refresh_id or ""), names)
         for c in found
     ]
-    if grants:
+    if role.covers(Role.ADMIN):
         for cache in shown:
             cache.grants = list(metastore.reader.grants(cache.id)) if cache.narrowed else None
+    if not role.covers(Role.OPERATOR):
+        for cache in shown:
+            cache.id = veiled(cache.id)
+            for table in cache.published.tables if cache.published is not None else ():
+                table.location = veiled_place(table.location)
     return shown
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 
 from sqlglot.dialects import Spark
 from sqlglot.errors import TokenError
@@ -198,6 +199,7 @@ def _word(text: str, start: int, end: int) -> Tok:
     return Tok(Kind.WORD, word.group(), start, word.end())
 
 
+@lru_cache(maxsize=1)  # each statement of a text asks for it
 def _plain(text: str) -> str:
     """Without comments, for sqlglot reads nested ones otherwise than Spark."""
     try:

@@ -18,6 +18,7 @@ from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
 from matcher.choose import unheeded
 from matcher.from_spark import LocatedBlock, walk_blocks
+from matcher.from_spark_subqueries import written_queries
 from matcher.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.registry import Registry
@@ -252,6 +253,8 @@ def _leaves(
         return
     if "t" in node:
         yield node["t"]
+    for query in written_queries(node["p"]) if node["n"] == "Filter" else ():
+        yield from _leaves(query, (), set())
     for index, child in enumerate(node.get("c", ())):
         yield from _leaves(child, (*path, index), replaced)
 

@@ -28,6 +28,7 @@ from matcher.registry import Registry
 from matcher.sharing import Sharing
 
 _SILENT_SECONDS = 10.0
+_CATCH_UPS = 3
 
 
 class Feed:
@@ -130,7 +131,7 @@ class Feed:
         return None
 
     def wait_loaded(self, seconds: float) -> bool:
-        """Wait until the first load is done.
+        """Wait until the first load is done, and what it brought is not out of date.
 
         Args:
             seconds: At most so long.
@@ -139,9 +140,13 @@ class Feed:
             Whether it is done.
         """
         until = time.monotonic() + seconds
-        while self._revision is None and time.monotonic() < until:
+        while not self._is_loaded() and time.monotonic() < until:
             time.sleep(0.005)
-        return self._revision is not None
+        return self._is_loaded()
+
+    def _is_loaded(self) -> bool:
+        age = self._clock() - self._fresh_at
+        return self._revision is not None and age <= self.source.patience
 
     def sync(self) -> bool:
         """Bring the registry to the source's state now.
@@ -152,6 +157,15 @@ class Feed:
         Raises:
             CacheManagerError: The source cannot be asked, or refuses.
         """
+        changed = latest = self._sync_once()
+        for _ in range(_CATCH_UPS):
+            # what took long to load is out of date before anybody can be answered by it
+            if not latest or self._clock() - self._fresh_at < self.source.patience / 2:
+                break
+            latest = self._sync_once()
+        return changed
+
+    def _sync_once(self) -> bool:
         first = self._revision is None
         with self._syncing, _collector_held_off() if first else nullcontext():
             asked_at = self._clock()

@@ -16,7 +16,7 @@ from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.text.table_head import TableHead
 from matcher.choose import unheeded
 from matcher.from_sql import TextBlock, TextQuery
-from matcher.ir import Candidate, MatchOptions, Rewrite
+from matcher.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.registry import Registry
 from matcher.render import NotRenderable, quote, render_rewrite
@@ -29,18 +29,34 @@ _ALIAS: Final = " AS `__cache`"
 class Outcome:
     """What was found for one text: the blocks that are answered, and why the others are not.
 
-    `sql` is the text to run instead; None where nothing is answered.
+    `sql` is the text to run instead; None where nothing is answered. `missed` are the blocks that
+    no cache answers, with what the index said of each.
     """
 
     hits: dict[TextBlock, Hit] = field(default_factory=dict)
     candidates: list[Candidate] = field(default_factory=list)
     reasons: list[Reason] = field(default_factory=list)
+    missed: list[tuple[Block, tuple[Reason, ...]]] = field(default_factory=list)
     sql: str | None = None
 
     @property
     def exact(self) -> bool:
         """Whether the answer is that of the tables as they are now."""
         return all(hit.exact for hit in self.hits.values())
+
+    def told(self, registry: Registry, options: MatchOptions) -> tuple[Reason, ...]:
+        """The reasons, with what the nearest caches lack where the index proposed none.
+
+        Args:
+            registry: The caches' plans.
+            options: The switches that were decided under.
+        """
+        longer: dict[Reason, list[Reason]] = {}
+        for block, reasons in self.missed:
+            if len(reasons) == 1:
+                longer.setdefault(reasons[0], []).extend(registry.why(block, options, reasons))
+        found = (r for reason in self.reasons for r in longer.get(reason, [reason]))
+        return tuple(dict.fromkeys(found))
 
 
 def decide(
@@ -110,6 +126,7 @@ def _visit(
         outcome.candidates += decision.candidates
         outcome.reasons += decision.reasons
         if decision.rewrite is None:
+            outcome.missed.append((block, decision.reasons))
             return False
         cache, exact, sql = veto.passed[id(decision.rewrite)]
         outcome.hits[text] = Hit((), block, decision.rewrite, cache, exact, sql)

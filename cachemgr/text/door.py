@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
+from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.metastore.records import Outcome as LoggedOutcome
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
@@ -26,6 +28,7 @@ from cachemgr.spark.freshness import CommitTimes
 from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.result_settings import SettingsComparer, changes_results
 from cachemgr.spark.sources import metastore_of
+from cachemgr.telemetry import logger
 from cachemgr.text.columns import read_columns
 from cachemgr.text.decide import Outcome, decide
 from cachemgr.text.heads import Heads
@@ -33,12 +36,16 @@ from cachemgr.text.limits import check_text
 from cachemgr.text.names import Names
 from cachemgr.text.settings import TextConf, default_of, read_settings
 from cachemgr.text.table_head import TableHead
+from cachemgr.text.templates import Templates
 from matcher.errors import MatcherError
 from matcher.from_sql import TextQuery, parse_query
 from matcher.ir import Candidate
 from matcher.reasons import Reason, ReasonCode
+from matcher.schema import Table
 
 _READS: Final = 3
+_MOST_SETTINGS: Final = 256
+_LONG_SETTINGS: Final = 4_000
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,7 @@ class TextAnswer:
         reasons: Why the parts that are not answered are not.
         candidates: What was considered, if that was asked for.
         settings: The settings that change results under which the text was read.
+        told: All that can be said of the reasons, which takes a while; None if that is no more.
     """
 
     sql: str | None = None
@@ -81,6 +89,18 @@ class TextAnswer:
     reasons: tuple[Reason, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    told: Callable[[], tuple[Reason, ...]] | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A request's settings, those of the service where it states none: to read texts by, all, those
+    that change results, and these as they are compared."""
+
+    conf: TextConf | Reason
+    merged: Mapping[str, str]
+    shown: Mapping[str, str]
+    fingerprint: frozenset[tuple[str, str]]
 
 
 class TextDoor:
@@ -108,10 +128,40 @@ class TextDoor:
         self._checks = Checks(
             feed.served, self._comparer, CommitTimes(heads.first_commit_after), feed.restricted
         )
+        self._templates = Templates()
+        self._settings: dict[frozenset[tuple[str, str]], _Stated] = {}
         self._names: Names | None = None
-        self._changes = 0
         self._lock = threading.Lock()
-        feed.listen(self._forget_names)
+        feed.listen(self._renew_names)
+
+    def quick(self, request: TextRequest, *, explain: int | None = None) -> TextAnswer | None:
+        """Decide a text without the parser and without waiting for anything but local files.
+
+        Args:
+            request: The text.
+            explain: As for `answer`.
+
+        Returns:
+            What `answer` would say; None where that takes longer to find out.
+
+        Raises:
+            ConfigurationError: A setting has a value that is not accepted.
+        """
+        started = time.perf_counter()
+        stated, names = self._stated(request.settings), self._names
+        if isinstance(stated.conf, Reason) or names is None:
+            return None
+        if self._refusal(stated.conf.own) is not None:
+            return None
+        stamp = self._feed.stamp
+        schema = names.schema(request.catalog, request.schema)
+        parsed = self._templates.read(request.sql, schema, stated.conf.text)
+        heads = None if parsed is None else self._local_heads(parsed, names)
+        if parsed is None or heads is None:
+            return None
+        found = self._outcome(request, stated, stated.conf, stamp, parsed, heads, explain)
+        self._log(request, stated.conf, found, started, explain)
+        return found
 
     def answer(self, request: TextRequest, *, explain: int | None = None) -> TextAnswer:
         """Decide one text.
@@ -129,17 +179,31 @@ class TextDoor:
             MetastoreError: The metastore cannot be asked.
         """
         started = time.perf_counter()
-        merged = {**self._defaults, **request.settings}
-        stated = {k: v for k, v in sorted(merged.items()) if changes_results(k)}
-        conf = read_settings(merged)
+        stated = self._stated(request.settings)
+        conf = stated.conf
         if isinstance(conf, Reason):
-            return TextAnswer(reasons=(conf,), settings=stated)
+            return TextAnswer(reasons=(conf,), settings=stated.shown)
         refusal = self._refusal(conf.own)
         if refusal is not None:
-            return TextAnswer(reasons=(refusal,), settings=stated)
-        found = self._decided(request, conf, merged, stated, explain)
-        if explain is None and conf.own.decision_log_enabled:
-            self._log(request, found, (time.perf_counter() - started) * 1000)
+            return TextAnswer(reasons=(refusal,), settings=stated.shown)
+        found = self._decided(request, stated, conf, explain)
+        self._log(request, conf, found, started, explain)
+        return found
+
+    def _stated(self, settings: Mapping[str, str]) -> _Stated:
+        """The settings of a request in the forms that the parts need; remembered unless long."""
+        key = frozenset(settings.items())
+        found = self._settings.get(key)
+        if found is None:
+            merged = {**self._defaults, **settings}
+            shown = {k: v for k, v in sorted(merged.items()) if changes_results(k)}
+            fingerprint = self._comparer.fingerprint(merged)
+            found = _Stated(read_settings(merged), merged, shown, fingerprint)
+            if sum(len(k) + len(v) for k, v in key) > _LONG_SETTINGS:
+                return found
+            if len(self._settings) >= _MOST_SETTINGS:
+                self._settings = {}
+            self._settings[key] = found
         return found
 
     def _refusal(self, own: Settings) -> Reason | None:
@@ -149,12 +213,7 @@ class TextDoor:
         return self._feed.why_not_ready()
 
     def _decided(
-        self,
-        request: TextRequest,
-        conf: TextConf,
-        merged: Mapping[str, str],
-        stated: Mapping[str, str],
-        explain: int | None,
+        self, request: TextRequest, stated: _Stated, conf: TextConf, explain: int | None
     ) -> TextAnswer:
         stamp = self._feed.stamp
         names = self._current_names()
@@ -162,34 +221,43 @@ class TextDoor:
             check_text(request.sql)
             parsed, heads = self._read(request, conf, names)
         except MatcherError as error:
-            return TextAnswer(reasons=(_unreadable(error, names),), settings=stated)
+            return TextAnswer(reasons=(_unreadable(error, names),), settings=stated.shown)
         except RecursionError:
             deep = MatcherError("TEXT_TOO_DEEP", "the query is nested too deeply to be read")
-            return TextAnswer(reasons=(_unreadable(deep, names),), settings=stated)
-        reasons = parsed.reasons
-        outcome = Outcome(reasons=list(reasons))
-        if not reasons:
+            return TextAnswer(reasons=(_unreadable(deep, names),), settings=stated.shown)
+        return self._outcome(request, stated, conf, stamp, parsed, heads, explain)
+
+    def _outcome(
+        self,
+        request: TextRequest,
+        stated: _Stated,
+        conf: TextConf,
+        stamp: int,
+        parsed: TextQuery,
+        heads: Mapping[str, TableHead],
+        explain: int | None,
+    ) -> TextAnswer:
+        """What becomes of a text that was read, with its tables as they are now."""
+        outcome = Outcome(reasons=list(parsed.reasons))
+        told: Callable[[], tuple[Reason, ...]] | None = None
+        if not parsed.reasons:
+            hinted = parsed.hinted
             query = QueryState(
                 seen={place: [head] for place, head in heads.items()},
-                settings=self._comparer.fingerprint(merged),
+                settings=stated.fingerprint,
                 principal=request.principal,
                 now_ms=int(self._clock() * 1000),
                 stamp=stamp,
-                only=parsed.hinted,
+                only=hinted,
             )
             keys = keys_seen(self._feed.joins(), query.seen)
-            options = match_options(conf.own, merged, parsed.hinted, keys)
+            options = match_options(conf.own, stated.merged, hinted, keys)
+            registry, checks = self._feed.registry, self._checks
             outcome = self._safely(
-                lambda: decide(
-                    parsed,
-                    self._feed.registry,
-                    self._checks,
-                    query,
-                    options,
-                    heads,
-                    explain=explain,
-                )
+                lambda: decide(parsed, registry, checks, query, options, heads, explain=explain)
             )
+            if outcome.missed:
+                told = partial(outcome.told, registry, options)
         return TextAnswer(
             sql=outcome.sql,
             caches=tuple(dict.fromkeys(h.cache.name for h in outcome.hits.values())),
@@ -197,7 +265,8 @@ class TextDoor:
             tables=_versions(outcome, heads) if outcome.sql is not None else (),
             reasons=tuple(dict.fromkeys(outcome.reasons)),
             candidates=tuple(outcome.candidates),
-            settings=stated,
+            settings=stated.shown,
+            told=told,
         )
 
     def _safely(self, decided: Callable[[], Outcome]) -> Outcome:
@@ -229,10 +298,19 @@ class TextDoor:
                 continue
             tables = {table.place: table for _, table in parsed.document.tables.values()}
             heads = self._heads.look(names.tables[place] for place in tables)
-            if all(read_columns(h.columns) == tables[p].columns for p, h in heads.items()):
+            if _as_read(tables, heads):
+                self._templates.learn(request.sql, parsed, schema, conf.text)
                 return parsed, heads
             names.take_over(heads)
         raise MatcherError("TABLES_CHANGING", "the tables' columns are changing all the time")
+
+    def _local_heads(self, parsed: TextQuery, names: Names) -> dict[str, TableHead] | None:
+        """The tables of a text as they are now; None where only a Spark can tell, or where they
+        have other columns than the text was read by."""
+        tables = {table.place: table for _, table in parsed.document.tables.values()}
+        seeds = [seed for place in tables if (seed := names.tables.get(place)) is not None]
+        heads = self._heads.look_local(seeds) if len(seeds) == len(tables) else None
+        return heads if heads is not None and _as_read(tables, heads) else None
 
     def _columns_moved(self, sql: str, names: Names) -> bool:
         """Look at the tables that a text may name; whether some have other columns now."""
@@ -243,39 +321,63 @@ class TextDoor:
         return bool(moved)
 
     def _current_names(self) -> Names:
-        names, changes = self._names, self._changes
-        if names is None:
-            reader = metastore_of(self._feed.source).reader
-            joins = (side.location for j in reader.joins() for side in (j.left, j.right))
-            places = self._feed.registry.tables() | frozenset(joins)
-            names = Names(reader.base_tables(), places)
-            with self._lock:
-                # what was read before a change must not outlive it
-                if changes == self._changes:
-                    self._names = names
-        return names
-
-    def _forget_names(self) -> None:
         with self._lock:
-            self._changes += 1
-            self._names = None
+            if self._names is None:
+                self._names = self._read_names(None)
+            return self._names
 
-    def _log(self, request: TextRequest, found: TextAnswer, millis: float) -> None:
+    def _renew_names(self) -> None:
+        """Read the names again after a change of the caches, in the thread that saw it: requests go
+        on by the old ones until then. Nothing where nobody asked for any yet."""
+        with self._lock:
+            if self._names is None:
+                return
+            try:
+                self._names = self._read_names(self._names)
+            except CacheManagerError as error:  # who asks next tries again, and is told
+                self._names = None
+                logger.warning("the names of tables cannot be read: %s", error)
+
+    def _read_names(self, before: Names | None) -> Names:
+        reader = metastore_of(self._feed.source).reader
+        joins = (side.location for j in reader.joins() for side in (j.left, j.right))
+        places = self._feed.registry.tables() | frozenset(joins)
+        return Names(reader.base_tables(), places, before)
+
+    def _log(
+        self,
+        request: TextRequest,
+        conf: TextConf,
+        found: TextAnswer,
+        started: float,
+        explain: int | None,
+    ) -> None:
+        if explain is not None or not conf.own.decision_log_enabled:
+            return
+        millis = (time.perf_counter() - started) * 1000
         at = datetime.now(UTC)
-        hit = found.sql is not None
-        self._feed.log(
-            lambda: DecisionRecord(
+
+        def record() -> DecisionRecord:
+            """Made in the background, where there is time to ask what the nearest caches lack."""
+            reasons = found.reasons if found.told is None else found.told()
+            return DecisionRecord(
                 at=at,
                 session_id="rest",
                 principal=request.principal,
                 query_hash=hashlib.sha256(request.sql.encode(errors="replace")).hexdigest()[:16],
-                outcome=LoggedOutcome.HIT if hit else LoggedOutcome.MISS,
+                outcome=LoggedOutcome.MISS if found.sql is None else LoggedOutcome.HIT,
                 caches=found.caches,
                 grouping_set=None,
-                reasons=tuple({"code": r.code.value, "detail": r.detail} for r in found.reasons),
+                reasons=tuple({"code": r.code.value, "detail": r.detail} for r in reasons),
                 millis=millis,
             )
-        )
+
+        self._feed.log(record)
+
+
+def _as_read(tables: Mapping[str, Table], heads: Mapping[str, TableHead]) -> bool:
+    """Whether tables have the columns now by which a text was read."""
+    return all(read_columns(h.columns) == tables[p].columns for p, h in heads.items())
 
 
 def _versions(outcome: Outcome, heads: Mapping[str, TableHead]) -> tuple[TableHead, ...]:

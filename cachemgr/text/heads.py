@@ -50,13 +50,28 @@ class Heads:
         found: dict[str, TableHead] = {}
         rest: list[BaseTableRecord] = []
         for seed in seeds:
-            head = self._local(seed) if seed.location.startswith(_LOCAL) else None
+            head = self._local(seed)
             if head is None:
                 rest.append(seed)
             else:
                 found[seed.location] = head
         if rest and self._remote is not None:
             found.update(self._remote.look(rest))
+        return found
+
+    def look_local(self, seeds: Iterable[BaseTableRecord]) -> dict[str, TableHead] | None:
+        """The tables as they are now, by location; None where this process cannot tell of all of
+        them by itself.
+
+        Args:
+            seeds: As for `look`.
+        """
+        found: dict[str, TableHead] = {}
+        for seed in seeds:
+            head = self._local(seed)
+            if head is None:
+                return None
+            found[seed.location] = head
         return found
 
     def first_commit_after(self, location: str, version: int) -> int | None:
@@ -66,6 +81,9 @@ class Heads:
         return 0 if self._remote is None else self._remote.first_commit_after(location, version)
 
     def _local(self, seed: BaseTableRecord) -> TableHead | None:
+        """The table as its log says; None where that is not a local one, or says nothing."""
+        if not seed.location.startswith(_LOCAL):
+            return None
         try:
             return self._log(seed.location).head(seed)
         except (OSError, json.JSONDecodeError, KeyError) as error:

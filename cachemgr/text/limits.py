@@ -1,4 +1,5 @@
-"""Texts that the parser must not be given: it would take forever, or end the process.
+"""Which texts are long, and which the parser must not be given: it would take forever, or end the
+process.
 
 The parser goes one level of its own stack deeper for each level of a text, and a thread's stack is
 bounded; of joins without a condition it tries every way of nesting them.
@@ -14,6 +15,8 @@ from sqlglot.errors import SqlglotError
 
 from matcher.errors import SqlInputError
 
+# characters of a text that waits apart, and of which nothing is remembered
+LONG_TEXT: Final = 20_000
 MAX_TOKENS: Final = 20_000
 MAX_DEPTH: Final = 100
 MAX_OPEN_JOINS: Final = 8

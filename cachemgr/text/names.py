@@ -27,10 +27,18 @@ class Names:
     Args:
         tables: What was noted down.
         places: Where live caches and joins read.
+        before: What texts were read by until now. Where nothing changed that they are read by, the
+            schemas stay the same objects: what was learned of texts holds on.
     """
 
-    def __init__(self, tables: Iterable[BaseTableRecord], places: Collection[str]) -> None:
+    def __init__(
+        self,
+        tables: Iterable[BaseTableRecord],
+        places: Collection[str],
+        before: Names | None = None,
+    ) -> None:
         self.tables: dict[str, BaseTableRecord] = {}
+        self._noted: dict[str, BaseTableRecord] = {}
         self._places: dict[_Name, set[str]] = defaultdict(set)
         self._schemas: dict[tuple[str, str], Schema] = {}
         self._lock = threading.Lock()
@@ -38,12 +46,24 @@ class Names:
             parts = table.name.split(".")
             if table.location not in places or table.name == table.location:
                 continue
-            self.tables[table.location] = table
+            self._noted[table.location] = table
+            self.tables[table.location] = table if before is None else before._newer(table)
             if len(parts) == 2:
                 parts = [DEFAULT_CATALOG, *parts]
             if len(parts) == 3:
                 catalog, schema, name = (part.lower() for part in parts)
                 self._places[catalog, schema, name].add(table.location)
+        for key, old in {} if before is None else dict(before._schemas).items():
+            made = self._schema(*key)
+            self._schemas[key] = old if made == old else made
+
+    def _newer(self, table: BaseTableRecord) -> BaseTableRecord:
+        """A table as it was noted down, with the columns that were seen since."""
+        noted, now = self._noted.get(table.location), self.tables.get(table.location)
+        if noted is None or now is None or now.columns == noted.columns:
+            return table
+        same = (noted.table_id, noted.columns) == (table.table_id, table.columns)
+        return replace(table, columns=now.columns) if same else table
 
     def twice(self) -> tuple[str, ...]:
         """The names that stand for two places."""

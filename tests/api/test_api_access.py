@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from urllib.parse import quote
 
 import pytest
 from typer.testing import CliRunner
 
-from cachemgr.access import role_needed
+from cachemgr.access import role_needed, veiled
 from cachemgr.cli import main
 from cachemgr.ddl import parse
-from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.metastore.records import DecisionRecord, Outcome, SnapshotTableRecord
 from cachemgr.roles import Role
 
 ODD = ["ann@example.com", "team/blue", "o'hara", "DOMAIN\\user", "é ü", "%2e%2e", "a?b#c"]
@@ -173,3 +174,46 @@ def test_a_viewer_sees_of_other_peoples_decisions_no_value_and_no_name(client_of
     assert "bob" not in text and text.count("Smith") == 1
     everything, text = seen(Role.OPERATOR)
     assert set(everything) == {"ann", "bob", None} and text.count("Smith") == 3
+
+
+def test_viewers_are_shown_no_ids_of_caches(client_of, cache, store):
+    """Whoever may read the storage would find the files of a cache by its id."""
+    store.writer.request_refresh(cache.id, why="asked")
+    run = store.writer.claim_refresh("w", lease_seconds=20)
+    below = f"s3a://caches/{'0' * 32}"
+    places = {"below": below, "u": "s3a://u"}
+    tables = [SnapshotTableRecord(name, place, "t", 1) for name, place in places.items()]
+    store.writer.publish_refresh(
+        run.id, 1, now=None, cache_version=3, rows=7, bytes=70, tables=tables
+    )
+    for role in Role:
+        client = client_of(role)
+        shown = client.get("/api/v1/caches/cube")
+        assert shown.json() == client.get("/api/v1/caches").json()["caches"][0]
+        may = role is not Role.VIEWER
+        assert (cache.id in shown.text, below in shown.text) == (may, may)
+        places = {t["name"]: t["location"] for t in shown.json()["published"]["tables"]}
+        assert places["u"] == "s3a://u"
+        if not may:
+            assert shown.json()["id"] == veiled(cache.id)
+            assert places["below"] == f"s3a://caches/{veiled('0' * 32)}"
+
+
+def test_nobody_reads_ids_of_caches_in_page_tokens(client_of, new_cache, store):
+    made = [new_cache(f"c{i}") for i in range(3)]
+    store.writer.grant(made[0].id, "ann")
+    bob = client_of(Role.VIEWER, "bob")
+    for _ in range(2):
+        store.writer.request_refresh(made[1].id, why="asked")
+        run = store.writer.claim_refresh("w", lease_seconds=20)
+        store.writer.fail_refresh(run.id, run.fencing_token, "no", now=None)
+    for path in ("caches", "caches/c1/refreshes", "catalog"):
+        token, told = None, 0
+        while token is not None or not told:
+            params = {"pageSize": 1} | ({} if token is None else {"pageToken": token})
+            answer = bob.get(f"/api/v1/{path}", params=params)
+            assert answer.status_code == 200, answer.text
+            token, told = answer.json()["nextPageToken"], told + 1
+            read = base64.urlsafe_b64decode((token or "") + "===").decode()
+            assert not [c.name for c in made if c.id in read], path
+        assert told >= 2, path

@@ -115,6 +115,21 @@ def test_caches_of_one_revision_are_split_by_id(client, store, new_cache):
     assert sorted(seen) == [f"c{i}" for i in range(5)]
 
 
+def test_a_page_that_ended_with_a_cache_that_changed_since_loses_none(client, store, new_cache):
+    made = {c.name: c for c in (new_cache(f"c{i}") for i in range(5))}
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE caches SET revision = 3"))
+    first = catalog(client, pageSize=2)
+    last = made[names(first)[-1]]
+    seen, page = {c["id"]: c for c in first["caches"]}, first
+    now = store.reader.now()
+    store.writer.update_cache(last.id, last.version, now=now, rewrite_enabled=False)
+    while page["nextPageToken"]:
+        page = catalog(client, pageSize=2, pageToken=page["nextPageToken"])
+        seen |= {c["id"]: c for c in page["caches"]}
+    assert len(seen) == 5 and not seen[last.id]["rewriteEnabled"]
+
+
 @pytest.mark.parametrize("known", ["another epoch", "a revision to come"])
 def test_a_registry_that_is_another_one_is_sent_whole(client, store, cache, known):
     mark = store.reader.mark()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -15,8 +15,9 @@ from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.roles import Role
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.sources import MetastoreSource
-from cachemgr.text.door import TextDoor
+from cachemgr.text.door import TextDoor, TextRequest
 from cachemgr.text.heads import Heads
+from cachemgr.text.table_head import TableHead
 from tests.load.population import SETTINGS, populate, schema_of, write_commit
 
 FROM = """FROM lineorder, dates, customer, supplier, part
@@ -28,18 +29,26 @@ AND c_region = 'ASIA' AND d_year >= 1993 GROUP BY d_year, c_nation ORDER BY d_ye
 
 @dataclass
 class Texts:
-    """A service with some caches, and clients of it."""
+    """A service with some caches, and clients of it. Each request is sent `times` times: a text is
+    known when it comes for the third time, and what is known must not change any answer."""
 
     url: str
     store: Metastore
     feed: Feed
     folder: Path
     tables: dict[str, BaseTableRecord]
+    door: TextDoor
+    times: int
+    tokens: dict[str, str] = field(default_factory=dict)
 
     def ask(self, path: str, body: object, principal: str = "ann") -> httpx.Response:
-        _, token = self.store.writer.create_token(principal, Role.VIEWER)
-        headers = {"Authorization": f"Bearer {token}"}
-        return httpx.post(f"{self.url}/api/v1/{path}", json=body, headers=headers, timeout=30)
+        if principal not in self.tokens:
+            self.tokens[principal] = self.store.writer.create_token(principal, Role.VIEWER)[1]
+        headers = {"Authorization": f"Bearer {self.tokens[principal]}"}
+        url = f"{self.url}/api/v1/{path}"
+        for _ in range(self.times):
+            answer = httpx.post(url, json=body, headers=headers, timeout=30)
+        return answer
 
     def rewrite(self, sql: str, principal: str = "ann", **more: object) -> dict:
         answer = self.ask("rewrite", {"sql": sql, **more}, principal)
@@ -57,14 +66,14 @@ class Texts:
         write_commit(self.folder / table / "_delta_log", version, list(actions))
 
 
-@pytest.fixture
-def texts(serve, store: Metastore, metastore_url: str, tmp_path: Path) -> Iterator[Texts]:
+@pytest.fixture(params=[1, 3], ids=["new", "known"])
+def texts(serve, store: Metastore, metastore_url: str, tmp_path: Path, request) -> Iterator[Texts]:
     tables = populate(store, tmp_path, 10)
     feed = Feed(MetastoreSource(open_metastore(metastore_url)))
     feed.start()
     assert feed.wait_loaded(20)
-    url = serve(texts=TextDoor(feed, Heads(), SETTINGS))
-    yield Texts(url, store, feed, tmp_path, tables)
+    door = TextDoor(feed, Heads(), SETTINGS)
+    yield Texts(serve(texts=door), store, feed, tmp_path, tables, door, request.param)
     feed.close()
 
 
@@ -80,6 +89,56 @@ def test_the_sql_to_run_and_what_its_rows_are(texts: Texts):
     assert found["settings"] == SETTINGS
     again = texts.rewrite(QUERY.replace("ASIA", "EUROPE"))
     assert again["sql"] == found["sql"].replace("ASIA", "EUROPE")
+
+
+def test_a_known_text_is_answered_at_once_as_it_is_otherwise(texts: Texts):
+    other = QUERY.replace("ASIA", "EUROPE").replace("1993", "1995")
+    asked = TextRequest(other, "ann")
+    assert texts.door.quick(asked) is None
+    for _ in range(3):
+        texts.ask("rewrite", {"sql": QUERY})
+        texts.ask("explain", {"sql": QUERY, "candidates": 5})
+    found = texts.door.quick(asked)
+    assert found is not None and found == texts.door.answer(asked)
+    assert found.sql is not None and "'EUROPE'" in found.sql and "1995" in found.sql
+    explained = texts.door.quick(asked, explain=5)
+    assert explained is not None and explained == texts.door.answer(asked, explain=5)
+    assert texts.door.quick(TextRequest(other, "ann", schema="elsewhere")) is None
+    ansi = {"spark.sql.ansi.enabled": "false"}
+    assert texts.door.quick(TextRequest(other, "ann", settings=ansi)) is None
+    unlike = other.replace("d_year >= 1995", "d_year >= 1995 AND c_city = 'x'")
+    assert texts.door.quick(TextRequest(unlike, "ann")) is None
+
+
+def test_a_known_text_stays_known_while_caches_are_refreshed(texts: Texts):
+    """A refresh somewhere happens every few seconds: what is known of texts must outlive it."""
+    asked = TextRequest(QUERY, "ann")
+    for _ in range(3):
+        texts.ask("rewrite", {"sql": QUERY})
+    assert texts.door.quick(asked) is not None
+
+    def change(columns: dict[str, str]) -> None:
+        seen = (replace(t, version=t.version + 1) for t in texts.tables.values())
+        noted = [replace(t, columns=columns.get(t.name, t.columns)) for t in seen]
+        texts.tables = {t.name.rpartition(".")[2]: t for t in noted}
+        texts.store.writer.note_tables(noted)
+        cache = texts.store.reader.list_caches()[0]
+        now = texts.store.reader.now()
+        texts.store.writer.update_cache(cache.id, cache.version, now=now, freshness="UNLIMITED")
+        assert texts.feed.sync()
+
+    change({})
+    found = texts.door.quick(asked)
+    assert found is not None and found.sql is not None
+    narrower = schema_of("customer").replace("c_nation", "c_country")
+    change({texts.tables["customer"].name: narrower})
+    assert texts.door.quick(asked) is None
+    # the log, which is what counts, still has the columns of before
+    assert texts.rewrite(QUERY)["hit"]
+    change({texts.tables["customer"].name: narrower})
+    assert texts.rewrite(QUERY)["hit"] and texts.door._names is not None
+    place = texts.tables["customer"].location
+    assert texts.door._names.tables[place].columns == schema_of("customer"), "seen in the log"
 
 
 def test_explain_tells_of_the_nearest_caches(texts: Texts):
@@ -148,6 +207,40 @@ def test_a_log_that_is_cut_off(texts: Texts):
     assert texts.code(QUERY) == "FRESHNESS_UNKNOWN"
 
 
+class Asked:
+    """Notes which tables a Spark is asked for, and knows none."""
+
+    def __init__(self) -> None:
+        self.places: list[str] = []
+
+    def look(self, seeds: Iterable[BaseTableRecord]) -> Mapping[str, TableHead]:
+        self.places += [seed.location for seed in seeds]
+        return {}
+
+    def first_commit_after(self, location: str, version: int) -> int | None:
+        self.places.append(location)
+        return None
+
+
+@pytest.mark.parametrize("left", ["nothing", "a log without its schema"])
+def test_no_spark_is_asked_for_a_known_text(texts: Texts, left):
+    """It would hold up all other known texts."""
+    spark = Asked()
+    door = TextDoor(texts.feed, Heads(spark), SETTINGS)
+    for _ in range(3):
+        door.answer(TextRequest(QUERY, "ann"))
+    assert door.quick(TextRequest(QUERY, "ann")) is not None
+    log = texts.folder / "part" / "_delta_log"
+    for commit in log.iterdir():
+        commit.unlink()
+    if left != "nothing":
+        write_commit(log, 5, [{"commitInfo": {}}])
+    assert door.quick(TextRequest(QUERY, "ann")) is None
+    assert spark.places == []
+    assert door.answer(TextRequest(QUERY, "ann")).sql is None
+    assert spark.places == [texts.tables["part"].location], "as for a text that is not known"
+
+
 def test_texts_that_are_refused(texts: Texts):
     for sql, code, told in (
         ("SELECT x FROM nowhere", "UNSUPPORTED_RELATION", "nowhere"),
@@ -158,7 +251,8 @@ def test_texts_that_are_refused(texts: Texts):
         ("SELECT '", "UNSUPPORTED_OPERATOR", "SYNTAX_ERROR"),
         ("SELECT " + "(" * 5000 + "1" + ")" * 5000, "UNSUPPORTED_OPERATOR", ""),
         (QUERY.replace("'ASIA'", "'${region}'"), "UNSUPPORTED_EXPRESSION", "setting"),
-        (QUERY.replace("'ASIA'", ":region"), "UNSUPPORTED_EXPRESSION", ""),
+        (QUERY.replace("'ASIA'", ":region"), "UNSUPPORTED_EXPRESSION", "a literal in its place"),
+        (QUERY.replace("'ASIA'", "?"), "UNSUPPORTED_EXPRESSION", "a literal in its place"),
         (QUERY.replace("SELECT", "SELECT /*+ NO_RELATIONAL_CACHE */"), "HINT", ""),
         (QUERY.replace("dates,", "dates VERSION AS OF 1,"), "UNSUPPORTED_RELATION", ""),
     ):  # fmt: skip
@@ -169,6 +263,7 @@ def test_texts_that_are_refused(texts: Texts):
 
 def test_texts_that_would_take_the_parser_forever(texts: Texts):
     """Each of these ran for minutes, or ended the process, before it was refused."""
+    texts.times = 1
     for sql in (
         "SELECT 1 AS x FROM lineorder " + "JOIN lineorder " * 40,
         "SELECT 1 AS x FROM lineorder " + "LEFT JOIN lineorder x " * 3000,
@@ -227,6 +322,15 @@ def test_settings_of_the_session(texts: Texts):
     assert wrong.status_code == 400 and "maybe" in wrong.json()["error"]["message"]
 
 
+def test_long_settings_are_not_remembered(texts: Texts):
+    for number in range(3):
+        settings = {f"spark.my.own.{n}": "x" * 5_000 + str(number) for n in range(3)}
+        assert texts.rewrite(QUERY, settings=settings)["hit"]
+        assert texts.rewrite(QUERY, settings={"spark.my.own": str(number)})["hit"]
+    kept = [sum(len(k) + len(v) for k, v in key) for key in texts.door._settings]
+    assert len(kept) == 3 and max(kept) < 5_000
+
+
 def test_grants_and_restricted_tables_hold(texts: Texts):
     for cache in texts.store.reader.list_caches():
         texts.store.writer.grant(cache.id, "ann")
@@ -251,7 +355,18 @@ def test_decisions_are_logged(texts: Texts):
     texts.rewrite("SELECT x FROM nowhere")
     texts.feed.flush_log()
     logged = texts.store.reader.decisions(session_id="rest")
-    assert [d.outcome.value for d in logged] == ["MISS", "HIT"]
+    assert [d.outcome.value for d in logged] == ["MISS"] * texts.times + ["HIT"] * texts.times
+    assert len({d.query_hash for d in logged}) == 2
+
+
+def test_the_log_names_what_the_nearest_caches_lack(texts: Texts):
+    missed = QUERY.replace("c_nation", "c_name")
+    assert texts.code(missed) == "NO_CACHE_FOR_TABLES"
+    texts.feed.flush_log()
+    for logged in texts.store.reader.decisions(session_id="rest"):
+        codes = {reason["code"] for reason in logged.reasons}
+        assert codes and "NO_CACHE_FOR_TABLES" not in codes
+        assert any("c_name" in reason["detail"] for reason in logged.reasons)
 
 
 def test_while_the_metastore_is_away_nothing_is_answered(texts: Texts, monkeypatch):

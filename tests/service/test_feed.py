@@ -74,6 +74,36 @@ def test_nothing_is_answered_before_the_first_load(feed):
     assert feed.why_not_ready() is None
 
 
+def test_a_load_that_takes_longer_than_the_feed_is_patient(feed, metastore, monkeypatch):
+    """A thousand caches on a busy machine: it was loaded, and answered REGISTRY_LOADING."""
+    metastore.writer.create_cache(record(), now=metastore.reader.now())
+    ask = MetastoreSource.news
+
+    def slowly(self, since):
+        found = ask(self, since)
+        feed._clock.now += 2 * STALE_SECONDS if since is None else 0.1
+        return found
+
+    monkeypatch.setattr(MetastoreSource, "news", slowly)
+    assert feed.sync()
+    assert feed.why_not_ready() is None and feed.wait_loaded(0)
+    feed._clock.now += 2 * STALE_SECONDS
+    assert feed.why_not_ready() is not None and not feed.wait_loaded(0)
+
+
+def test_a_source_that_is_always_slow_is_asked_a_few_times_and_not_for_ever(feed, monkeypatch):
+    ask, asked = MetastoreSource.news, []
+
+    def slowly(self, since):
+        asked.append(since)
+        feed._clock.now += STALE_SECONDS
+        return ask(self, None)
+
+    monkeypatch.setattr(MetastoreSource, "news", slowly)
+    assert feed.sync()
+    assert 1 < len(asked) < 10
+
+
 @pytest.mark.parametrize("collecting", [True, False])
 def test_a_load_leaves_the_collector_as_it_was_also_when_it_fails(feed, monkeypatch, collecting):
     def fail(self, since=0):

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from cachemgr.api.errors import ApiError
-from cachemgr.api.lanes import LONG_TEXT, MOST_WAITING, Lanes
+from cachemgr.api.lanes import MOST_KNOWN, MOST_LONG, MOST_SHORT, Lanes
+from cachemgr.text.limits import LONG_TEXT
 
 
-@pytest.mark.parametrize("size", [10, LONG_TEXT + 1])
-def test_no_more_wait_than_can_be_answered(size):
-    lanes, go = Lanes(), threading.Event()
+@pytest.fixture
+def go() -> Iterator[threading.Event]:
+    """What the texts wait for; when a test fails, too, or their threads would never end."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+async def _are_waiting(lane: object, count: int) -> None:
+    """Each passes through the known lane first, which takes its time on a busy machine."""
+    async with asyncio.timeout(60):
+        while lane._waiting < count:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(("size", "most"), [(10, MOST_SHORT), (LONG_TEXT + 1, MOST_LONG)])
+def test_no_more_wait_than_can_be_answered(go, size, most):
+    lanes = Lanes()
     other = LONG_TEXT + 1 if size == 10 else 10
 
     async def ask() -> None:
-        most = MOST_WAITING[size > LONG_TEXT]
         waiting = [asyncio.create_task(lanes.run(go.wait, size)) for _ in range(most)]
-        await asyncio.sleep(0.05)
+        await _are_waiting(lanes._short if size == 10 else lanes._long, most)
         with pytest.raises(ApiError) as refused:
             await lanes.run(go.wait, size)
         assert (refused.value.status, refused.value.kind) == (503, "BUSY")
@@ -27,5 +43,36 @@ def test_no_more_wait_than_can_be_answered(size):
         go.set()
         assert all(await asyncio.gather(*waiting))
         assert await lanes.run(lambda: 2, size) == 2
+
+    asyncio.run(ask())
+
+
+def test_a_known_text_is_not_refused_because_of_new_ones(go):
+    lanes = Lanes()
+
+    async def ask() -> None:
+        new = [asyncio.create_task(lanes.run(go.wait, 10)) for _ in range(MOST_SHORT)]
+        await _are_waiting(lanes._short, MOST_SHORT)
+        with pytest.raises(ApiError):
+            await lanes.run(go.wait, 10)
+        assert await lanes.run(go.wait, 10, lambda: True), "its own lane is free"
+        go.set()
+        assert all(await asyncio.gather(*new))
+
+    asyncio.run(ask())
+
+
+def test_no_more_known_texts_wait_than_can_be_answered(go):
+    lanes = Lanes()
+
+    async def ask() -> None:
+        known = [asyncio.create_task(lanes.run(bool, 10, go.wait)) for _ in range(MOST_KNOWN)]
+        await _are_waiting(lanes._known, MOST_KNOWN)
+        with pytest.raises(ApiError) as refused:
+            await lanes.run(bool, 10, lambda: True)
+        assert refused.value.status == 503
+        go.set()
+        assert all(await asyncio.gather(*known))
+        assert await lanes.run(bool, 10, lambda: True)
 
     asyncio.run(ask())
