@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.chaos.client import Asked
 from tests.chaos.faults import KILL, STOP, Fault
-from tests.chaos.judge import Verdict
+from tests.chaos.judge import MOST_OVERTAKEN, Verdict
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ class Outcome:
             "take_over_seconds": sorted(verdict.take_over_seconds),
             "started_again_seconds": sorted(verdict.started_again_seconds),
             "longest_gap_seconds": verdict.longest_gap,
+            "longest_standstill_seconds": verdict.longest_standstill,
+            "most_overtaken": verdict.most_overtaken,
             "queries": self.asked.queries,
             "hits": self.asked.hits,
             "versions_behind": self.asked.behind,
@@ -107,8 +109,11 @@ class Outcome:
             f"  refreshes: {_counts(data['runs'])} ({data['runs_a_second']} a second); "
             f"published: {_counts(data['published_by_mode'])}, each in {each}",
             f"  after a kill: taken over in {over}, begun again in {again}",
-            f"  longest time between two refreshes of a cache: {gap} s; allowed are "
-            f"{data['allowance_seconds']} s besides its period and a take-over",
+            f"  longest time between two refreshes of a cache: {gap} s; while one that was due "
+            f"waited, another was refreshed {data['most_overtaken']} times at most (allowed: "
+            f"{MOST_OVERTAKEN})",
+            f"  longest time without any refresh: {data['longest_standstill_seconds']} s; allowed "
+            f"are {data['allowance_seconds']} s besides a take-over",
             f"  checked: {_counts(data['checked'])}",
             f"  client: {self.asked.queries} queries, {self.asked.hits} hits, "
             f"{len(self.asked.wrong)} wrong, {len(self.asked.errors)} failed",

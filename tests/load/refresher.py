@@ -1,14 +1,14 @@
-"""A process that refreshes one real cache over and over, on a Spark of its own: what goes on beside
-the load. Writes `refreshed … s` after each."""
+"""A process that refreshes one real cache over and over, on a Spark that it starts as a worker
+does: what goes on beside the load. Writes `refreshed … s` after each."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from pyspark.sql import SparkSession
-
-import cachemgr
+from cachemgr.priority import lower_session
+from cachemgr.service_settings import ServiceSettings
+from cachemgr.spark.host import host_of
 
 
 def main(url: str, folder: str) -> None:
@@ -18,20 +18,20 @@ def main(url: str, folder: str) -> None:
         url: The metastore.
         folder: Where the table and the cache lie.
     """
-    builder = SparkSession.builder.master("local[1]").appName("refreshes beside a load")
-    for key, value in {
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": f"{folder}/warehouse",
-        "spark.cachemgr.metastore.url": url,
-        "spark.cachemgr.location": f"{folder}/refreshed",
-    }.items():
-        builder = builder.config(key, value)
-    spark = cachemgr.configure_spark_with_cachemgr(builder).getOrCreate()
-    cachemgr.enable(spark)
+    settings = ServiceSettings(
+        metastore_url=url,
+        location=f"{folder}/refreshed",
+        spark_master="local[1]",
+        spark_conf={
+            "spark.driver.memory": "1g",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        },
+    )
+    lower_session(settings.spark_nice)
+    spark = host_of(settings).spark()
     spark.sql(f"CREATE TABLE facts (k INT, v BIGINT) USING delta LOCATION '{folder}/facts'")
     spark.sql("CREATE RELATIONAL CACHE kept AS SELECT k, SUM(v) AS s FROM facts GROUP BY k")
     while True:
