@@ -3,17 +3,20 @@ N ?= 20
 MINUTES ?= 10
 ARGS ?=
 PROCESSES ?= 2
+# in the order of tests/conftest.py
+SHARED := -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 VENV := .venv
 STAMP := $(VENV)/.setup-done
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api
+.PHONY: help setup demo test test-long lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
 	@echo "make demo    the 13 SSB queries without and with a cache (SCALE=$(SCALE), ARGS='…')"
 	@echo "make test    the tests, in PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
+	@echo "make test-long   the tests that make test leaves out: minutes each, or the other database"
 	@echo "make lint    ruff, mypy, import-linter, and the check for one migration head"
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
@@ -37,7 +40,10 @@ demo: $(STAMP)
 	$(VENV)/bin/cachemgr demo --scale $(SCALE) $(ARGS)
 
 test: $(STAMP)
-	$(VENV)/bin/python -m pytest -m 'not long' -n $(PROCESSES) --dist loadfile $(ARGS)
+	$(VENV)/bin/python -m pytest -m 'not long' $(SHARED) $(ARGS)
+
+test-long: $(STAMP)
+	$(VENV)/bin/python -m pytest -m long $(SHARED) $(ARGS)
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .

@@ -7,15 +7,35 @@ import itertools
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from sqlalchemy import make_url
 
+from cachemgr.metastore import migrate
 from tests import processes
 
 _database_numbers = itertools.count(1)
+
+
+# For tables of a dozen rows: to compile a query costs more than to run it.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules with Spark first, then those with the most tests first: the processes then share what
+    is left at the end in small pieces, and none waits for another's long module.
+    """
+    sizes = Counter(item.path for item in items)
+    spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: (item.path not in spark, -sizes[item.path], item.path))
 
 
 @pytest.fixture(scope="session")
@@ -35,26 +55,63 @@ def postgres_server() -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """The URL of a fresh and empty PostgreSQL database."""
-    import psycopg
-    from sqlalchemy import make_url
-
-    name = f"cachemgr_test_{os.getpid()}_{next(_database_numbers)}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-    try:
-        yield make_url(postgres_server).set(database=name).render_as_string(hide_password=False)
-    finally:
-        with psycopg.connect(postgres_server, autocommit=True) as connection:
-            connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+    with _database(postgres_server) as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def metastore_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a fresh and empty metastore: each test runs on SQLite and on PostgreSQL."""
+def empty_metastore_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a fresh and empty database: each test runs on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'metastore.db'}"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def metastore_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a metastore without anything in it: each test runs on SQLite and on PostgreSQL."""
+    if request.param == "sqlite":
+        made: Path = request.getfixturevalue("sqlite_metastore")
+        shutil.copyfile(made, tmp_path / "metastore.db")
+        return f"sqlite:///{tmp_path / 'metastore.db'}"
+    url: str = request.getfixturevalue("postgres_metastore_url")
+    return url
+
+
+@pytest.fixture(scope="session")
+def sqlite_metastore(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite metastore to copy: migrating takes longer than most tests do."""
+    path = tmp_path_factory.mktemp("migrated") / "metastore.db"
+    migrate.upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_metastore(postgres_server: str) -> Iterator[str]:
+    """The name of a migrated PostgreSQL database to copy."""
+    with _database(postgres_server) as url:
+        migrate.upgrade(url)
+        yield str(make_url(url).database)
+
+
+@pytest.fixture
+def postgres_metastore_url(postgres_server: str, postgres_metastore: str) -> Iterator[str]:
+    """The URL of a PostgreSQL metastore without anything in it."""
+    with _database(postgres_server, f'TEMPLATE "{postgres_metastore}"') as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _database(server: str, how: str = "") -> Iterator[str]:
+    name = f"cachemgr_test_{os.getpid()}_{next(_database_numbers)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" {how}')
+    try:
+        yield make_url(server).set(database=name).render_as_string(hide_password=False)
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
 @pytest.fixture(scope="session")
@@ -95,15 +152,13 @@ def spark_session() -> Iterator[Any]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.databricks.delta.snapshotPartitions", "1")
-        # tables of a dozen rows: to compile a query costs more than to run it
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.driver.memory", "3g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config(
             "spark.driver.extraJavaOptions",
-            f"{processes.SMALL_JVM} -Dderby.system.home={folder / 'derby'}",
+            # room for what a query leaves behind: it is gone before anybody has to look for it
+            f"{processes.SMALL_JVM} -Xms1200m -Xmn600m -Dderby.system.home={folder / 'derby'}",
         )
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.session.timeZone", "UTC")
@@ -111,9 +166,36 @@ def spark_session() -> Iterator[Any]:
         .config("spark.sql.legacy.parameterSubstitution.constantsOnly", "true")
     )
     session = configure_spark_with_delta_pip(builder).getOrCreate()
+    _interpret(session)
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session
     finally:
         session.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _confs(spark: Any) -> tuple[Any, Any]:
+    """What new sessions of the application begin with, where no builder's option says otherwise."""
+    return spark._jsparkSession.sharedState().conf(), spark.sparkContext._jsc.sc().conf()
+
+
+def _interpret(spark: Any) -> None:
+    for key, value in INTERPRETED.items():
+        spark.conf.set(key, value)
+        for conf in _confs(spark):
+            conf.set(key, value)
+
+
+@contextlib.contextmanager
+def compiled(spark: Any) -> Iterator[Any]:
+    """A session whose queries are compiled, for tables of many rows; so are those of all sessions
+    made meanwhile, as a refresh makes one of its own.
+    """
+    for conf in _confs(spark):
+        for key in INTERPRETED:
+            conf.remove(key)
+    try:
+        yield spark.newSession()
+    finally:
+        _interpret(spark)

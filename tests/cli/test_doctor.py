@@ -29,7 +29,6 @@ def doctor(url: str, *words: str, code: int) -> dict[str, dict[str, str]]:
 
 
 def test_all_is_well(metastore_url):
-    migrate.upgrade(metastore_url)
     found = doctor(metastore_url, "--no-spark", code=0)
     assert {n: f["state"] for n, f in found.items()} == {
         "java": "OK", "packages": "OK", "metastore": "OK", "migrations": "OK", "clock": "OK",
@@ -38,9 +37,9 @@ def test_all_is_well(metastore_url):
     assert not any(f["mend"] for f in found.values())
 
 
-def test_an_old_metastore(metastore_url):
-    migrate.upgrade(metastore_url, "0001")
-    found = doctor(metastore_url, "--no-spark", code=1)
+def test_an_old_metastore(empty_metastore_url):
+    migrate.upgrade(empty_metastore_url, "0001")
+    found = doctor(empty_metastore_url, "--no-spark", code=1)
     assert found["metastore"]["state"] == "OK"
     assert found["migrations"]["state"] == "FAILED"
     assert "cachemgr db upgrade" in found["migrations"]["mend"]
@@ -55,7 +54,6 @@ def test_a_database_that_is_down_and_secrets(tmp_path):
 
 
 def test_no_java(metastore_url, monkeypatch):
-    migrate.upgrade(metastore_url)
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     found = doctor(metastore_url, "--no-spark", code=1)["java"]
     assert found["state"] == "FAILED" and "/nowhere" in found["found"]
@@ -63,7 +61,6 @@ def test_no_java(metastore_url, monkeypatch):
 
 
 def test_an_old_java(metastore_url, monkeypatch, tmp_path):
-    migrate.upgrade(metastore_url)
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "java"
     program.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
@@ -74,7 +71,6 @@ def test_an_old_java(metastore_url, monkeypatch, tmp_path):
 
 
 def test_a_clock_that_is_off(metastore_url, monkeypatch):
-    migrate.upgrade(metastore_url)
     late = datetime.now(UTC) + timedelta(seconds=40)
     monkeypatch.setattr("cachemgr.metastore.queue_reads.database_moment", lambda session: late)
     found = doctor(metastore_url, "--no-spark", code=1)["clock"]
@@ -84,7 +80,6 @@ def test_a_clock_that_is_off(metastore_url, monkeypatch):
 def test_listening_without_tokens(metastore_url):
     from cachemgr.roles import Role
 
-    migrate.upgrade(metastore_url)
     found = doctor(metastore_url, "--no-spark", "--host", "0.0.0.0", code=1)["tokens"]
     assert found["state"] == "FAILED" and "token create" in found["mend"]
     with open_metastore(metastore_url) as store:
@@ -93,7 +88,6 @@ def test_listening_without_tokens(metastore_url):
 
 
 def test_a_place_that_cannot_be_written(metastore_url, tmp_path):
-    migrate.upgrade(metastore_url)
     (tmp_path / "file").write_text("in the way")
     found = doctor(metastore_url, "--no-spark", "--location", str(tmp_path / "file"), code=1)
     assert found["storage"]["state"] == "FAILED" and "location" in found["storage"]["mend"]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import SMALL_SPARK
+
 pytestmark = pytest.mark.spark
 TOTALS = "SELECT k, SUM(v) AS s FROM t GROUP BY k"
 SETUP = f"""
@@ -22,12 +24,7 @@ REFRESH RELATIONAL CACHE totals"""
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    conf = {
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
-    }
+    conf = {**SMALL_SPARK, "spark.sql.warehouse.dir": str(tmp_path / "warehouse")}
     return {
         **{k: v for k, v in os.environ.items() if not k.startswith("CACHEMGR_")},
         "HOME": str(tmp_path),

@@ -14,6 +14,7 @@ import pytest
 
 import cachemgr.ddl
 from cachemgr.ddl import STATEMENTS, parse, parse_script, render
+from cachemgr.ddl import text as ddl_text
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
     Freshness,
@@ -179,3 +180,17 @@ def test_comments_are_those_of_spark(comment: str) -> None:
     assert isinstance(statement, CreateRelationalCache)
     assert statement.select.text == f"SELECT a {comment}\n FROM t WHERE b = 1"
     assert parse(render(statement)) == statement
+
+
+def test_comments_are_taken_out_once_however_many_statements(monkeypatch):
+    """Once for each, a text of semicolons alone would take the square of its length."""
+    looked: list[str] = []
+
+    def noted(given: str) -> str:
+        looked.append(given)
+        return given
+
+    monkeypatch.setattr(ddl_text, "without_comments", noted)
+    with pytest.raises(StatementError):
+        parse("SELECT 1 FROM once_only" + ";" * 50)
+    assert len(looked) == 1

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import compiled
+
 SCALE, SEED = 0.02, 10
 
 
@@ -16,6 +18,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         here = Path(__file__).parent in item.path.parents
         if here and "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="module")
+def spark(spark: Any) -> Iterator[Any]:
+    """Compiled queries: these tables have a hundred thousand rows."""
+    with compiled(spark) as session:
+        yield session
 
 
 @pytest.fixture

@@ -38,6 +38,11 @@ class Lab:
     schema: str
     folder: object
 
+    @property
+    def me(self):
+        """Whom the session's grants and refusals are about."""
+        return self.spark.sparkContext.sparkUser()
+
     def sql(self, text, **kwargs):
         """Run in the session with caches; rows."""
         return self.spark.sql(text, **kwargs).collect()

@@ -12,17 +12,13 @@ import pytest
 from lab_star import JOIN
 
 from cachemgr.metastore import open_metastore
+from tests.processes import SMALL_SPARK
 
 pytestmark = pytest.mark.spark
 
 
 def run(lab, *words: str):
-    conf = {
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.warehouse.dir": str(lab.folder / "other-warehouse"),
-    }
+    conf = {**SMALL_SPARK, "spark.sql.warehouse.dir": str(lab.folder / "other-warehouse")}
     tables = {name: f"{lab.folder / 'tables' / name}" for name in ("sales", "cust")}
     init = [f"CREATE SCHEMA {lab.schema}", f"USE {lab.schema}"]
     init += [f"CREATE TABLE {n} USING delta LOCATION '{p}'" for n, p in tables.items()]

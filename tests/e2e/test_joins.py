@@ -153,6 +153,76 @@ def test_outer_and_semi_joins_to_a_table_beside_the_cache(flat):
     )
 
 
+EXISTS = (
+    "SELECT region, SUM(amt) AS s FROM sales "
+    "WHERE {}EXISTS (SELECT 1 FROM cust WHERE cid = cust AND nation = 'Italy') GROUP BY region"
+)
+
+
+def test_subqueries_that_are_joined_to_a_cache(flat):
+    flat.hit(EXISTS.format(""))
+    flat.hit(EXISTS.format("NOT "))
+    flat.hit(
+        "SELECT region, COUNT(*) FROM sales WHERE cust IN (SELECT cid FROM cust WHERE city < 'P') GROUP BY 1"
+    )
+    flat.miss(  # NULL customers
+        "SELECT COUNT(*) FROM sales WHERE cust NOT IN (SELECT cid FROM cust WHERE city < 'P')",
+        "UNSUPPORTED_OPERATOR",
+    )
+    flat.plain.sql("INSERT INTO cust VALUES (1, 'Como', 'Italy'), (77, 'Rome', 'Italy')")
+    flat.hit(EXISTS.format(""))
+    flat.hit(EXISTS.format("NOT "))
+
+
+def test_data_frames_that_read_such_a_subquery(flat):
+    text = "SELECT * FROM sales WHERE EXISTS (SELECT 1 FROM cust WHERE cid = cust)"
+    before = flat.hits()
+    got = flat.spark.sql(text).groupBy("region").sum("amt")
+    rows = got.collect()
+    assert flat.hits() == before + 1
+    same(got, rows, flat.plain.sql(text).groupBy("region").sum("amt"), ordered=False)
+
+
+def test_a_cache_whose_definition_holds_a_subquery(lab):
+    lab.cache(
+        "exist AS SELECT region, cust, SUM(amt) AS s, COUNT(*) AS n FROM sales "
+        "WHERE EXISTS (SELECT 1 FROM cust WHERE cid = cust AND nation = 'Italy') GROUP BY region, cust"
+    )
+    queries = [
+        EXISTS.format(""),
+        EXISTS.format("").replace("GROUP BY", "AND cust < 3 GROUP BY"),
+        "SELECT region, COUNT(*) FROM sales WHERE cust IN (SELECT cid FROM cust WHERE nation = 'Italy') GROUP BY 1",
+        "SELECT region, COUNT(*) FROM sales LEFT SEMI JOIN cust ON cid = cust AND nation = 'Italy' GROUP BY 1",
+    ]
+    for query in queries:
+        lab.hit(query)
+    lab.miss(EXISTS.format("NOT "), "OUTER_JOIN_DIFFERS")
+    lab.plain.sql("UPDATE cust SET nation = 'Norway' WHERE cid = 1")
+    for query in queries:
+        lab.miss(query, "STALE")
+    lab.sql("REFRESH RELATIONAL CACHE exist")
+    for query in queries:
+        lab.hit(query)
+
+
+def test_a_stale_cache_and_the_tables_of_a_subquery(lab):
+    """What the cache's own subquery read is of its moment; what another reads is of now."""
+    lab.sql(
+        "CREATE RELATIONAL CACHE old MAX STALENESS UNLIMITED AS SELECT region, cust, SUM(amt) AS s FROM sales "
+        "WHERE EXISTS (SELECT 1 FROM cust WHERE cid = cust AND nation = 'Italy') GROUP BY region, cust"
+    )
+    lab.sql("REFRESH RELATIONAL CACHE old")
+    fresh = lab.sql(EXISTS.format(""))
+    lab.plain.sql("INSERT INTO sales VALUES (9, NULL, 'north', 1, 5, 5, 1.0, 1.0)")
+    before = lab.hits()
+    assert sorted(lab.sql(EXISTS.format("")), key=str) == sorted(fresh, key=str)
+    assert lab.hits() == before + 1
+    beside = " AND EXISTS (SELECT 1 FROM cust WHERE cid = cust AND city < 'P') GROUP BY"
+    lab.miss(EXISTS.format("").replace(" GROUP BY", beside), "MIXED_SNAPSHOTS")
+    either = f"SELECT * FROM ({EXISTS.format('')}) WHERE s > 0 OR region IN (SELECT city FROM cust)"
+    lab.miss(either, "MIXED_SNAPSHOTS")
+
+
 def test_an_average_over_a_table_joined_by_its_key(lab):
     average = "SELECT nation, AVG(amt) FROM sales JOIN cust ON cust = cid GROUP BY nation"
     lab.cache("avgs AS SELECT cust, region, AVG(amt) AS a FROM sales GROUP BY cust, region")

@@ -17,6 +17,7 @@ from cachemgr.cli import main
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.engine import metastore_url as parsed
 from cachemgr.refresh.run import run_refresh
+from tests.databases import on_postgres, on_sqlite
 from tests.refresh.star import Crash, crash_at
 
 pytestmark = pytest.mark.spark
@@ -82,6 +83,7 @@ def stale_commit(lab, name: str) -> None:
             )
 
 
+@on_postgres
 def test_every_cache_serves_again(lab):
     lab.sql(JOIN)
     lab.cache(f"totals COMMENT 'of regions' STRICT AS {TOTALS}")
@@ -94,7 +96,7 @@ def test_every_cache_serves_again(lab):
         lab.sql(f"REFRESH RELATIONAL CACHE {name}")
     lab.sql("ALTER RELATIONAL CACHE totals SET REFRESH EVERY 1 HOUR AUTO")
     lab.sql("GRANT USE ON RELATIONAL CACHE totals TO ann")
-    lab.sql(f"GRANT USE ON RELATIONAL CACHE totals TO {lab.spark.sparkContext.sparkUser()}")
+    lab.sql(f"GRANT USE ON RELATIONAL CACHE totals TO {lab.me}")
     lab.sql("ALTER RELATIONAL CACHE days RENAME TO by_day")
     lab.sql("DROP RELATIONAL CACHE gone")
     before = {c: _facts(lab, c) for c in ("totals", "by_day", "cities", "never")}
@@ -126,6 +128,7 @@ def test_every_cache_serves_again(lab):
     run("db", "check", "--metastore", lab.url, "--location", str(lab.folder / "caches"))
 
 
+@on_sqlite
 def test_texts_are_answered_again_at_once(lab):
     """No Spark, and no refresh, has to tell what the tables' names and columns are."""
     lab.sql(JOIN)
@@ -151,6 +154,7 @@ def test_texts_are_answered_again_at_once(lab):
         door.feed.close()
 
 
+@on_sqlite
 def test_what_was_never_published_stays_so(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     lab.cache(f"days STRICT AS {BY_DAY}", refresh=False)
@@ -172,6 +176,7 @@ def test_what_was_never_published_stays_so(lab):
         lab.hit(query)
 
 
+@on_sqlite
 def test_a_log_that_is_not_the_records_is_not_served(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     lab.cache(f"days STRICT AS {BY_DAY}")
@@ -191,6 +196,7 @@ def test_a_log_that_is_not_the_records_is_not_served(lab):
     lab.miss(BY_DAY)
 
 
+@on_sqlite
 def test_check_tells_what_records_and_logs_say_otherwise(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     place = ("--metastore", lab.url, "--location", str(lab.folder / "caches"))
@@ -206,6 +212,7 @@ def test_check_tells_what_records_and_logs_say_otherwise(lab):
     assert done.exit_code == 1 and "BEHIND" in done.stdout
 
 
+@on_sqlite
 def test_a_metastore_with_caches_is_left_alone(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     command = ["db", "rebuild", "--metastore", lab.url, "--location", str(lab.folder / "caches")]

@@ -256,9 +256,8 @@ def test_what_is_open_is_answered(lab: Lab) -> None:
 def test_a_grant_by_rest_reaches_the_session_within_five_seconds_and_so_does_its_end(
     place: Place, lab: Lab
 ) -> None:
-    me = lab.spark.sparkContext.sparkUser()
     for cache, code in (("pay", "TABLE_RESTRICTED"), ("narrow", "NOT_GRANTED")):
-        _granted_for_a_while(place, lab, lab, cache, me)
+        _granted_for_a_while(place, lab, lab, cache, lab.me)
         lab.miss(ANSWERED[cache], code)
 
 

@@ -19,10 +19,6 @@ BY_CITY = "SELECT city, SUM(amt) FROM sales JOIN cust ON cust = cid GROUP BY cit
 TOTALS = "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
 
 
-def me(lab):
-    return lab.spark.sparkContext.sparkUser()
-
-
 def test_a_cache_over_it_serves_only_those_granted_not_its_owner(lab):
     lab.cache(WIDE)
     lab.hit(BY_CITY)
@@ -30,9 +26,9 @@ def test_a_cache_over_it_serves_only_those_granted_not_its_owner(lab):
     lab.miss(BY_CITY, "TABLE_RESTRICTED")
     lab.sql("GRANT USE ON RELATIONAL CACHE wide TO somebody")
     lab.miss(BY_CITY, "TABLE_RESTRICTED")
-    lab.sql(f"GRANT USE ON RELATIONAL CACHE wide TO `{me(lab)}`")
+    lab.sql(f"GRANT USE ON RELATIONAL CACHE wide TO `{lab.me}`")
     lab.hit(BY_CITY)
-    lab.sql(f"REVOKE USE ON RELATIONAL CACHE wide FROM `{me(lab)}`")
+    lab.sql(f"REVOKE USE ON RELATIONAL CACHE wide FROM `{lab.me}`")
     lab.miss(BY_CITY, "TABLE_RESTRICTED")
     lab.sql("UNRESTRICT BASE TABLE cust")
     lab.miss(BY_CITY, "NOT_GRANTED")
@@ -102,7 +98,7 @@ def test_it_stays_restricted_under_another_name(lab):
     lab.sql("CREATE OR REPLACE RELATIONAL CACHE " + WIDE.replace("JOIN cust", "JOIN clients"))
     lab.sql("REFRESH RELATIONAL CACHE wide")
     lab.miss(BY_CITY.replace("JOIN cust", "JOIN clients"), "TABLE_RESTRICTED")
-    assert lab.sql("SHOW RESTRICTED BASE TABLES")[0].restricted_by == me(lab)
+    assert lab.sql("SHOW RESTRICTED BASE TABLES")[0].restricted_by == lab.me
 
 
 def test_it_stays_restricted_when_it_is_created_again(lab):

@@ -143,12 +143,11 @@ def test_alter_every_action(lab):
 def test_grant_and_revoke_narrow_who_may_use_it(lab):
     lab.cache(BY_REGION)
     query = "SELECT region, SUM(amt) FROM sales GROUP BY region"
-    me = lab.spark.sparkContext.sparkUser()
     lab.sql("GRANT USE ON RELATIONAL CACHE by_region TO somebody")
     lab.miss(query, "NOT_GRANTED")
-    lab.sql(f"GRANT USE ON RELATIONAL CACHE by_region TO `{me}`")
+    lab.sql(f"GRANT USE ON RELATIONAL CACHE by_region TO `{lab.me}`")
     lab.hit(query)
-    lab.sql(f"REVOKE USE ON RELATIONAL CACHE by_region FROM `{me}`")
+    lab.sql(f"REVOKE USE ON RELATIONAL CACHE by_region FROM `{lab.me}`")
     lab.miss(query, "NOT_GRANTED")
     lab.sql("REVOKE USE ON RELATIONAL CACHE by_region FROM somebody")
     lab.miss(query, "NOT_GRANTED")

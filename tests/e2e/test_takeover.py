@@ -22,6 +22,7 @@ import pytest
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import RunState
 from cachemgr.roles import Role
+from tests import watchdog
 from tests.chaos.judge import read_log
 from tests.chaos.stages import StageTail
 from tests.processes import (
@@ -69,7 +70,7 @@ class User:
     """A program of its own, with the hook, that is asked queries."""
 
     def __init__(self, folder: Path, conf: dict[str, str]) -> None:
-        shown = {**SMALL_SPARK, "spark.ui.enabled": "false", **conf}
+        shown = {**SMALL_SPARK, **conf}
         shown["spark.sql.warehouse.dir"] = str(folder / "user-warehouse")
         command = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
         with (folder / "user.log").open("w") as log:
@@ -83,6 +84,7 @@ class User:
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 start_new_session=True,
             )
+        watchdog.watch_group(self.process.pid)
 
     def ready(self) -> None:
         """Wait until it can be asked."""
@@ -107,6 +109,7 @@ class User:
         """End it."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        watchdog.forget(self.process.pid)
 
 
 @dataclass

@@ -4,9 +4,6 @@ one repairs.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -24,6 +21,8 @@ from cachemgr.refresh.session import own_session
 from cachemgr.refresh.steps import PinVersions
 from cachemgr.refresh.write import read_back, table_spec, write_commit
 from cachemgr.spark.tables import TableRead
+from tests.databases import on_postgres
+from tests.processes import SMALL_SPARK, Started, until
 from tests.refresh.star import (
     SALES,
     SALES_ROWS,
@@ -214,6 +213,7 @@ def fenced(spark: object, tmp_path: Path, metastore_url: str):
         yield made
 
 
+@on_postgres
 def test_a_lost_lease_publishes_nothing(fenced: Star) -> None:
     """Taken over after the commit and before publishing: the later token wins, the earlier one's
     commit is undone.
@@ -242,6 +242,7 @@ def test_a_lost_lease_publishes_nothing(fenced: Star) -> None:
     assert "RestorePublished" in [s["stage"] for s in run.stages] and has_cup(star.stored(cache))
 
 
+@on_postgres
 def test_two_refreshes_at_once_one_runs(fenced: Star) -> None:
     star = fenced
     cache = published_cache(star)
@@ -292,12 +293,10 @@ def test_sigkill_in_the_middle_of_a_refresh(star: Star, tmp_path: Path) -> None:
             .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
             .config("spark.sql.catalog.spark_catalog",
                     "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.sql.shuffle.partitions", "1")
             .config("spark.sql.warehouse.dir", {str(tmp_path / "other")!r})
         )
+        for key, value in {SMALL_SPARK!r}.items():
+            builder.config(key, value)
         spark = configure_spark_with_delta_pip(builder).getOrCreate()
         store = open_metastore({star.store.url!r})
         star = Star(spark, store, Path({str(star.folder)!r}), Clock())
@@ -311,18 +310,16 @@ def test_sigkill_in_the_middle_of_a_refresh(star: Star, tmp_path: Path) -> None:
         star.refresh(store.reader.cache_by_id({cache.id!r}), checkpoint=wait, lease_seconds=3)
         """
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    child = subprocess.Popen(
-        [sys.executable, "-c", script], env=env, cwd=Path.cwd(), start_new_session=True
-    )
+    child = Started.run([sys.executable, "-c", script], tmp_path / "child.log", tmp_path, {})
+
+    def written() -> bool:
+        assert child.alive, child.text()[-4000:]
+        return (tmp_path / "written").exists()
+
     try:
-        deadline = time.monotonic() + 240
-        while not (tmp_path / "written").exists():
-            assert child.poll() is None and time.monotonic() < deadline
-            time.sleep(0.1)
+        until(written, 240, "the refresh has written its commit")
     finally:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+        child.kill()
     assert star.stored(cache) == before and star.head(cache) == top + 1
     found = head(star.spark, cache.location)
     assert found is not None and found.stamp["parent_version"] == top
