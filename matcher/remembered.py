@@ -7,9 +7,14 @@ of the query outlives such a change: each table has a number that says which cha
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import Final, Generic, TypeVar
 
+# One in so many values is new; and for each value, so many hashes of those that left.
+_NEW_SHARE: Final = 8
+_GONE_SHARE: Final = 8
 _Value = TypeVar("_Value")
 Tables = tuple[str, ...]
 
@@ -35,20 +40,41 @@ class Changes:
         return any(self._last.get(table, 0) > since for table in tables)
 
 
+class _Entry(Generic[_Value]):
+    """A value, the change before which it was found out, and whether it was asked for since it
+    came to its queue."""
+
+    __slots__ = ("asked", "found")
+
+    def __init__(self, since: int, value: _Value) -> None:
+        self.found = since, value
+        self.asked = False
+
+
 class Remembered(Generic[_Value]):
-    """A bounded map; the oldest make room.
+    """A bounded map in which what is asked for again stays, however much comes once: S3-FIFO (Yang
+    et al., SOSP 2023).
+
+    What is new waits in a short queue. Whoever was asked for there goes on to the long one, and to
+    its end again each time that it was asked for on the way; of the others the hash alone is known
+    for a while, so that one that comes again goes to the long queue at once.
 
     Args:
         changes: What makes values old.
         capacity: The most values kept.
     """
 
-    __slots__ = ("_capacity", "_changes", "_values")
+    __slots__ = ("_changes", "_entries", "_gone", "_lasting", "_lock", "_most", "_most_new", "_new")
 
     def __init__(self, changes: Changes, capacity: int) -> None:
         self._changes: Final = changes
-        self._capacity: Final = capacity
-        self._values: dict[object, tuple[int, _Value]] = {}
+        self._most: Final = capacity
+        self._most_new: Final = max(1, capacity // _NEW_SHARE)
+        self._entries: dict[object, _Entry[_Value]] = {}
+        self._new: deque[object] = deque()
+        self._lasting: deque[object] = deque()
+        self._gone: dict[int, None] = {}
+        self._lock = Lock()
 
     def get(self, key: object, tables: Tables) -> _Value | None:
         """The value, None if there is none or it is old.
@@ -57,10 +83,12 @@ class Remembered(Generic[_Value]):
             key: What it is of.
             tables: The relation keys that the key's query reads.
         """
-        found = self._values.get(key)
-        if found is None or self._changes.came(tables, found[0]):
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        return found[1]
+        entry.asked = True
+        since, value = entry.found
+        return None if self._changes.came(tables, since) else value
 
     def keep(
         self, key: object, tables: Tables, since: int, make: Callable[[], _Value]
@@ -74,16 +102,49 @@ class Remembered(Generic[_Value]):
             since: `Changes.now` of before the caches were looked at.
             make: Makes a value.
         """
-        found = self._values.get(key)
-        if found is not None and not self._changes.came(tables, found[0]):
-            return found[1] if found[0] <= since else None
-        made = make()
-        self._values.pop(key, None)
-        while len(self._values) >= self._capacity:
-            self._values.pop(next(iter(self._values)), None)
-        self._values[key] = since, made
-        return made
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = _Entry(since, make())
+                self._take_in(key, entry)
+                return entry.found[1]
+            before, value = entry.found
+            if self._changes.came(tables, before):
+                value = make()
+                entry.found = since, value
+                return value
+            return value if before <= since else None
 
     def forget(self) -> None:
         """Drop all values."""
-        self._values = {}
+        with self._lock:
+            self._entries, self._gone = {}, {}
+            self._new.clear()
+            self._lasting.clear()
+
+    def _take_in(self, key: object, entry: _Entry[_Value]) -> None:
+        self._entries[key] = entry
+        known = hash(key) in self._gone
+        (self._lasting if known else self._new).append(key)
+        if known:
+            del self._gone[hash(key)]
+        if len(self._new) > self._most_new:
+            self._leave_new(self._new.popleft())
+        while len(self._lasting) > self._most - self._most_new:
+            oldest = self._lasting.popleft()
+            if self._entries[oldest].asked:
+                self._entries[oldest].asked = False
+                self._lasting.append(oldest)
+            else:
+                del self._entries[oldest]
+
+    def _leave_new(self, key: object) -> None:
+        entry = self._entries[key]
+        if entry.asked:
+            entry.asked = False
+            self._lasting.append(key)
+            return
+        del self._entries[key]
+        self._gone[hash(key)] = None
+        if len(self._gone) > _GONE_SHARE * self._most:
+            del self._gone[next(iter(self._gone))]
