@@ -52,6 +52,8 @@ SINGLE_ROWS: Final = (-1, "")
 # Tables that no cache reads get numbers from here on, which mean something in one query alone.
 STRANGERS: Final = 1 << 19
 MAX_MAPPINGS: Final = 24
+# Expressions of queries that a cache remembers in canonical form
+_MEMO_OF_CACHE: Final = 128
 
 
 class Interner:
@@ -387,7 +389,7 @@ class PreparedPlan:
         self.table_count: Final = len(rels)
         memo = _either_side(plan.outer, rels, {})
         self.predicates: Final = tuple(relabel(p, rels, memo, share) for p in plan.predicates)
-        self.context: Final = PredicateContext(self.predicates)
+        self.context: Final = PredicateContext(self.predicates, memo=_MEMO_OF_CACHE)
         self.hung: Final = _hung(plan.outer, rels, memo)
         self._intern: Final = intern
         self._variants: dict[Hashable, PreparedPlan] = {}

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from math import prod
+from sys import maxsize
 from typing import Final
 
 from matcher.conditional import as_filter
@@ -63,7 +64,7 @@ from matcher.types import has_exact_equality
 
 # IN with a list of one, too
 _SAME: Final = frozenset(("eq", "nseq", "in"))
-_MEMO_CAPACITY: Final = 4096
+_MEMO_OF_QUERY: Final = 4096
 _MAX_POINTS: Final = 64
 _MAX_PIECES: Final = 16
 _MAX_DEPTH: Final = 2
@@ -73,11 +74,20 @@ _MAX_SHARED: Final = 64
 
 class PredicateContext:
     """The meaning of a conjunction. Built once for a block or a cache, then only read (so that
-    threads may share it)."""
+    threads may share it).
+
+    Args:
+        predicates: What holds.
+        equalities: Columns that are equal besides.
+        memo: So many expressions are remembered in their canonical form. A query's context meets
+            those of many caches; a cache's outlives many queries, each with constants of its own,
+            and there are thousands of it.
+    """
 
     __slots__ = (
         "_branches",
         "_canonical",
+        "_capacity",
         "_fixed",
         "_nonnull",
         "_parent",
@@ -88,8 +98,12 @@ class PredicateContext:
     )
 
     def __init__(
-        self, predicates: Iterable[Expr], equalities: Iterable[tuple[Col, Col]] = ()
+        self,
+        predicates: Iterable[Expr],
+        equalities: Iterable[tuple[Col, Col]] = (),
+        memo: int = _MEMO_OF_QUERY,
     ) -> None:
+        self._capacity = memo
         self._parent: dict[Col, Col] = {}
         self._canonical: dict[Expr, Expr] = {}
         self._settled: dict[Expr, Expr] = {}
@@ -227,7 +241,7 @@ class PredicateContext:
         known = self._canonical.get(expr)
         if known is None:
             known = self._canonicalise(expr)
-            if len(self._canonical) >= _MEMO_CAPACITY:  # a cache's context outlives many queries
+            if len(self._canonical) - len(self._settled) >= self._capacity:
                 self._canonical = dict(self._settled)
             self._canonical[expr] = known
         return known
@@ -239,9 +253,10 @@ class PredicateContext:
         remembered: a column that a LEFT join of some cache makes NULL must not stand for the same
         column here, where it is never NULL, nor the other way round.
         """
+        most, self._capacity = self._capacity, maxsize
         for expr in exprs:
             self.canonical(expr)
-        self._settled = dict(self._canonical)
+        self._capacity, self._settled = most, dict(self._canonical)
 
     def _canonicalise(self, expr: Expr) -> Expr:
         if isinstance(expr, Col):
@@ -393,7 +408,7 @@ class PredicateContext:
             others = {r for r in self.residuals if r != residual}
             made = []
             for branch in disjuncts(residual):
-                context = PredicateContext((branch,))
+                context = PredicateContext((branch,), memo=self._capacity)
                 context.residuals |= others
                 for operand, allowed in self.domains.items():
                     context._restrict(context.canonical(operand), allowed)

@@ -397,7 +397,7 @@ def _decide_again(
 ) -> Decision | None:
     """The decision by the caches that served such constants before; None to ask the index again."""
     vetoed: list[Reason] = []
-    remembered, tried_joining = seen.served(block)
+    remembered, tried_joining = seen.served(block, constants)
     for served in remembered:
         filled = served.filled(constants)
         found = [filled] if filled is not None else _valid(query(), served, options)

@@ -28,7 +28,7 @@ _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _CAPACITY: Final = 1024
 _MAX_TESTS: Final = 16
-_MAX_OUTCOMES: Final = 256
+_MAX_OUTCOMES: Final = 64
 # COUNT over nothing, and the guard of AVG: ours, in no query
 _ZERO: Final = Lit(0, "bigint")
 
@@ -62,37 +62,58 @@ class Seen:
     """What is known of one shape: the tests, and for each outcome the caches that were valid, best
     first."""
 
-    __slots__ = ("_outcomes", "_relations", "_relevant", "_tests", "_valid")
+    __slots__ = ("_outcomes", "_places", "_relations", "_relevant", "_tests", "_valid")
 
     def __init__(self, query: NormalQuery, tests: tuple[Expr, ...]) -> None:
         self._tests: Final = tests
         self._relations: Final = query.relations
         self._relevant: Final = _connected(query.predicates, tests)
-        self._outcomes: dict[tuple[Expr, ...], tuple[bool, ...]] = {}
+        self._places: Final = _places(query.block.predicates, self._relevant)
+        self._outcomes: dict[tuple[Lit, ...], tuple[bool, ...]] = {}
         self._valid: dict[tuple[bool, ...], tuple[tuple[Served, ...], bool]] = {}
 
-    def served(self, block: Block) -> tuple[tuple[Served, ...], bool]:
+    def served(self, block: Block, constants: tuple[Lit, ...]) -> tuple[tuple[Served, ...], bool]:
         """The caches to try, none when such constants were not seen yet or nothing served them;
         and if those are among them that must be joined with a table."""
-        return self._valid.get(self._outcome(block), ((), False))
+        return self._valid.get(self._outcome(block, constants), ((), False))
 
-    def add(self, block: Block, served: tuple[Served, ...], tried_joining: bool) -> None:
+    def add(
+        self,
+        block: Block,
+        constants: tuple[Lit, ...],
+        served: tuple[Served, ...],
+        tried_joining: bool,
+    ) -> None:
         """Remember the caches valid for constants like the block's."""
-        self._valid[self._outcome(block)] = served, tried_joining
+        self._valid[self._outcome(block, constants)] = served, tried_joining
 
-    def _outcome(self, block: Block) -> tuple[bool, ...]:
+    def _outcome(self, block: Block, constants: tuple[Lit, ...]) -> tuple[bool, ...]:
         if not self._tests:
             return ()
-        asked = tuple(block.predicates[i] for i in self._relevant)
+        asked = tuple(constants[i] for i in self._places)
         found = self._outcomes.get(asked)
         if found is None:
             memo: dict[Expr, Expr] = {}
-            context = PredicateContext(relabel(p, self._relations, memo) for p in asked)
+            predicates = [block.predicates[i] for i in self._relevant]
+            context = PredicateContext(relabel(p, self._relations, memo) for p in predicates)
             found = tuple(context.implies(test) for test in self._tests)
             if len(self._outcomes) >= _MAX_OUTCOMES:
                 self._outcomes = {}
             self._outcomes[asked] = found
         return found
+
+
+def _places(predicates: tuple[Expr, ...], relevant: tuple[int, ...]) -> tuple[int, ...]:
+    """Which of the lifted constants stand in the relevant predicates."""
+    found: list[int] = []
+    start = 0
+    for number, predicate in enumerate(predicates):
+        lifted: list[Lit] = []
+        _lift(predicate, [], lifted)
+        if number in relevant:
+            found += range(start, start + len(lifted))
+        start += len(lifted)
+    return tuple(found)
 
 
 def _connected(predicates: tuple[Expr, ...], tests: tuple[Expr, ...]) -> tuple[int, ...]:
@@ -155,7 +176,7 @@ class Shapes:
         seen = self._seen.keep(shape, tables, since, lambda: Seen(query, tuple(tests)))
         if seen is not None:
             found = tuple(served(r, plan, query, constants) for r, plan in valid)
-            seen.add(query.block, found, tried_joining)
+            seen.add(query.block, constants, found, tried_joining)
 
     def forget(self) -> None:
         """Drop all that is known."""

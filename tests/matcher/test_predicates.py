@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from matcher.constants import fold
 from matcher.expr import Call, Col, Expr, Lit, date_lit
+from matcher.expr import columns as columns_of
 from matcher.predicates import PredicateContext
 from matcher.truth import domain_of
 
@@ -181,3 +182,14 @@ def test_text_of_another_collation_has_no_order_here() -> None:
     test = Call("eq", (Col(0, "name", kind), Lit("a", kind)), "boolean")
     found = domain_of(test)
     assert found is not None and found[0] == test
+
+
+def test_a_context_remembers_so_many_expressions_and_all_that_it_settled_on() -> None:
+    context = PredicateContext([call("eq", COLUMNS[0], COLUMNS[1])], memo=8)
+    own = [call("gt", COLUMNS[1], num(n)) for n in range(20)]
+    context.settle_on(own)
+    before = [context.canonical(expr) for expr in own]
+    for n in range(100, 400):
+        assert COLUMNS[1] not in columns_of(context.canonical(call("lt", COLUMNS[1], num(n))))
+        assert len(context._canonical) <= len(context._settled) + 8
+    assert all(context.canonical(e) is found for e, found in zip(own, before, strict=True))

@@ -97,6 +97,16 @@ def test_what_is_decided_is_what_one_without_memory_decides() -> None:
     assert len(outcomes) == 9, "every cache served, and sometimes none"
 
 
+def test_a_cache_keeps_few_of_the_constants_that_queries_compared_with() -> None:
+    registry = Registry()
+    registry.put(cache("one", "ab"))
+    for low in range(2000):
+        asked = block("ab", low=low)
+        assert registry.decide(replace(asked, limit=low + 1)).rewrite is not None
+    remembered = registry._plans["one"].context._canonical
+    assert len(remembered) < 200
+
+
 def test_what_was_found_out_before_a_change_is_not_kept_after_it() -> None:
     changes = Changes()
     memory: Remembered[list[str]] = Remembered(changes, capacity=2)
