@@ -9,15 +9,14 @@ a <= 1` leaves one value, as `a = 1` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from matcher.expr import Lit
 from matcher.ir import MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
 from matcher.normal_form import NormalQuery, PreparedPlan
-from matcher.rules.attempt import spell
-from matcher.shapes import Served, has_no_constants, served
+from matcher.shapes import Served, has_no_constants, quotes, served
 
 _Found = Rewrite | Miss
 _Kept = tuple[Served | Miss, ...]
@@ -78,26 +77,12 @@ class Explained:
         return found
 
 
-def order_of(constants: tuple[Lit, ...]) -> tuple[object, ...]:
-    """How constants compare with each other: equal for those of which this is the same."""
-    ranks: dict[str, dict[object, int]] = {}
-    for kind in {c.type for c in constants}:
-        values = {c.value for c in constants if c.type == kind}
-        try:
-            ordered: Sequence[object] = sorted(values)  # type: ignore[type-var]
-        except TypeError:
-            return constants
-        ranks[kind] = {value: rank for rank, value in enumerate(ordered)}
-    return tuple(ranks[c.type][c.value] for c in constants)
-
-
 def _kept(
     found: Iterable[_Found], plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
 ) -> _Kept | None:
     """What to remember; None if other constants may change it."""
     if plan.hung or query.hung or not has_no_constants(plan):
         return None
-    texts = {text for c in constants for text in (str(c.value), spell(c))}
     kept: list[Served | Miss] = []
     for one in found:
         if isinstance(one, Rewrite):
@@ -106,8 +91,7 @@ def _kept(
                 return None
             kept.append(again)
             continue
-        said = " ".join(f"{reason.detail} {reason.suggestion}" for reason in one.reasons)
-        if any(text in said for text in texts):
+        if quotes(one.reasons, constants):
             return None
         kept.append(one)
     return tuple(kept)

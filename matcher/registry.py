@@ -23,7 +23,7 @@ from typing import Final
 from matcher.choose import preference
 from matcher.consider import consider, nearest, sharing_tables
 from matcher.explain import candidates_of
-from matcher.explained import Explained, Once, order_of
+from matcher.explained import Explained, Once
 from matcher.expr import Lit
 from matcher.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
@@ -38,7 +38,7 @@ from matcher.normal_form import (
 )
 from matcher.reasons import Reason, ReasonCode
 from matcher.remembered import Changes, Remembered
-from matcher.shapes import Seen, Served, Shapes, shape_of, tables_of
+from matcher.shapes import Seen, Served, Shapes, order_of, shape_of, tables_of
 from matcher.shards import Shard, bits_of, mask_of, propose_joinable
 from matcher.sharing import Sharing
 
@@ -202,6 +202,9 @@ class Registry:
         key = (shape, options, first_rows)
         seen = self._shapes.get(key, tables_of(block))
         if seen is not None:
+            missed = seen.missed(constants)
+            if missed is not None:
+                return Decision(None, (), missed)
             decision = _decide_again(seen, block, query, constants, options, veto)
             if decision is not None:
                 return decision
@@ -236,10 +239,11 @@ class Registry:
             chosen = _first_passed(found, veto, misses)
             if chosen is not None:
                 break
-        self._shapes.put(key, since, query, constants, proposed, rewrites, tried_joining=delta)
-        if chosen is not None:
-            return Decision(chosen)
-        return Decision(None, (), best_reasons(misses, query.block))
+        reasons = () if chosen is not None else best_reasons(misses, query.block)
+        self._shapes.put(
+            key, since, query, constants, proposed, rewrites, tried_joining=delta, reasons=reasons
+        )
+        return Decision(chosen, (), reasons)
 
     def _explain(
         self,

@@ -15,6 +15,7 @@ else) is the earlier rewrite filled in with the new ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,13 +23,18 @@ from matcher.expr import Call, Expr, Lit, columns, transform, walk
 from matcher.ir import Block, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates import PredicateContext, column_equality
+from matcher.reasons import Reason
 from matcher.remembered import Changes, Remembered, Tables
+from matcher.rules.attempt import spell
+from matcher.types import FLOATS
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _CAPACITY: Final = 1024
 _MAX_TESTS: Final = 16
 _MAX_OUTCOMES: Final = 64
+# Whole numbers that lie so far apart have two others between them, or more.
+_FAR: Final = 3
 # COUNT over nothing, and the guard of AVG: ours, in no query
 _ZERO: Final = Lit(0, "bigint")
 
@@ -60,9 +66,9 @@ class Served:
 
 class Seen:
     """What is known of one shape: the tests, and for each outcome the caches that were valid, best
-    first."""
+    first; and what was said where none was, for constants that compare with each other alike."""
 
-    __slots__ = ("_outcomes", "_places", "_relations", "_relevant", "_tests", "_valid")
+    __slots__ = ("_missed", "_outcomes", "_places", "_relations", "_relevant", "_tests", "_valid")
 
     def __init__(self, query: NormalQuery, tests: tuple[Expr, ...]) -> None:
         self._tests: Final = tests
@@ -71,6 +77,16 @@ class Seen:
         self._places: Final = _places(query.block.predicates, self._relevant)
         self._outcomes: dict[tuple[Lit, ...], tuple[bool, ...]] = {}
         self._valid: dict[tuple[bool, ...], tuple[tuple[Served, ...], bool]] = {}
+        self._missed: dict[tuple[object, ...], tuple[Reason, ...]] = {}
+
+    def missed(self, constants: tuple[Lit, ...]) -> tuple[Reason, ...] | None:
+        """Why no cache serves such constants, if that is known."""
+        return self._missed.get(order_of(constants)) if self._missed else None
+
+    def add_miss(self, constants: tuple[Lit, ...], reasons: tuple[Reason, ...]) -> None:
+        """Remember that no cache serves constants like these."""
+        if len(self._missed) < _MAX_OUTCOMES:
+            self._missed[order_of(constants)] = reasons
 
     def served(self, block: Block, constants: tuple[Lit, ...]) -> tuple[tuple[Served, ...], bool]:
         """The caches to try, none when such constants were not seen yet or nothing served them;
@@ -116,6 +132,28 @@ def _places(predicates: tuple[Expr, ...], relevant: tuple[int, ...]) -> tuple[in
     return tuple(found)
 
 
+def order_of(constants: tuple[Lit, ...]) -> tuple[object, ...]:
+    """How constants compare with each other: equal for those of which this is the same.
+
+    Of whole numbers (days are such, too) it matters how many lie between: none between 1 and 2,
+    and one between 1 and 3, so that `a > 1 AND a < 3` leaves one value.
+    """
+    ranks: dict[str, dict[object, int]] = {}
+    for kind in {c.type for c in constants}:
+        values = {c.value for c in constants if c.type == kind}
+        try:
+            ordered: Sequence[object] = sorted(values)  # type: ignore[type-var]
+        except TypeError:
+            return constants
+        ranks[kind], rank = {}, 0
+        for number, value in enumerate(ordered):
+            before = ordered[number - 1] if number else value
+            whole = isinstance(value, int) and isinstance(before, int)
+            rank += min(value - before, _FAR) if whole else int(number > 0)  # type: ignore[operator]
+            ranks[kind][value] = rank
+    return tuple(ranks[c.type][c.value] for c in constants)
+
+
 def _connected(predicates: tuple[Expr, ...], tests: tuple[Expr, ...]) -> tuple[int, ...]:
     """The places of the predicates that can have a say in the tests: those about their columns,
     about columns compared with these, and so on."""
@@ -157,6 +195,7 @@ class Shapes:
         valid: list[tuple[Rewrite, PreparedPlan]],
         *,
         tried_joining: bool = False,
+        reasons: tuple[Reason, ...] = (),
     ) -> None:
         """Remember that of the `proposed` caches the `valid` ones serve a query of that shape.
 
@@ -168,13 +207,18 @@ class Shapes:
             proposed: The caches that were looked at.
             valid: Those that serve, best first.
             tried_joining: Whether those were looked at that must be joined with a table.
+            reasons: Why none serves.
         """
         tests = dict.fromkeys(t for plan in proposed for t in plan.literal_predicates)
         if len(tests) > _MAX_TESTS:
             return
         tables = tables_of(query.block)
         seen = self._seen.keep(shape, tables, since, lambda: Seen(query, tuple(tests)))
-        if seen is not None:
+        if seen is None:
+            return
+        if not valid and _misses_alike(query, constants, proposed, reasons):
+            seen.add_miss(constants, reasons)
+        else:
             found = tuple(served(r, plan, query, constants) for r, plan in valid)
             seen.add(query.block, constants, found, tried_joining)
 
@@ -200,6 +244,35 @@ def served(
         and _each_once(constants, rewrite)
     )
     return Served(plan, rewrite if safe else None, constants, bool(rewrite.extra))
+
+
+def _misses_alike(
+    query: NormalQuery,
+    constants: tuple[Lit, ...],
+    proposed: tuple[PreparedPlan, ...],
+    reasons: tuple[Reason, ...],
+) -> bool:
+    """True if other constants that compare with each other alike are missed for the same reasons.
+
+    A LIKE may be an equality, and a floating point number may be a zero, which has two spellings.
+    """
+    return (
+        not query.hung
+        and all(has_no_constants(plan) and not plan.hung for plan in proposed)
+        and not any(constant.type in FLOATS for constant in constants)
+        and not any(
+            isinstance(node, Call) and node.op == "like"
+            for predicate in query.predicates
+            for node in walk(predicate)
+        )
+        and not quotes(reasons, constants)
+    )
+
+
+def quotes(reasons: Iterable[Reason], constants: tuple[Lit, ...]) -> bool:
+    """True if reasons may name one of the constants."""
+    said = " ".join(f"{reason.detail} {reason.suggestion}" for reason in reasons)
+    return any(text in said for c in constants for text in (str(c.value), spell(c)))
 
 
 def has_no_constants(plan: PreparedPlan) -> bool:

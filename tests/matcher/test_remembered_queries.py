@@ -66,6 +66,32 @@ def test_a_change_elsewhere_is_no_reason_to_look_again(looked_at: list[str]) -> 
     assert registry.decide(block("a", low=3)).rewrite is not None and "one" in looked_at
 
 
+def test_a_miss_is_remembered_where_constants_do_not_decide_it(looked_at: list[str]) -> None:
+    registry = Registry()
+    registry.put(cache("one", "a"))
+
+    def asked(low: int, key: str = "g") -> Block:
+        found = block("a", key, low)
+        return replace(found, outputs=(Output("s", Agg("max", (_column(0, "v"),), "bigint")),))
+
+    first = registry.decide(asked(7))
+    assert first.rewrite is None and first.reasons and looked_at
+    looked_at.clear()
+    assert registry.decide(asked(8)).reasons == first.reasons and looked_at == []
+    registry.put(cache("two", "a"))
+    assert registry.decide(asked(8)).rewrite is None and "two" in looked_at
+
+
+def test_a_miss_that_names_a_constant_is_not(looked_at: list[str]) -> None:
+    registry = Registry()
+    limited = replace(block("a", low=50), outputs=block("a").outputs)
+    registry.put(replace(plan_definition("one", limited), rows=10))
+    for low in (7, 8):
+        looked_at.clear()
+        assert registry.decide(block("a", low=low)).rewrite is None and looked_at == ["one"]
+    assert registry.decide(block("a", low=60)).rewrite is not None
+
+
 def test_what_is_decided_is_what_one_without_memory_decides() -> None:
     """Random changes between random queries; explanations, too."""
     choose, registry, fresh = Random(5), Registry(), Registry()
