@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cachemgr.access import keys_of, may_use
+from cachemgr.metastore.records import JoinRecord
 from cachemgr.spark.freshness import CommitTimes, TableSeen, Verdict, check_freshness
+from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
 from matcher.choose import not_named
@@ -39,6 +41,8 @@ class QueryState:
         stamp: The feed's stamp before any plan was looked at.
         exact_only: Why only caches equal to the tables now may serve; None if stale ones may.
         only: Lower-case names of the only caches that the query's hint allows; empty allows all.
+        promised: Joins whose keys are taken to hold in the tables that the query sees, before
+            anybody looked.
     """
 
     seen: Mapping[str, list[TableSeen]]
@@ -48,6 +52,12 @@ class QueryState:
     stamp: int
     exact_only: Reason | None = None
     only: frozenset[str] = frozenset()
+    promised: tuple[JoinRecord, ...] = ()
+
+
+class KeysMoved(Exception):
+    """A rewrite relies on a key of a table that moved since the key was found unique: the query has
+    to be decided by the keys that hold."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,9 @@ class BlockVeto:
 
         Args:
             rewrite: What the matcher found.
+
+        Raises:
+            KeysMoved: It relies on a promised key that does not hold.
         """
         cache = self.checks.served(rewrite.cache)
         if cache is None or cache.stamp > self.query.stamp:
@@ -103,6 +116,7 @@ class BlockVeto:
             return not_taken(
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
             )
+        self._check_promised(rewrite)
         verdict = self._freshness(cache)
         if verdict.reason is not None:
             return verdict.reason
@@ -125,6 +139,11 @@ class BlockVeto:
             )
         self.passed[id(rewrite)] = (cache, verdict.exact, sql)
         return None
+
+    def _check_promised(self, rewrite: Rewrite) -> None:
+        relied = [join for join in self.query.promised if join.name in rewrite.joins_used]
+        if len(keys_seen(relied, self.query.seen)) < len(relied):
+            raise KeysMoved
 
     def _access(self, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
         restricted = self.checks.restricted()

@@ -15,7 +15,7 @@ import json
 import logging
 import threading
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -27,6 +27,7 @@ from cachemgr.spark.conf import unnoticed
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
+from cachemgr.spark.seen import SeenTables, Versions
 from cachemgr.spark.tables import logical_plan
 from matcher.reasons import Reason, ReasonCode
 
@@ -42,7 +43,8 @@ class HookContext:
     `settings` are the explicitly set spark.sql.*, spark.cachemgr.* and spark.databricks.delta.* of
     the session, its time zone always among them. `in_subquery`: the plan is that of a subquery
     expression, decided apart from its query. `hints` are the names of the cache hints found, upper
-    case; `hinted_caches` those that RELATIONAL_CACHE(…) names.
+    case; `hinted_caches` those that RELATIONAL_CACHE(…) names. `versions` gives those that are
+    looked up later.
     """
 
     session_key: str
@@ -54,6 +56,11 @@ class HookContext:
     in_subquery: bool = False
     mode: str = "rewrite"
     session: SparkSession | None = field(default=None, compare=False, repr=False)
+    versions: Callable[[], Versions] = field(default=dict, compare=False, repr=False)
+
+    def seen(self) -> SeenTables:
+        """The tables at the versions that the query sees, which are looked up when first read."""
+        return SeenTables(self.tables, self.versions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +117,15 @@ class _Proxy:
     """The py4j face of a decider; called in the user's thread, with the JVM's thread waiting."""
 
     class Java:
-        implements: Final = ["java.util.function.Function"]
+        implements: Final = ["java.util.function.BiFunction"]
 
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
 
-    def apply(self, request: Any) -> str:
-        """Answers one request; "" or what went wrong."""
+    def apply(self, request: Any, text: str) -> str:
+        """Answers one request, given with what it asks; "" or what went wrong."""
         try:
-            _answer(self._decider, request)
+            _answer(self._decider, request, text)
         except BaseException as error:
             # All of them: one that leaves here kills the thread that the JVM waits for.
             if isinstance(error, KeyboardInterrupt):
@@ -128,8 +135,8 @@ class _Proxy:
         return ""
 
 
-def _answer(decider: Decider, request: Any) -> None:
-    data = json.loads(request.read())
+def _answer(decider: Decider, request: Any, text: str) -> None:
+    data = json.loads(text)
     document = data["document"]
     hints: Hints = read_hints(data["texts"], data["tags"])
     session = _session(data["session"], request)
@@ -143,6 +150,7 @@ def _answer(decider: Decider, request: Any) -> None:
         in_subquery=data["subquery"],
         mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
         session=session,
+        versions=lambda: {p: (i, v) for p, (i, v) in json.loads(request.versions()).items()},
     )
     for replacement in decider.decide(document, context):
         wrong = _graft(session, request, replacement)

@@ -7,7 +7,7 @@ very state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.spark.freshness import TableSeen
@@ -26,12 +26,40 @@ def keys_seen(
     """
     found = []
     for join in joins:
-        place = join.right.location
-        states = {(table.table_id, table.version) for table in seen.get(place, ())}
-        checked = join.validated_versions.get(place, (None, None))
-        if join.state is JoinState.VALID and None not in checked and states == {tuple(checked)}:
-            found.append(RecordPreservingJoin(join.name, join.left.location, place, join.keys))
+        checked = _validated_at(join)
+        if checked is not None:
+            states = {(t.table_id, t.version) for t in seen.get(join.right.location, ())}
+            if states == {checked}:
+                found.append(_key(join))
     return tuple(found)
+
+
+def _validated_at(join: JoinRecord) -> tuple[str, int] | None:
+    """The table id and version at which a join's right side was found unique, if ever."""
+    table_id, version = join.validated_versions.get(join.right.location, (None, None))
+    if join.state is not JoinState.VALID or table_id is None or version is None:
+        return None
+    return table_id, version
+
+
+def _key(join: JoinRecord) -> RecordPreservingJoin:
+    return RecordPreservingJoin(join.name, join.left.location, join.right.location, join.keys)
+
+
+def keys_promised(
+    joins: Iterable[JoinRecord], places: Collection[str]
+) -> tuple[RecordPreservingJoin, ...]:
+    """The same before anybody looked at the tables: what `keys_seen` finds if none of them moved.
+
+    Args:
+        joins: The joins as they are declared now.
+        places: Where the query's tables lie.
+    """
+    return tuple(
+        _key(join)
+        for join in joins
+        if join.right.location in places and _validated_at(join) is not None
+    )
 
 
 def validated_places(joins: Iterable[JoinRecord]) -> frozenset[str]:

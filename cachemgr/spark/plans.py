@@ -25,7 +25,8 @@ class TableRef:
 
     `version` is what Spark would read now (None where nobody looked or there are none), `pinned`
     says that the query itself asked for that version, `elsewhere` that the table is read by a
-    subquery expression or stood in a part that a cache replaced already.
+    subquery expression or stood in a part that a cache replaced already, `later` that the version
+    matters and nobody looked yet.
     """
 
     name: str
@@ -35,6 +36,7 @@ class TableRef:
     kind: TableKind
     pinned: bool
     elsewhere: bool = False
+    later: bool = False
 
 
 class Problem(NamedTuple):

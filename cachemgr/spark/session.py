@@ -6,11 +6,12 @@ a set is pinned beside the query that found it missing.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,14 +31,14 @@ from cachemgr.spark.decider import (
     match_options,
     sorted_above,
 )
-from cachemgr.spark.eligibility import RELATION, Checks, QueryState, extra_names
+from cachemgr.spark.eligibility import RELATION, Checks, KeysMoved, QueryState, extra_names
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
-from cachemgr.spark.freshness import CommitTimes, PlaceMemory, by_location
+from cachemgr.spark.freshness import CommitTimes, PlaceMemory
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
-from cachemgr.spark.keys import keys_seen, validated_places
+from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.pins import PinKey, PinStore, most_selective_first
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
@@ -46,7 +47,7 @@ from cachemgr.spark.tables import TableRead, first_commit_after, has_delta_log, 
 from cachemgr.telemetry import Telemetry
 from matcher.cost import rows_left
 from matcher.explain import set_names
-from matcher.ir import GROUPING_ID_COLUMN, CachePlan
+from matcher.ir import GROUPING_ID_COLUMN, CachePlan, RecordPreservingJoin
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import quote
 from matcher.types import FLOATS
@@ -178,8 +179,9 @@ class CacheSession:
         refusal = self._refusal(context)
         if refusal is not None:
             return _refused(refusal)
+        seen = context.seen()
         query = QueryState(
-            seen=by_location(context.tables),
+            seen=seen,
             settings=self.comparer.fingerprint(context.settings),
             principal=self.principal,
             now_ms=int(time.time() * 1000),
@@ -187,10 +189,18 @@ class CacheSession:
             exact_only=_exact_only(context),
             only=frozenset(name.lower() for name in context.hinted_caches),
         )
-        keys = keys_seen(self.feed.joins(), query.seen)
-        options = match_options(settings, context.settings, query.only, keys)
-        registry = self.feed.registry
-        return examine(document, registry, self.checks, query, options, explain=explain)
+        joins = self.feed.joins()
+
+        def examined(query: QueryState, keys: tuple[RecordPreservingJoin, ...]) -> Examination:
+            options = match_options(settings, context.settings, query.only, keys)
+            registry = self.feed.registry
+            return examine(document, registry, self.checks, query, options, explain=explain)
+
+        if not seen.are_looked_up:
+            promised = keys_promised(joins, seen.places)
+            with contextlib.suppress(KeysMoved):
+                return examined(replace(query, promised=joins), promised)
+        return examined(query, keys_seen(joins, seen))
 
     def settings(self, explicit: Mapping[str, str]) -> Settings:
         """Our settings among those explicitly set in a session.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState
-from cachemgr.spark.keys import keys_seen, validated_places
+from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.plans import TableRef
 from matcher.ir import RecordPreservingJoin
 
@@ -52,6 +52,13 @@ def test_noop_another_state_is_read(seen):
 )  # fmt: skip
 def test_noop_nobody_has_found_it_unique(fields, version):
     assert keys_seen([join(**fields)], {B: [at("ib", version)]}) == ()
+
+
+def test_before_anybody_looked_the_keys_of_the_tables_that_are_read_are_promised():
+    assert keys_promised([join()], {A, B}) == keys_seen([join()], {B: [at("ib", 2)]})
+    assert keys_promised([join()], {A}) == ()
+    assert keys_promised([join(state=JoinState.BROKEN)], {B}) == ()
+    assert keys_promised([join(validated_versions={B: ("ib", None)})], {B}) == ()
 
 
 def test_the_versions_of_such_tables_are_asked_for():

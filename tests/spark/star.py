@@ -121,11 +121,11 @@ class StarDecider:
             self.documents.append(document)
         if "NO_RELATIONAL_CACHE" in context.hints:
             return []
-        stale = any(
+        if self.strict and any(
             t.location in self.base and t.version != self.versions[t.location]
-            for t in context.tables
-        )
-        if self.strict and stale:
+            for tables in context.seen().values()
+            for t in tables
+        ):
             return []
         found: list[Replacement] = []
         read = self.relation or TableRead(self.star.cache, self.versions[self.star.cache])

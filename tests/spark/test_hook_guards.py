@@ -46,6 +46,17 @@ def test_an_unreplaced_query_is_asked_once(star: Star) -> None:
     assert len(decider.asked) == 1
 
 
+def test_no_log_is_listed_for_a_query_whose_versions_nobody_asks_for(star: Star) -> None:
+    installed(star, answer=lambda block, _: None)
+    before = hook.counters(star.spark)["looked_up"]
+    assert rows(query(star)) == WANTED
+    assert hook.counters(star.spark)["looked_up"] == before
+    decider = installed(star, answer=lambda block, _: None)
+    decider.strict = True
+    assert rows(query(star)) == WANTED
+    assert hook.counters(star.spark)["looked_up"] == before + len(decider.asked[0].tables)
+
+
 def test_python_is_not_called_for_unknown_tables(star: Star) -> None:
     decider = installed(star)
     before = hook.counters(star.spark)
@@ -110,7 +121,8 @@ def test_a_dead_python_falls_back(star: Star) -> None:
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
     compiler.cook(
-        "public class Gone implements java.util.function.Function { public Object apply(Object o) {"
+        "public class Gone implements java.util.function.BiFunction {"
+        " public Object apply(Object request, Object text) {"
         ' throw new py4j.Py4JNetworkException("no Python behind this"); } }'
     )
     gone = compiler.getClassLoader().loadClass("Gone").newInstance()

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Function;
+import java.util.function.BiFunction;
 
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -30,7 +30,7 @@ public final class Hook {
     private static final ThreadLocal GUARD = new ThreadLocal();
     private static final ThreadLocal CAPTURE = new ThreadLocal();
     private static volatile Set known = Collections.EMPTY_SET;
-    private static volatile Function shared = null;
+    private static volatile BiFunction shared = null;
 
     public Hook() {
     }
@@ -44,7 +44,7 @@ public final class Hook {
         }
     }
 
-    public static void register(SparkSession spark, Function decider) {
+    public static void register(SparkSession spark, BiFunction decider) {
         inject(spark);
         DECIDERS.put(spark.sessionUUID(), decider);
     }
@@ -58,7 +58,7 @@ public final class Hook {
     }
 
     /** The decider of sessions that were never registered but whose spark.cachemgr.enabled is true; null for none. */
-    public static void share(Function decider) {
+    public static void share(BiFunction decider) {
         shared = decider;
     }
 
@@ -196,7 +196,7 @@ public final class Hook {
         private TreeNode rewrite(TreeNode node) {
             String mode = "rewrite";
             try {
-                Function decider = (Function) DECIDERS.get(spark.sessionUUID());
+                BiFunction decider = (BiFunction) DECIDERS.get(spark.sessionUUID());
                 SQLConf conf = spark.sessionState().conf();
                 String enabled = conf.getConfString("spark.cachemgr.enabled", decider == null ? "false" : "true");
                 mode = conf.getConfString("spark.cachemgr.mode", "rewrite").trim().toLowerCase(java.util.Locale.ROOT);
@@ -239,7 +239,7 @@ public final class Hook {
             return error.getClass().getSimpleName() + ": " + (text.length() > 160 ? text.substring(0, 160) : text);
         }
 
-        private TreeNode decide(Function decider, LogicalPlan plan, String mode) {
+        private TreeNode decide(BiFunction decider, LogicalPlan plan, String mode) {
             Set places = known;
             if (plan.isStreaming() || decidedBefore(plan, places)) {
                 return plan;
@@ -254,13 +254,13 @@ public final class Hook {
                 return plan;
             }
             Moment moment = Moment.current();
-            Request request = new Request(spark, plan, mode, write, moment);
+            PlanWriter writer = new PlanWriter(places, moment.snapshots);
+            Request request = new Request(spark, plan, mode, write, moment, writer);
             enter();
             try {
                 Counters.count("asked");
                 asked = true;
-                request.document = write(spark, plan, new PlanWriter(places, moment.snapshots));
-                Object answer = decider.apply(request);
+                Object answer = decider.apply(request, request.read(write(spark, plan, writer)));
                 if (answer instanceof String && ((String) answer).length() > 0) {
                     throw new IllegalStateException((String) answer);
                 }
@@ -271,6 +271,7 @@ public final class Hook {
                     Counters.count("replaced");
                 }
                 if (moment.replaced) {
+                    writer.lookUp();
                     rewritten = besideCache(rewritten, moment, write);
                 }
                 if (request.grafts > 0 || !isCorrelated(plan)) {

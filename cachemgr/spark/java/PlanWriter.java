@@ -3,6 +3,7 @@ package relationalcache;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -33,14 +34,15 @@ public final class PlanWriter implements ExprWriter.Plans {
     private final StringBuilder tables = new StringBuilder();
     private final HashMap numbers = new HashMap();
     private final Map snapshots;
+    private final HashMap later = new HashMap();
     private final ExprWriter expressions = new ExprWriter(out, this);
     private final Set written = Collections.newSetFromMap(new IdentityHashMap());
     private final Set versioned;
     private int nodes = 0;
 
     /**
-     * `versioned`: the places whose current version is looked up (each costs a listing); null for all.
-     * `snapshots`: what the query saw of them before, by location; what is looked up is added.
+     * `versioned`: the places whose current version matters, which `lookUp` finds (each costs a listing); null for all,
+     * found at once. `snapshots`: what the query saw of them before, by location; what is looked up is added.
      */
     public PlanWriter(Set versioned, Map snapshots) {
         this.versioned = versioned;
@@ -204,16 +206,20 @@ public final class PlanWriter implements ExprWriter.Plans {
         String kind = delta != null ? "delta" : location != null ? "files" : "other";
         String id = delta != null ? delta.metadata().id() : "";
         long version = -1L;
+        boolean unseen = false;
         if (delta != null && (pinned || versioned == null || versioned.contains(location))) {
-            Snapshot snapshot = (Snapshot) (pinned ? null : snapshots.get(location));
-            if (snapshot == null) {
+            Snapshot snapshot = (Snapshot) (pinned ? delta.getSnapshot() : snapshots.get(location));
+            if (snapshot == null && versioned == null) {
                 snapshot = delta.getSnapshot();
-                if (!pinned) {
-                    snapshots.put(location, snapshot);
-                }
+                snapshots.put(location, snapshot);
             }
-            version = snapshot.version();
-            id = snapshot.metadata().id();
+            if (snapshot == null) {
+                later.put(location, delta);
+                unseen = true;
+            } else {
+                version = snapshot.version();
+                id = snapshot.metadata().id();
+            }
         }
         String key = location + "|" + version + "|" + pinned + "|" + elsewhere;
         Integer known = (Integer) numbers.get(key);
@@ -233,8 +239,30 @@ public final class PlanWriter implements ExprWriter.Plans {
         Scala.quote(tables, id);
         tables.append(",\"version\":").append(version < 0 ? "null" : Long.toString(version));
         tables.append(",\"kind\":\"").append(kind).append("\",\"pinned\":").append(pinned);
-        tables.append(",\"elsewhere\":").append(elsewhere).append('}');
+        tables.append(",\"elsewhere\":").append(elsewhere);
+        tables.append(unseen ? ",\"later\":true}" : "}");
         return number;
+    }
+
+    /** Looks up the tables that were written without a version; {location: [id, version]} of them. */
+    public String lookUp() {
+        StringBuilder found = new StringBuilder("{");
+        Iterator places = later.keySet().iterator();
+        while (places.hasNext()) {
+            String location = (String) places.next();
+            Snapshot snapshot = (Snapshot) snapshots.get(location);
+            if (snapshot == null) {
+                snapshot = ((TahoeLogFileIndex) later.get(location)).getSnapshot();
+                snapshots.put(location, snapshot);
+                Counters.count("looked_up");
+            }
+            found.append(found.length() > 1 ? "," : "");
+            Scala.quote(found, location);
+            found.append(":[");
+            Scala.quote(found, snapshot.metadata().id());
+            found.append(',').append(snapshot.version()).append(']');
+        }
+        return found.append('}').toString();
     }
 
     private static String nameOf(LogicalRelation relation, String location) {

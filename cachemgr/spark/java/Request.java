@@ -16,14 +16,15 @@ public final class Request {
     private final LogicalPlan plan;
     private final String mode;
     public final boolean write;
-    public String document;
     public LogicalPlan rewritten;
     public int grafts = 0;
 
     private final Moment moment;
+    private final PlanWriter writer;
 
-    public Request(SparkSession spark, LogicalPlan plan, String mode, boolean write, Moment moment) {
+    public Request(SparkSession spark, LogicalPlan plan, String mode, boolean write, Moment moment, PlanWriter writer) {
         this.moment = moment;
+        this.writer = writer;
         this.spark = spark;
         this.plan = plan;
         this.mode = mode;
@@ -35,8 +36,16 @@ public final class Request {
         return spark;
     }
 
-    /** {"session", "mode", "write", "subquery", "settings", "texts", "tags", "document"} in one piece: one crossing. */
-    public String read() {
+    /** The versions of the known tables of which the document has none: {location: [id, version]}. */
+    public String versions() {
+        return writer.lookUp();
+    }
+
+    /**
+     * {"session", "mode", "write", "subquery", "settings", "texts", "tags", "document"}: all that most decisions need, so
+     * that there is one crossing.
+     */
+    public String read(String document) {
         StringBuilder out = new StringBuilder(document.length() + 4096);
         out.append("{\"session\":");
         Scala.quote(out, spark.sessionUUID());
