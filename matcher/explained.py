@@ -16,7 +16,7 @@ from matcher.expr import Lit
 from matcher.ir import MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
 from matcher.normal_form import NormalQuery, PreparedPlan
-from matcher.shapes import Served, has_no_constants, quotes, served
+from matcher.shapes import Served, depends_on_constants, quotes, served
 
 _Found = Rewrite | Miss
 _Kept = tuple[Served | Miss, ...]
@@ -81,7 +81,7 @@ def _kept(
     found: Iterable[_Found], plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
 ) -> _Kept | None:
     """What to remember; None if other constants may change it."""
-    if plan.hung or query.hung or not has_no_constants(plan):
+    if query.hung or depends_on_constants(plan, query):
         return None
     kept: list[Served | Miss] = []
     for one in found:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from matcher.expr import Call, Expr, Lit, columns, transform, walk
+from matcher.expr import Call, Col, Expr, Lit, columns, transform, walk
 from matcher.ir import Block, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates import PredicateContext, column_equality
@@ -258,7 +258,7 @@ def _misses_alike(
     """
     return (
         not query.hung
-        and all(has_no_constants(plan) and not plan.hung for plan in proposed)
+        and not any(depends_on_constants(plan, query) for plan in proposed)
         and not any(constant.type in FLOATS for constant in constants)
         and not any(
             isinstance(node, Call) and node.op == "like"
@@ -266,6 +266,22 @@ def _misses_alike(
             for node in walk(predicate)
         )
         and not quotes(reasons, constants)
+    )
+
+
+def depends_on_constants(plan: PreparedPlan, query: NormalQuery) -> bool:
+    """True if other constants in a query of that shape may change what a cache says to it.
+
+    Not only by the cache's own conditions: what it stores of a column may stand for some constants
+    and not for others. `d >= DATE'2024-03-01'` is a condition on months, `d >= DATE'2024-03-02'` is
+    none.
+    """
+    if plan.hung or not has_no_constants(plan):
+        return True
+    compared = {column.name for predicate in query.predicates for column in columns(predicate)}
+    return any(
+        not isinstance(expr, Col) and not compared.isdisjoint(c.name for c in columns(expr))
+        for expr, _ in plan.columns
     )
 
 
