@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry
 
@@ -23,7 +23,7 @@ from cachemgr.api import (
     system,
 )
 from cachemgr.api.catalog_pages import Pages
-from cachemgr.api.guards import Limits
+from cachemgr.api.guards import Limits, known_parameters
 from cachemgr.api.state import ApiState
 from cachemgr.api.waiting import Watches
 
@@ -63,7 +63,7 @@ def create_app(
     modules = (queries, caches, refreshes, joins, catalog, access, definitions)
     for router in (*(module.router for module in modules), system.make_router(registry)):
         _tell_roles(router)
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(known_parameters)])
     errors.install(app)
     middleware.install(app, state, registry, Limits(requests_a_second), queries.QUICK)
     return app

@@ -10,9 +10,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fastapi import Request
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cachemgr.api.errors import ApiError
 from cachemgr.api.state import digest_of
 from cachemgr.service_settings import LOOPBACK
 
@@ -149,6 +151,30 @@ def repeated_parameter(request: Request) -> str | None:
     of the values was meant is not ours to guess."""
     counts = Counter(name for name, _ in request.query_params.multi_items())
     return next((name for name, count in counts.items() if count > 1), None)
+
+
+async def known_parameters(request: Request) -> None:
+    """Refuse what the query string names and the endpoint does not: a filter that is misspelt would
+    show everything.
+
+    Raises:
+        ApiError: 422, it has such a parameter.
+    """
+    route = request.scope.get("route")
+    if not request.url.query or not isinstance(route, APIRoute) or not _asks_for_a_token(request):
+        return
+    known = _parameters_of(route.dependant)
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        those = f"there are {', '.join(sorted(known))}" if known else "there are none"
+        message = f"{unknown!r} is no parameter of {route.path}: {those}"
+        raise ApiError(422, "UNKNOWN_PARAMETER", message)
+
+
+def _parameters_of(dependant: Dependant) -> set[str]:
+    """The names of an endpoint's query parameters, those of what it depends on among them."""
+    found = {field.alias for field in dependant.query_params}
+    return found.union(*map(_parameters_of, dependant.dependencies))
 
 
 def is_protected(request: Request) -> bool:

@@ -288,6 +288,25 @@ def test_a_parameter_that_is_given_twice(client, cache):
     assert "like" in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("caches?lik=a", "'lik' is no parameter of /api/v1/caches: there are like, pageSize, "),
+        ("decisions?=0.0", "'' is no parameter of /api/v1/decisions: there are cache, limit, "),
+        ("caches/cube?like=a", "'like' is no parameter of /api/v1/caches/{name}: there are none"),
+    ],
+)
+def test_a_parameter_that_is_not_there(client, cache, path, named):
+    answer = client.get(f"/api/v1/{path}")
+    assert answer.status_code == 422, "a filter that is misspelt would show everything"
+    assert answer.json()["error"]["type"] == "UNKNOWN_PARAMETER"
+    assert answer.json()["error"]["message"].startswith(named)
+
+
+def test_whoever_asks_for_health_may_add_what_no_cache_between_knows(client):
+    assert client.get("/healthz?now=5").status_code == 200
+
+
 def test_moments_are_written_with_their_zone(client):
     for since, status in (
         ("2026-01-31T12:00:00Z", 200),
