@@ -230,16 +230,19 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 def columns(expr: Expr) -> tuple[Col, ...]:
     """All column references in `expr`, in order, repeated ones included."""
+    if isinstance(expr, Col):
+        return (expr,)
     found: list[Col] = []
     _find_columns(expr, found)
     return tuple(found)
 
 
 def _find_columns(expr: Expr, found: list[Col]) -> None:
-    if isinstance(expr, Col):
-        found.append(expr)
     for child in expr.children:
-        _find_columns(child, found)
+        if isinstance(child, Col):
+            found.append(child)
+        elif child.children:
+            _find_columns(child, found)
 
 
 def is_constant(expr: Expr) -> bool:

@@ -183,8 +183,7 @@ def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -
     if node["n"] != "Aggregate":
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in items(node))
-        block = replace(_block(tree, outputs), group_keys=_keys_below(tree))
-        return simplified(block)
+        return simplified(_block(tree, outputs, _keys_below(tree)))
     expand = expand_below(node)
     if expand is not None:
         return simplified(_by_sets(node, expand, tree))
@@ -192,7 +191,7 @@ def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -
     keys = tuple(decode(key, env, settings) for key in node["g"])
     tree.check_nested(keys)
     outputs = _merged_outputs(_outputs(node, env, settings), tree)
-    return simplified(replace(_block(tree, outputs), group_keys=keys))
+    return simplified(_block(tree, outputs, keys))
 
 
 def _merged_outputs(outputs: tuple[Output, ...], tree: Tree) -> tuple[Output, ...]:
@@ -211,9 +210,9 @@ def _keys_below(tree: Tree) -> tuple[Expr, ...] | None:
     return tree.below.keys
 
 
-def _block(tree: Tree, outputs: tuple[Output, ...]) -> Block:
-    predicates = tuple(tree.predicates)
-    return Block(tuple(tree.relations), predicates, outputs, outer=tuple(tree.outer))
+def _block(tree: Tree, outputs: tuple[Output, ...], keys: tuple[Expr, ...] | None) -> Block:
+    predicates, outer = tuple(tree.predicates), tuple(tree.outer)
+    return Block(tuple(tree.relations), predicates, outputs, group_keys=keys, outer=outer)
 
 
 def _by_sets(node: Node, expand: Node, tree: Tree) -> Block:
@@ -225,8 +224,9 @@ def _by_sets(node: Node, expand: Node, tree: Tree) -> Block:
     tree.check_nested((*keys, *having))
     outputs = _merged_outputs(_outputs(node, env, tree.settings), tree)
     return replace(
-        _block(tree, tuple(Output(o.name, spell_grouping(o.expr, len(keys))) for o in outputs)),
-        group_keys=keys,
+        _block(
+            tree, tuple(Output(o.name, spell_grouping(o.expr, len(keys))) for o in outputs), keys
+        ),
         grouping_sets=sets,
         having=tuple(spell_grouping(p, len(keys)) for h in having for p in conjuncts(h)),
     )

@@ -160,6 +160,8 @@ def _truth(value: bool) -> Lit:
 
 def _always_one(parts: tuple[Expr, ...], known: NeverNull) -> bool:
     """True if a part and its opposite are among them, neither of them ever NULL."""
+    if all(isinstance(part, Call) and part.op == "eq" for part in parts):
+        return False  # the opposite of an equality is none, and most ORs hold nothing else
     return any(
         known(part) and spell(Call("not", (part,), "boolean", part.nullable)) in parts
         for part in parts

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from matcher.expr import Call, Col, Expr, Lit, columns, transform, walk
+from matcher.expr import Call, Col, Expr, Lit, columns, rebuild, walk
 from matcher.ir import Block, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates import PredicateContext, column_equality
@@ -54,14 +54,18 @@ class Served:
         matched."""
         if self.template is None:
             return None
-        by_slot = {id(old): new for old, new in zip(self.slots, constants, strict=True)}
+        by_slot: dict[int, Expr] = {
+            id(old): new for old, new in zip(self.slots, constants, strict=True)
+        }
+        filters = tuple(_filled(f, by_slot) for f in self.template.filters)
+        return replace(self.template, filters=filters)
 
-        def visit(node: Expr) -> Expr | None:
-            return by_slot.get(id(node))
 
-        return replace(
-            self.template, filters=tuple(transform(f, visit) for f in self.template.filters)
-        )
+def _filled(expr: Expr, by_slot: dict[int, Expr]) -> Expr:
+    """`expr` with what stands in the slots, which are told apart by identity."""
+    if not expr.children:
+        return by_slot.get(id(expr), expr)
+    return rebuild(expr, tuple([_filled(child, by_slot) for child in expr.children]))
 
 
 class Seen:
