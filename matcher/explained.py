@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from matcher.alike import depends_on_constants, quotes, told_by_order
 from matcher.expr import Lit
 from matcher.ir import MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
 from matcher.normal_form import NormalQuery, PreparedPlan
-from matcher.shapes import Served, depends_on_constants, quotes, served
+from matcher.shapes import Served, served
 
 _Found = Rewrite | Miss
 _Kept = tuple[Served | Miss, ...]
@@ -81,7 +82,8 @@ def _kept(
     found: Iterable[_Found], plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
 ) -> _Kept | None:
     """What to remember; None if other constants may change it."""
-    if query.hung or depends_on_constants(plan, query):
+    alike = told_by_order(query, constants) and not depends_on_constants(plan, query)
+    if query.hung or not alike:
         return None
     kept: list[Served | Miss] = []
     for one in found:

@@ -20,6 +20,7 @@ from itertools import islice
 from threading import Lock
 from typing import Final
 
+from matcher.alike import order_of
 from matcher.choose import preference
 from matcher.consider import consider, nearest, sharing_tables
 from matcher.explain import candidates_of
@@ -38,7 +39,7 @@ from matcher.normal_form import (
 )
 from matcher.reasons import Reason, ReasonCode
 from matcher.remembered import Changes, Remembered
-from matcher.shapes import Seen, Served, Shapes, order_of, shape_of, tables_of
+from matcher.shapes import Seen, Served, Shapes, shape_of, tables_of
 from matcher.shards import Shard, bits_of, mask_of, propose_joinable
 from matcher.sharing import Sharing
 
@@ -202,7 +203,7 @@ class Registry:
         key = (shape, options, first_rows)
         seen = self._shapes.get(key, tables_of(block))
         if seen is not None:
-            missed = seen.missed(constants)
+            missed = seen.missed(block, constants)
             if missed is not None:
                 return Decision(None, (), missed)
             decision = _decide_again(seen, block, query, constants, options, veto)

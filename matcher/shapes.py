@@ -15,26 +15,22 @@ else) is the earlier rewrite filled in with the new ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from matcher.expr import Call, Col, Expr, Lit, columns, rebuild, walk
+from matcher.alike import has_no_constants, misses_alike, order_of
+from matcher.expr import Call, Expr, Lit, columns, rebuild, walk
 from matcher.ir import Block, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan, relabel
-from matcher.predicates import PredicateContext, column_equality
+from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
 from matcher.remembered import Changes, Remembered, Tables
-from matcher.rules.attempt import spell
-from matcher.types import FLOATS
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _CAPACITY: Final = 1024
 _MAX_TESTS: Final = 16
 _MAX_OUTCOMES: Final = 64
-# Whole numbers that lie so far apart have two others between them, or more.
-_FAR: Final = 3
 # COUNT over nothing, and the guard of AVG: ours, in no query
 _ZERO: Final = Lit(0, "bigint")
 
@@ -81,16 +77,19 @@ class Seen:
         self._places: Final = _places(query.block.predicates, self._relevant)
         self._outcomes: dict[tuple[Lit, ...], tuple[bool, ...]] = {}
         self._valid: dict[tuple[bool, ...], tuple[tuple[Served, ...], bool]] = {}
-        self._missed: dict[tuple[object, ...], tuple[Reason, ...]] = {}
+        self._missed: dict[object, tuple[Reason, ...]] = {}
 
-    def missed(self, constants: tuple[Lit, ...]) -> tuple[Reason, ...] | None:
+    def missed(self, block: Block, constants: tuple[Lit, ...]) -> tuple[Reason, ...] | None:
         """Why no cache serves such constants, if that is known."""
-        return self._missed.get(order_of(constants)) if self._missed else None
+        return self._missed.get(_as_told(block, constants)) if self._missed else None
 
-    def add_miss(self, constants: tuple[Lit, ...], reasons: tuple[Reason, ...]) -> None:
+    def add_miss(
+        self, block: Block, constants: tuple[Lit, ...], reasons: tuple[Reason, ...]
+    ) -> None:
         """Remember that no cache serves constants like these."""
-        if len(self._missed) < _MAX_OUTCOMES:
-            self._missed[order_of(constants)] = reasons
+        if len(self._missed) >= _MAX_OUTCOMES:
+            self._missed = {}
+        self._missed[_as_told(block, constants)] = reasons
 
     def served(self, block: Block, constants: tuple[Lit, ...]) -> tuple[tuple[Served, ...], bool]:
         """The caches to try, none when such constants were not seen yet or nothing served them;
@@ -123,6 +122,11 @@ class Seen:
         return found
 
 
+def _as_told(block: Block, constants: tuple[Lit, ...]) -> object:
+    """What reasons of a shape differ by: how its constants compare, and its tables' names."""
+    return order_of(constants), tuple(relation.name for relation in block.relations)
+
+
 def _places(predicates: tuple[Expr, ...], relevant: tuple[int, ...]) -> tuple[int, ...]:
     """Which of the lifted constants stand in the relevant predicates."""
     found: list[int] = []
@@ -134,28 +138,6 @@ def _places(predicates: tuple[Expr, ...], relevant: tuple[int, ...]) -> tuple[in
             found += range(start, start + len(lifted))
         start += len(lifted)
     return tuple(found)
-
-
-def order_of(constants: tuple[Lit, ...]) -> tuple[object, ...]:
-    """How constants compare with each other: equal for those of which this is the same.
-
-    Of whole numbers (days are such, too) it matters how many lie between: none between 1 and 2,
-    and one between 1 and 3, so that `a > 1 AND a < 3` leaves one value.
-    """
-    ranks: dict[str, dict[object, int]] = {}
-    for kind in {c.type for c in constants}:
-        values = {c.value for c in constants if c.type == kind}
-        try:
-            ordered: Sequence[object] = sorted(values)  # type: ignore[type-var]
-        except TypeError:
-            return constants
-        ranks[kind], rank = {}, 0
-        for number, value in enumerate(ordered):
-            before = ordered[number - 1] if number else value
-            whole = isinstance(value, int) and isinstance(before, int)
-            rank += min(value - before, _FAR) if whole else int(number > 0)  # type: ignore[operator]
-            ranks[kind][value] = rank
-    return tuple(ranks[c.type][c.value] for c in constants)
 
 
 def _connected(predicates: tuple[Expr, ...], tests: tuple[Expr, ...]) -> tuple[int, ...]:
@@ -220,8 +202,8 @@ class Shapes:
         seen = self._seen.keep(shape, tables, since, lambda: Seen(query, tuple(tests)))
         if seen is None:
             return
-        if not valid and _misses_alike(query, constants, proposed, reasons):
-            seen.add_miss(constants, reasons)
+        if not valid and misses_alike(query, constants, proposed, reasons):
+            seen.add_miss(query.block, constants, reasons)
         else:
             found = tuple(served(r, plan, query, constants) for r, plan in valid)
             seen.add(query.block, constants, found, tried_joining)
@@ -248,64 +230,6 @@ def served(
         and _each_once(constants, rewrite)
     )
     return Served(plan, rewrite if safe else None, constants, bool(rewrite.extra))
-
-
-def _misses_alike(
-    query: NormalQuery,
-    constants: tuple[Lit, ...],
-    proposed: tuple[PreparedPlan, ...],
-    reasons: tuple[Reason, ...],
-) -> bool:
-    """True if other constants that compare with each other alike are missed for the same reasons.
-
-    A LIKE may be an equality, and a floating point number may be a zero, which has two spellings.
-    """
-    return (
-        not query.hung
-        and not any(depends_on_constants(plan, query) for plan in proposed)
-        and not any(constant.type in FLOATS for constant in constants)
-        and not any(
-            isinstance(node, Call) and node.op == "like"
-            for predicate in query.predicates
-            for node in walk(predicate)
-        )
-        and not quotes(reasons, constants)
-    )
-
-
-def depends_on_constants(plan: PreparedPlan, query: NormalQuery) -> bool:
-    """True if other constants in a query of that shape may change what a cache says to it.
-
-    Not only by the cache's own conditions: what it stores of a column may stand for some constants
-    and not for others. `d >= DATE'2024-03-01'` is a condition on months, `d >= DATE'2024-03-02'` is
-    none.
-    """
-    if plan.hung or not has_no_constants(plan):
-        return True
-    compared = {column.name for predicate in query.predicates for column in columns(predicate)}
-    return any(
-        not isinstance(expr, Col) and not compared.isdisjoint(c.name for c in columns(expr))
-        for expr, _ in plan.columns
-    )
-
-
-def quotes(reasons: Iterable[Reason], constants: tuple[Lit, ...]) -> bool:
-    """True if reasons may name one of the constants."""
-    said = " ".join(f"{reason.detail} {reason.suggestion}" for reason in reasons)
-    return any(text in said for c in constants for text in (str(c.value), spell(c)))
-
-
-def has_no_constants(plan: PreparedPlan) -> bool:
-    """True of a cache whose conditions a query implies by its joins alone."""
-    return all(map(_holds_for_all_constants, plan.predicates))
-
-
-def _holds_for_all_constants(predicate: Expr) -> bool:
-    """A cache's condition that a query implies by its joins alone, whatever it compares with.
-
-    Others, even `x IS NULL`, may have been implied because the constants left no value at all.
-    """
-    return column_equality(predicate) is not None
 
 
 def _relies_on_pins(rewrite: Rewrite, query: NormalQuery) -> bool:

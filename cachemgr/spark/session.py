@@ -198,8 +198,10 @@ class CacheSession:
 
         if not seen.are_looked_up:
             promised = keys_promised(joins, seen.places)
+            names = {key.name for key in promised}
+            relied = tuple(join for join in joins if join.name in names)
             with contextlib.suppress(KeysMoved):
-                return examined(replace(query, promised=joins), promised)
+                return examined(replace(query, promised=relied), promised)
         return examined(query, keys_seen(joins, seen))
 
     def settings(self, explicit: Mapping[str, str]) -> Settings:

@@ -7,9 +7,7 @@ from collections import Counter
 
 from cachemgr import offline
 from matcher import explained
-from matcher.expr import Lit
 from matcher.ir import Block
-from matcher.shapes import order_of
 
 SCHEMA = "CREATE TABLE t (a INT, b INT NOT NULL, s STRING, v BIGINT, w BIGINT, d DATE, f BOOLEAN)"
 CACHES = """
@@ -115,13 +113,3 @@ def test_a_change_of_the_registry_is_explained_anew():
     after = workspace.registry.decide(block, options, explain=True, most=3)
     assert after.rewrite is not None and after.rewrite.cache != chosen.cache
     assert chosen.cache not in {c.cache for c in after.candidates}
-
-
-def test_how_constants_compare():
-    def of(*values: int | str) -> tuple[object, ...]:
-        return order_of(tuple(Lit(v, "int" if isinstance(v, int) else "string") for v in values))
-
-    assert of(1, 2, "b", "a") == of(5, 6, "y", "x")
-    assert of(1, 2) != of(2, 1) != of(2, 2)
-    assert len({of(1, 1), of(1, 2), of(1, 3), of(1, 4)}) == 4, "0, 1 or more between"
-    assert of(1, 4) == of(1, 40) and of("a", "b") == of("a", "z")

@@ -260,7 +260,12 @@ public final class Hook {
             try {
                 Counters.count("asked");
                 asked = true;
-                Object answer = decider.apply(request, request.read(write(spark, plan, writer)));
+                String document = write(spark, plan, writer);
+                if (plan instanceof Subquery) {
+                    // decided before its query and apart from it: what it may read now is of the query's moment
+                    writer.lookUp();
+                }
+                Object answer = decider.apply(request, request.read(document));
                 if (answer instanceof String && ((String) answer).length() > 0) {
                     throw new IllegalStateException((String) answer);
                 }
