@@ -18,6 +18,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from matcher.expr import Call, Expr, Lit
+from matcher.ir import StoredColumn
 from matcher.zones import fixed_offset, keeps_days
 
 NESTS: Final[dict[str, frozenset[str]]] = {
@@ -62,6 +63,18 @@ class TimeFunction:
     of: Expr
     unit: str
     expr: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A day (`date`), and a time if one is stored (`moment`), in the same bucket of `unit` as the
+    time in question, by these stored `columns`; `year` is a stored year number."""
+
+    unit: str
+    date: Expr
+    columns: tuple[StoredColumn, ...]
+    moment: Expr | None = None
+    year: Expr | None = None
 
 
 def standard_unit(text: str) -> str:

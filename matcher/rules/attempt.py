@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from matcher.expr import Agg, Call, Col, Expr
 from matcher.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
@@ -11,10 +10,8 @@ from matcher.normal_form import HungTables, NormalQuery, PreparedPlan
 from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
 from matcher.render import NotRenderable, render_expr
+from matcher.time_buckets import Bucket
 from matcher.types import FLOATS, sum_type
-
-if TYPE_CHECKING:
-    from matcher.rules.coarsen_time import Bucket
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ What holds in every time zone, and what only in some, is said in `matcher.zones`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from matcher.expr import Call, Col, Expr, Lit
@@ -22,6 +21,7 @@ from matcher.time_buckets import (
     NESTS,
     TIME_OPS,
     WITHIN_A_DAY,
+    Bucket,
     TimeFunction,
     first_moment,
     local_micros,
@@ -33,18 +33,6 @@ from matcher.time_buckets import (
 from matcher.zones import fixed_offset, keeps_days
 
 _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """A day (`date`), and a time if one is stored (`moment`), in the same bucket of `unit` as the
-    time in question; `year` is a stored year number."""
-
-    unit: str
-    date: Expr
-    columns: tuple[StoredColumn, ...]
-    moment: Expr | None = None
-    year: Expr | None = None
 
 
 def coarsen_time(attempt: Attempt, expr: Expr) -> Expr | None:
