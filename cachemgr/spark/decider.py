@@ -62,11 +62,20 @@ class BlockOutcome:
 
 @dataclass
 class Examination:
-    """What was found for one query."""
+    """What was found for one query.
+
+    Args:
+        outcomes: What was found for each block.
+        unheeded: Why a cache that the hint asks for is not used.
+        why: All that can be said of a block's miss.
+        keys_moved: Some rewrite relies on a promised key that does not hold: this is not what may
+            run, and the query has to be decided by the keys that do.
+    """
 
     outcomes: list[BlockOutcome] = field(default_factory=list)
     unheeded: tuple[Reason, ...] = ()
     why: Callable[[Block, tuple[Reason, ...]], tuple[Reason, ...]] = lambda block, reasons: reasons
+    keys_moved: bool = False
 
     def told(self) -> Examination:
         """The same with all that can be said of its misses, which takes a while."""
@@ -160,9 +169,12 @@ def examine(
         explain: Also name every candidate and why it was refused.
 
     Returns:
-        What was found for each block; the hits among them are consistent with each other.
+        What was found for each block; the hits among them are consistent with each other, unless
+        `keys_moved`.
     """
     first = _walk(document, registry, checks, query, options, explain)
+    if first.keys_moved:
+        return first
     live = _live_tables(document, first.hits) | {
         extra.relation.name for hit in first.hits for extra in hit.rewrite.extra
     }
@@ -184,7 +196,8 @@ def _walk(
     examination = Examination(why=lambda block, reasons: registry.why(block, options, reasons))
 
     def visit(located: LocatedBlock) -> bool:
-        outcome = _decide(located, registry, checks, query, options, explain)
+        outcome, keys_moved = _decide(located, registry, checks, query, options, explain)
+        examination.keys_moved |= keys_moved
         if located.is_tail and outcome.hit is None and not outcome.candidates:
             return False  # no cache of first rows was looked at: nothing to tell
         examination.outcomes.append(outcome)
@@ -206,17 +219,19 @@ def _decide(
     query: QueryState,
     options: MatchOptions,
     explain: bool,
-) -> BlockOutcome:
+) -> tuple[BlockOutcome, bool]:
+    """What was found for a block, and whether a promised key turned out not to hold."""
     block = located.block
     if block is None:
-        return BlockOutcome(located.path, None, None, (), tuple(located.reasons))
+        return BlockOutcome(located.path, None, None, (), tuple(located.reasons)), False
     veto = BlockVeto(query, block, checks)
     decision = registry.decide(block, options, veto, explain=explain, first_rows=located.is_tail)
     hit = None
     if decision.rewrite is not None:
         cache, exact, sql = veto.passed[id(decision.rewrite)]
         hit = Hit(located.path, block, decision.rewrite, cache, exact, sql)
-    return BlockOutcome(located.path, block, hit, decision.candidates, decision.reasons)
+    outcome = BlockOutcome(located.path, block, hit, decision.candidates, decision.reasons)
+    return outcome, veto.keys_moved
 
 
 def _live_tables(document: Mapping[str, Any], hits: Iterable[Hit]) -> frozenset[str]:

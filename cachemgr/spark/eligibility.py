@@ -55,11 +55,6 @@ class QueryState:
     promised: tuple[JoinRecord, ...] = ()
 
 
-class KeysMoved(Exception):
-    """A rewrite relies on a key of a table that moved since the key was found unique: the query has
-    to be decided by the keys that hold."""
-
-
 @dataclass(frozen=True)
 class Checks:
     """The sources that eligibility asks; `restricted` gives what `cachemgr.access` calls so,
@@ -80,21 +75,23 @@ class BlockVeto:
         query: The query's state.
         block: The block.
         checks: What to ask.
+
+    Attributes:
+        keys_moved: A rewrite relies on a promised key that does not hold, so that the query has to
+            be decided by the keys that do.
     """
 
     query: QueryState
     block: Block
     checks: Checks
     passed: dict[int, tuple[ServedCache, bool, str]] = field(default_factory=dict, init=False)
+    keys_moved: bool = field(default=False, init=False)
 
     def __call__(self, rewrite: Rewrite) -> Reason | None:
         """Why a valid rewrite may not serve; None if it may.
 
         Args:
             rewrite: What the matcher found.
-
-        Raises:
-            KeysMoved: It relies on a promised key that does not hold.
         """
         cache = self.checks.served(rewrite.cache)
         if cache is None or cache.stamp > self.query.stamp:
@@ -116,7 +113,13 @@ class BlockVeto:
             return not_taken(
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
             )
-        self._check_promised(rewrite)
+        moved = self._moved(rewrite)
+        if moved:
+            self.keys_moved = True
+            return Reason(
+                ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
+                f"the tables of {', '.join(moved)} moved since their keys were found unique",
+            )
         verdict = self._freshness(cache)
         if verdict.reason is not None:
             return verdict.reason
@@ -140,10 +143,13 @@ class BlockVeto:
         self.passed[id(rewrite)] = (cache, verdict.exact, sql)
         return None
 
-    def _check_promised(self, rewrite: Rewrite) -> None:
+    def _moved(self, rewrite: Rewrite) -> list[str]:
+        """The joins that the rewrite relies on and that do not hold in what the query sees."""
         relied = [join for join in self.query.promised if join.name in rewrite.joins_used]
-        if len(keys_seen(relied, self.query.seen)) < len(relied):
-            raise KeysMoved
+        if not relied:
+            return []  # nothing is looked up
+        hold = {key.name for key in keys_seen(relied, self.query.seen)}
+        return [join.name for join in relied if join.name not in hold]
 
     def _access(self, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
         restricted = self.checks.restricted()

@@ -6,7 +6,6 @@ a set is pinned beside the query that found it missing.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import threading
 import time
@@ -31,7 +30,7 @@ from cachemgr.spark.decider import (
     match_options,
     sorted_above,
 )
-from cachemgr.spark.eligibility import RELATION, Checks, KeysMoved, QueryState, extra_names
+from cachemgr.spark.eligibility import RELATION, Checks, QueryState, extra_names
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
@@ -200,8 +199,9 @@ class CacheSession:
             promised = keys_promised(joins, seen.places)
             names = {key.name for key in promised}
             relied = tuple(join for join in joins if join.name in names)
-            with contextlib.suppress(KeysMoved):
-                return examined(replace(query, promised=relied), promised)
+            found = examined(replace(query, promised=relied), promised)
+            if not found.keys_moved:
+                return found
         return examined(query, keys_seen(joins, seen))
 
     def settings(self, explicit: Mapping[str, str]) -> Settings:

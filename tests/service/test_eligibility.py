@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cachemgr.metastore.records import Freshness
+from cachemgr.metastore.records import Freshness, JoinRecord, JoinSide, JoinState
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.spark.freshness import CommitTimes
 from cachemgr.spark.hook import HookContext
@@ -120,3 +120,36 @@ def test_a_restricted_table_that_spark_itself_joins_to_the_cache_is_read_by_the_
     extra = ExtraJoin(Relation("file:/pay", "hr.pay"))
     rewrite = replace(REWRITE, extra=(extra,))
     assert restricted_code(CACHE, reading("file:/sales", "file:/pay"), rewrite) is None
+
+
+JOIN = JoinRecord(
+    name="j",
+    definition="",
+    left=JoinSide("sales", "file:/sales", "id-sales"),
+    right=JoinSide("hr.pay", "file:/pay", "id-pay"),
+    keys=(("who", "who"),),
+    state=JoinState.VALID,
+    validated_versions={"file:/sales": ("id-sales", 1), "file:/pay": ("id-pay", 3)},
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "used", "moved"),
+    [(3, ("j",), False), (4, ("j",), True), (4, ("other",), False)],
+)
+def test_a_promised_key_of_a_table_that_moved(
+    version: int, used: tuple[str, ...], moved: bool
+) -> None:
+    checks = Checks(
+        lambda name: CACHE,
+        SettingsComparer(lambda key: None),
+        CommitTimes(lambda place, version: None),
+        dict,
+    )
+    seen = {"file:/pay": [replace(SEEN, version=version)]}
+    veto = BlockVeto(replace(QUERY, seen=seen, promised=(JOIN,)), reading("file:/pay"), checks)
+    reason = veto(replace(REWRITE, joins_used=used))
+    assert veto.keys_moved is moved
+    assert (None if reason is None else reason.code) is (
+        ReasonCode.EXTRA_TABLE_NOT_PRESERVING if moved else None
+    )
