@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -123,6 +124,8 @@ def main() -> int:
     parser.add_argument("--no-contract", action="store_true", help="leave schemathesis out")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "fuzz_api")
     chosen = parser.parse_args()
+    # ended from outside, it leaves no process behind either
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.stdout.write(f"seed {chosen.seed}\n")
     findings = Findings(chosen.out)
     if chosen.only is not None:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -185,6 +186,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="the report as JSON goes here")
     chosen = parser.parse_args()
+    # ended from outside, it leaves no process behind either
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     load = Load(chosen.rate, 60 * chosen.minutes, chosen.caches, not chosen.no_refresh, chosen.seed)
     load.run()
     report = load.report()
