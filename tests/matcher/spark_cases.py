@@ -10,12 +10,14 @@ from matcher.schema import Schema, Table
 from tests.matcher.fixture_cases import FOLDER, Case
 
 # Hundreds of queries over a few rows: planning and compiling would cost more than running.
-_QUICK = {
+QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
+    # rows that go through Java keep their days, however long ago
+    "spark.sql.datetime.java8API.enabled": "true",
 }
 _INSERT = re.compile(r"INSERT INTO (\S+)\s+VALUES\s+(.*)", re.DOTALL)
 
@@ -38,7 +40,7 @@ class Tables:
 
     def session(self, case: Case):
         """A session with the case's settings, tables and views."""
-        conf = {**_QUICK, **{k: v for k, v in case.conf.items() if k.startswith("spark.sql.")}}
+        conf = {**QUICK, **{k: v for k, v in case.conf.items() if k.startswith("spark.sql.")}}
         more = () if case.all("schema") else tuple(case.all("data"))
         place = (*conf.items(), *more)
         session = self._sessions.get(place)
@@ -62,7 +64,7 @@ class Tables:
         for table in schema.tables.values():
             text = _select(table, rows, more)
             if "." not in table.name:
-                session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {text}")
+                _hold(session, table.name, session.sql(text))
             if table.key not in self._real:
                 session.sql(f"DROP TABLE IF EXISTS {table.key}")
                 text = _select(table, rows, ())
@@ -74,9 +76,7 @@ class Tables:
     def add_caches(self, session, stored: Mapping[str, str]) -> None:
         """Each cache under its own name, with the rows that its stored SELECT has."""
         for name, select in stored.items():
-            rows = session.sql(select)
-            held = session.createDataFrame(rows.collect(), rows.schema)
-            held.coalesce(1).createOrReplaceTempView(name)
+            _hold(session, name, session.sql(select))
 
     def drop(self) -> None:
         """Remove all of it again."""
@@ -84,6 +84,13 @@ class Tables:
             self._spark.sql(f"DROP TABLE IF EXISTS {key}")
         for name in self._schemas:
             self._spark.sql(f"DROP SCHEMA IF EXISTS {name}")
+
+
+def _hold(session, name: str, frame) -> None:
+    """A view over constants, the rows that `frame` has now: nobody has to parse or compute them
+    again, query by query."""
+    rows = session._jsparkSession.createDataFrame(frame._jdf.collectAsList(), frame._jdf.schema())
+    rows.createOrReplaceTempView(name)
 
 
 def _inserted(statements: Iterable[str]) -> dict[str, str]:

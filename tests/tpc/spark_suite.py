@@ -25,7 +25,7 @@ from matcher.ir import Relation, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, render_rewrite
 from matcher.schema import Table
-from tests.matcher.spark_cases import _QUICK as _SETTINGS
+from tests.matcher.spark_cases import QUICK as _SETTINGS
 from tests.tpc import data_ds, data_h, order, suite
 from tests.tpc.outcome import Outcome
 
