@@ -158,7 +158,7 @@ def spark_session() -> Iterator[Any]:
         .config(
             "spark.driver.extraJavaOptions",
             # room for what a query leaves behind: it is gone before anybody has to look for it
-            f"{processes.SMALL_JVM} -Xms1200m -Xmn600m -Dderby.system.home={folder / 'derby'}",
+            f"{processes.JVM} -Xms1200m -Xmn600m -Dderby.system.home={folder / 'derby'}",
         )
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.session.timeZone", "UTC")

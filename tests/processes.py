@@ -29,12 +29,11 @@ from tests import watchdog
 
 ROOT = Path(__file__).parents[1]
 CACHEMGR = (sys.executable, "-c", "from cachemgr.cli import main; main()")
-# Enough for tables of tests, and quick to start. One compiler alone would have 48 MB for its code,
-# which Spark fills. Hadoop starts a process for each file's mode: that is to cost little.
-SMALL_JVM = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
-    "-Djdk.lang.Process.launchMechanism=VFORK"
-)
+# Hadoop starts a process for each file's mode: that is to cost little.
+JVM = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Djdk.lang.Process.launchMechanism=VFORK"
+# Quick to start, and enough for a minute: what runs for many is faster with both compilers. One
+# alone would have 48 MB for its code, which Spark fills.
+SMALL_JVM = f"{JVM} -XX:TieredStopAtLevel=1"
 SMALL_SPARK = {
     "spark.driver.memory": "700m",
     "spark.ui.enabled": "false",
