@@ -16,7 +16,7 @@ help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
 	@echo "make demo    the 13 SSB queries without and with a cache (SCALE=$(SCALE), ARGS='…')"
 	@echo "make test    the tests, in PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
-	@echo "make test-long   the tests that make test leaves out: minutes each, or the other database"
+	@echo "make test-long   the tests that make test leaves out: minutes each, the other database, more cases"
 	@echo "make lint    ruff, mypy, import-linter, and the check for one migration head"
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
 	@echo "make mutants switch off each guard of the matcher and see which test notices"

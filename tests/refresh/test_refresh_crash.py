@@ -9,6 +9,7 @@ import textwrap
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,13 @@ from tests.refresh.star import (
 
 pytestmark = pytest.mark.spark
 
-BEFORE_THE_COMMIT = ("started", "pinned", "PinVersions", "writing")
-AFTER_THE_COMMIT = ("written", "WriteFull", "Measure", "publishing")
+
+def long(step: str) -> Any:
+    return pytest.param(step, marks=pytest.mark.long)
+
+
+BEFORE_THE_COMMIT = (*map(long, ("started", "pinned", "PinVersions")), "writing")
+AFTER_THE_COMMIT = ("written", *map(long, ("WriteFull", "Measure")), "publishing")
 
 
 def published_cache(star: Star):
