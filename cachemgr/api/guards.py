@@ -197,5 +197,12 @@ def is_foreign(request: Request) -> bool:
         return False
     origin = request.headers.get("Origin")
     # another name for this machine is how DNS is turned against what listens on loopback alone
-    names = [request.url.hostname, *([urlsplit(origin).hostname] if origin else [])]
-    return any(name not in LOOPBACK for name in names)
+    places = [str(request.url), *([origin] if origin else [])]
+    return any(_host(place) not in LOOPBACK for place in places)
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # what is no URL is no place of ours
+        return None

@@ -96,7 +96,9 @@ def test_a_body_that_does_not_end_is_read_no_further_than_the_limit():
         ({"Origin": "http://localhost:3000"}, 200),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
         ({"Host": "evil.example"}, 403),
+        ({"Host": "["}, 200),  # it names nobody
     ],
 )
 def test_an_open_service_answers_no_page_of_another_site(serve, store, cache, headers, status):
