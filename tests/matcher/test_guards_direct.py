@@ -15,14 +15,16 @@ from matcher.domains import EVERYTHING, NAN, Domain, Interval, literal_of, point
 from matcher.errors import NotSupported, SqlInputError
 from matcher.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit
 from matcher.from_sql import parse_query
+from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_functions import call_function
+from matcher.from_sql_scope import Scope
 from matcher.from_sql_types import TextSettings
 from matcher.ir import Block, MatchOptions, Output, Relation, StoredColumn
 from matcher.predicates import PredicateContext
 from matcher.reasons import ReasonCode
 from matcher.registry import Registry
 from matcher.render import render_rewrite
-from matcher.rules.attempt import Attempt
+from matcher.rules.attempt import Attempt, spell
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.filter_by_image import as_predicate
 from matcher.schema import Schema
@@ -191,6 +193,30 @@ def test_a_constant_that_stands_in_two_places_is_not_filled_in() -> None:
             assert found is not None
         texts.append(render_rewrite(found, "c"))
     assert "`qty` < 5" in texts[0] and "`qty` < 6" in texts[1]
+
+
+def test_one_constant_of_two_conditions_is_not_filled_in() -> None:
+    """One condition said twice is one filter; two that look alike may differ in their constants."""
+    g, h, v = (Col(0, name, "bigint", False) for name in "ghv")
+    total = Output("s", Agg("sum", (v,), "bigint"))
+    registry = Registry()
+    stored = Block(TABLE, (), (Output("g", g), Output("h", h), total), (g, h))
+    registry.put(plan_definition("c", stored))
+    ten = Lit(10, "bigint")
+    for first, second in ((ten, ten), (Lit(7, "bigint"), Lit(9, "bigint"))):
+        both = tuple(Call("le", (h, bound), "boolean") for bound in (first, second))
+        query = Block(TABLE, both, (Output("g", g), total), (g,))
+        for _ in range(2):
+            found = registry.decide(query).rewrite
+            assert found is not None
+            assert f"(h <= {first.value}L)" in {spell(part) for part in found.filters}
+
+
+def test_a_number_with_a_suffix_that_stands_nowhere_in_the_text() -> None:
+    """Whether `-128` overflows follows from how the number was written, and that is not known."""
+    made = exp.Neg(this=exp.cast(exp.Literal.number(128), "TINYINT"))
+    with pytest.raises(NotSupported):
+        ExprBuilder(Scope(""), TextSettings()).build(made)
 
 
 def test_true_and_false_are_what_they_say() -> None:
