@@ -119,6 +119,7 @@ class BlockVeto:
             return Reason(
                 ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
                 f"the tables of {', '.join(moved)} moved since their keys were found unique",
+                "; ".join(f"VALIDATE RECORD PRESERVING JOIN {name}" for name in moved),
             )
         verdict = self._freshness(cache)
         if verdict.reason is not None:
