@@ -13,6 +13,7 @@ from typing import Final
 
 import sqlglot
 from sqlglot import Dialect, Token, TokenType, exp
+from sqlglot.errors import SqlglotError
 
 # function → the least number of arguments with which the parser loses something
 _RAW: Final = {
@@ -37,10 +38,23 @@ def parse_statements(text: str) -> list[exp.Expr]:
     marked = [t for i, t in enumerate(tokens) if _loses(tokens, i)]
     changed = {id(t): _renamed(t, mark + t.text) for t in marked}
     given = [changed.get(id(t), t) for t in tokens]
-    found = [s for s in Dialect.get_or_raise("spark").parser().parse(given, text) if s is not None]
+    found = [s for s in parse_tokens(given, text) if s is not None]
     for statement in found if marked else ():
         _put_back(statement, mark)
     return found
+
+
+def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
+    """A text's tokens as the parser's statements, None for those that hold nothing.
+
+    Raises:
+        SqlglotError: the text does not parse. What the parser falls over, such as the missing
+            operand in `a > AND (SELECT 1)`, it has no error of its own for.
+    """
+    try:
+        return Dialect.get_or_raise("spark").parser().parse(tokens, text)
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
+        raise SqlglotError("the parser finds no sense in it") from error
 
 
 def _mark(text: str) -> str:

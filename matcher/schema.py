@@ -19,6 +19,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from matcher.errors import SqlInputError
+from matcher.from_sql_parse import parse_tokens
 from matcher.from_sql_types import UNKNOWN, type_of
 from matcher.ir import RecordPreservingJoin
 
@@ -262,9 +263,10 @@ class _Reader:
 def _statements(text: str) -> list[tuple[exp.Expr, str]]:
     """Each statement with its own text."""
     try:
-        parsed = [s for s in sqlglot.parse(text, dialect="spark") if s is not None]
+        tokens = sqlglot.tokenize(text, read="spark")
+        parsed = [s for s in parse_tokens(tokens, text) if s is not None]
         chunks: list[list[Token]] = [[]]
-        for token in sqlglot.tokenize(text, read="spark"):
+        for token in tokens:
             if token.token_type == TokenType.SEMICOLON:
                 chunks.append([])
             else:

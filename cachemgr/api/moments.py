@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 _MOMENT: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
+
+
+def _in_range(moment: datetime) -> datetime:
+    try:
+        moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("a moment lies in the years 1 to 9999 of UTC") from error
+    return moment
 
 
 def _with_zone(value: object) -> object:
@@ -25,4 +33,4 @@ def _with_zone(value: object) -> object:
     return value
 
 
-Moment = Annotated[datetime, BeforeValidator(_with_zone)]
+Moment = Annotated[datetime, BeforeValidator(_with_zone), AfterValidator(_in_range)]

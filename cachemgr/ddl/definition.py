@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from sqlglot import exp
-from sqlglot.dialects import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token
 
@@ -18,6 +17,7 @@ from cachemgr.ddl.cursor import Cursor
 from cachemgr.ddl.statements import SelectText
 from cachemgr.ddl.text import Kind, Tok, line_col
 from cachemgr.errors import StatementError
+from matcher.from_sql_parse import parse_tokens
 
 _DEFINITION = ("SELECT", "WITH", "(")
 _QUERY = (*_DEFINITION, "FROM", "VALUES", "TABLE")
@@ -60,7 +60,7 @@ def read_definition(cur: Cursor) -> tuple[SelectText, bool]:
     begin = first.start - cur.lexed.raw_shift
     tokens = [token for token in cur.lexed.raw if token.start >= begin]
     try:
-        trees = Spark().parser().parse(tokens, cur.lexed.raw_text)
+        trees = parse_tokens(tokens, cur.lexed.raw_text)
     except ParseError as error:
         raise _syntax_error(cur, tokens, error) from error
     except SqlglotError as error:

@@ -194,3 +194,11 @@ def test_comments_are_taken_out_once_however_many_statements(monkeypatch):
     with pytest.raises(StatementError):
         parse("SELECT 1 FROM once_only" + ";" * 50)
     assert len(looked) == 1
+
+
+def test_a_select_that_the_parser_falls_over_is_a_syntax_error() -> None:
+    text = "CREATE RELATIONAL CACHE c AS SELECT a FROM t GROUP BY a HAVING a > AND (SELECT 1)"
+    with pytest.raises(
+        StatementError, match="the select cannot be read: the parser finds no sense"
+    ):
+        parse(text)

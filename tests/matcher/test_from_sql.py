@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
+from matcher.errors import SqlInputError
 from matcher.expr import TRUE, Agg, Call, Col, Lit, date_lit
 from matcher.from_sql import TextBlock, TextSettings, _Builder, parse_query
 from matcher.ir import Block
@@ -236,3 +237,12 @@ def test_tables_below_window_functions_are_those_of_the_text() -> None:
     assert root.block is not None and root.block.outer
     assert len(parsed.document.tables) == 2
     assert parsed.document.tables_outside({id(root.node)}) == ()
+
+
+@pytest.mark.parametrize("view", [True, False])
+def test_a_text_that_the_parser_falls_over_is_a_syntax_error(view: bool) -> None:
+    """It has no error of its own for what is no condition."""
+    text = "SELECT 1 AS one FROM sales WHERE qty > AND (SELECT 1)"
+    with pytest.raises(SqlInputError, match="does not parse") as caught:
+        parse_query(text, SCHEMA) if not view else Schema.parse(f"CREATE VIEW v AS {text}")
+    assert caught.value.code == "SYNTAX_ERROR"
