@@ -24,10 +24,8 @@ def mentioned(plan: PreparedPlan) -> frozenset[tuple[int, str]]:
     helps to join tables: the columns that are `STORED`, and `ANY_COLUMN`."""
     exprs = [e for e, _ in plan.columns] + [a for a, _ in plan.measures] + list(plan.predicates)
     exprs += [p for join in plan.hung for p in join.conditions()]
-    named = {column for expr in exprs for column in columns(expr)}
-    tops = {plan.context.find(column) for column in named}
-    equal = (c for top, members in plan.context.classes().items() if top in tops for c in members)
-    found = frozenset((c.rel % OCCURRENCE, c.name) for c in named.union(equal))
+    named = plan.context.with_equals(column for expr in exprs for column in columns(expr))
+    found = frozenset((c.rel % OCCURRENCE, c.name) for c in named)
     found |= _joinable(plan)
     return found if plan.keys is not None else found | {SINGLE_ROWS}
 
@@ -39,7 +37,7 @@ def _joinable(plan: PreparedPlan) -> frozenset[tuple[int, str]]:
     if plan.hung:  # some of these joins may be inner in a query
         conditions = (p for join in plan.hung for p in join.conditions())
         known = PredicateContext((*plan.predicates, *conditions))
-    stored = {m for e, _ in plan.columns if isinstance(e, Col) for m in known.members(e)}
+    stored = known.with_equals(e for e, _ in plan.columns if isinstance(e, Col))
     keys = {(c.rel, c.name) for c in stored}
     again = frozenset(
         (rel % OCCURRENCE, ANY_COLUMN)

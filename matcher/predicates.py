@@ -236,6 +236,13 @@ class PredicateContext:
         top = self.find(column)
         return [column, *(m for m in self._parent if m != column and self.find(m) == top)]
 
+    def with_equals(self, named: Iterable[Col]) -> set[Col]:
+        """These columns and all that are known to be equal to one of them."""
+        found = set(named)
+        tops = {self.find(column) for column in found}
+        found.update(member for member in self._parent if self.find(member) in tops)
+        return found
+
     def canonical(self, expr: Expr) -> Expr:
         """`expr` with representatives for columns and one spelling for equal predicates."""
         known = self._canonical.get(expr)
