@@ -42,22 +42,29 @@ def misses_alike(
         proposed: The caches that were looked at.
         reasons: What they said.
     """
+    return answers_alike(query, constants, proposed) and not quotes(reasons, constants)
+
+
+def answers_alike(
+    query: NormalQuery, constants: tuple[Lit, ...], plans: Iterable[PreparedPlan]
+) -> bool:
+    """True if these caches decide alike on other constants that compare with each other alike.
+
+    Args:
+        query: A query.
+        constants: Its lifted constants.
+        plans: The caches.
+    """
     return (
         not query.hung
-        and told_by_order(query, constants)
-        and not any(depends_on_constants(plan, query) for plan in proposed)
-        and not quotes(reasons, constants)
+        and _told_by_order(query, constants)
+        and not any(_depends_on_constants(plan, query) for plan in plans)
     )
 
 
-def told_by_order(query: NormalQuery, constants: tuple[Lit, ...]) -> bool:
+def _told_by_order(query: NormalQuery, constants: tuple[Lit, ...]) -> bool:
     """True if what a query's conditions leave of its columns, nothing, one value or more, is known
-    from how the constants compare.
-
-    Args:
-        query: The query.
-        constants: Its lifted constants.
-    """
+    from how the constants compare."""
     return all(c.type in _TOLD_APART for c in constants) and not any(
         _looks_inside(node, query.predicates) for p in query.predicates for node in walk(p)
     )
@@ -77,16 +84,12 @@ def _looks_inside(node: Expr, predicates: Iterable[Expr]) -> bool:
     return sum(not own.isdisjoint(columns(p)) for p in predicates) > 1
 
 
-def depends_on_constants(plan: PreparedPlan, query: NormalQuery) -> bool:
+def _depends_on_constants(plan: PreparedPlan, query: NormalQuery) -> bool:
     """True if other constants in a query of that shape may change what a cache says to it.
 
     Not only by the cache's own conditions: what it stores of a column may stand for some constants
     and not for others. `d >= DATE'2024-03-01'` is a condition on months, `d >= DATE'2024-03-02'` is
     none. A table that the cache joins may have the same column under another name.
-
-    Args:
-        plan: The cache.
-        query: The query.
     """
     if plan.hung or not has_no_constants(plan):
         return True

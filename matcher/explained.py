@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from matcher.alike import depends_on_constants, quotes, told_by_order
+from matcher.alike import answers_alike, quotes
 from matcher.expr import Lit
 from matcher.ir import MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
@@ -82,8 +82,7 @@ def _kept(
     found: Iterable[_Found], plan: PreparedPlan, query: NormalQuery, constants: tuple[Lit, ...]
 ) -> _Kept | None:
     """What to remember; None if other constants may change it."""
-    alike = told_by_order(query, constants) and not depends_on_constants(plan, query)
-    if query.hung or not alike:
+    if not answers_alike(query, constants, (plan,)):
         return None
     kept: list[Served | Miss] = []
     for one in found:
