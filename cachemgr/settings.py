@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from cachemgr.errors import ConfigurationError
 
@@ -33,6 +33,8 @@ _DURATION_UNITS = {
     "day": 86400,
     "days": 86400,
 }
+# No moment of ours is further away: a calendar has no days for much more.
+MAX_DAYS: Final = 36500
 _SIZE_UNITS = {"b": 0, "k": 1, "kb": 1, "m": 2, "mb": 2, "g": 3, "gb": 3, "t": 4, "tb": 4}
 _AMOUNT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
 
@@ -56,13 +58,16 @@ def parse_duration(text: str) -> int:
         Seconds.
 
     Raises:
-        ValueError: If the text is not a duration.
+        ValueError: If the text is not a duration, or one of more than `MAX_DAYS`.
     """
     match = _AMOUNT.fullmatch(text)
     unit = match.group(2).lower() if match else ""
     if match is None or (unit and unit not in _DURATION_UNITS):
         raise ValueError("a duration such as 30s, 10min, 24h or 2d")
-    return int(match.group(1)) * _DURATION_UNITS.get(unit, 1)
+    seconds = int(match.group(1)) * _DURATION_UNITS.get(unit, 1)
+    if seconds > MAX_DAYS * _DURATION_UNITS["d"]:
+        raise ValueError(f"a duration of at most {MAX_DAYS}d")
+    return seconds
 
 
 def parse_bytes(text: str) -> int:

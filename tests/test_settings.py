@@ -75,6 +75,13 @@ def test_neither_a_duration_nor_a_size(text):
         parse_bytes(text)
 
 
+def test_no_duration_is_longer_than_the_statements_take():
+    assert parse_duration("36500d") == 36500 * 86400
+    for text in ("36501d", "9999999999999s", "800000 days"):
+        with pytest.raises(ValueError, match="a duration of at most 36500d"):
+            parse_duration(text)
+
+
 def test_misspelt_keys_are_found():
     keys = ["spark.cachemgr.approximateFloat", "spark.cachemgr.mode", "spark.sql.x"]
     assert unknown_keys(keys) == ("spark.cachemgr.approximateFloat",)

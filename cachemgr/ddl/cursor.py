@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.ddl.text import Kind, Lexed, Tok, line_col
 from cachemgr.errors import StatementError
+from cachemgr.settings import MAX_DAYS
 
 _UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
 _UNIT_LABELS = ("SECONDS", "MINUTES", "HOURS", "DAYS")
-_MAX_DAYS = 36500
 # Where a name is missing, the next keyword must not be taken for it. Quoted, it is a name.
 _NOT_A_NAME = frozenset(("AS", "FROM", "ON", "PRESERVES", "SELECT", "SET", "TO"))
 _AFTER_A_NAME = frozenset(("(", ")", ",", ".", "=", "<", ">", "<=>", "!=", "<>", "<=", ">="))
@@ -310,8 +310,8 @@ class Cursor:
         Raises:
             StatementError: It is too long.
         """
-        if seconds > _MAX_DAYS * _UNITS["DAY"]:
-            raise self.fail("the duration is too long", (f"at most {_MAX_DAYS} DAYS",), tok)
+        if seconds > MAX_DAYS * _UNITS["DAY"]:
+            raise self.fail("the duration is too long", (f"at most {MAX_DAYS} DAYS",), tok)
         return seconds
 
 
