@@ -49,6 +49,11 @@ SMALL_SPARK = {
 }
 
 
+def exit_on_sigterm() -> None:
+    """Let this process, ended from outside, leave none behind that it started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 def free_port() -> int:
     """A loopback port that nobody listens on now."""
     with socket.socket() as free:

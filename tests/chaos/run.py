@@ -11,7 +11,6 @@ import argparse
 import json
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import threading
@@ -33,6 +32,7 @@ from tests.chaos.world import SCHEMA, BaseTable, BaseWriter, CacheSpec, cache_sp
 from tests.processes import (
     SMALL_SPARK,
     Replica,
+    exit_on_sigterm,
     postgres_server,
     replica_settings,
     until,
@@ -331,8 +331,7 @@ def main() -> int:
         kill_seconds=chosen.kill_seconds,
         stop_seconds=chosen.stop_seconds,
     )
-    # ended from outside, it leaves no process behind either
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    exit_on_sigterm()
     folder = Path(tempfile.mkdtemp(prefix="cachemgr-chaos-"))
     try:
         with postgres_server() as url:

@@ -333,6 +333,24 @@ def test_a_stale_cache_beside_a_subquery(lab):
     lab.miss(scalar)
 
 
+def commits_after_decisions(lab, monkeypatch, commits):
+    """What each of the coming decisions put in place, if anything; `commits` are the statements
+    that run right after a decision, by its number."""
+    decide = session_module.CacheSession.decide
+    made = []
+
+    def decide_then_commit(self, document, context):
+        found = decide(self, document, context)
+        made.append(bool(found))
+        for statement in commits.get(len(made), ()):
+            with hook.suspended(lab.plain):
+                lab.plain.sql(statement)
+        return found
+
+    monkeypatch.setattr(session_module.CacheSession, "decide", decide_then_commit)
+    return made
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -348,20 +366,9 @@ def test_a_stale_cache_beside_a_subquery(lab):
 def test_a_commit_between_the_decisions_on_a_query_and_its_subquery(lab, monkeypatch, query):
     lab.cache("r AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
     expected = lab.plain.sql(query).collect()
-    decide = session_module.CacheSession.decide
-    made = []
-
-    def decide_then_append(self, document, context):
-        found = decide(self, document, context)
-        made.append(bool(found))
-        if len(made) <= 3:
-            with hook.suspended(lab.plain):
-                lab.plain.sql(
-                    f"INSERT INTO sales SELECT {100 + len(made)}, NULL, 'x', 1, 1000, 1, 1, 1"
-                )
-        return found
-
-    monkeypatch.setattr(session_module.CacheSession, "decide", decide_then_append)
+    append = "INSERT INTO sales SELECT {}, NULL, 'x', 1, 1000, 1, 1, 1"
+    commits = {number: [append.format(100 + number)] for number in (1, 2, 3)}
+    made = commits_after_decisions(lab, monkeypatch, commits)
     assert lab.spark.sql(query).collect() == expected
     assert any(made)
 
@@ -372,19 +379,11 @@ def test_commits_after_the_decisions_on_two_subqueries(lab, monkeypatch):
     lab.cache("of_cust AS SELECT nation, COUNT(*) AS n FROM cust GROUP BY nation")
     query = "SELECT (SELECT MAX(cid) FROM cust) AS m, (SELECT SUM(amt) FROM sales) AS t"
     expected = lab.plain.sql(query).collect()
-    decide = session_module.CacheSession.decide
-    made = []
-
-    def decide_then_append(self, document, context):
-        found = decide(self, document, context)
-        made.append(bool(found))
-        if len(made) == 2:
-            with hook.suspended(lab.plain):
-                lab.plain.sql("INSERT INTO sales SELECT 100, NULL, 'x', 1, 1000, 1, 1, 1")
-                lab.plain.sql("INSERT INTO cust SELECT 100, 'x', 'y'")
-        return found
-
-    monkeypatch.setattr(session_module.CacheSession, "decide", decide_then_append)
+    appends = [
+        "INSERT INTO sales SELECT 100, NULL, 'x', 1, 1000, 1, 1, 1",
+        "INSERT INTO cust SELECT 100, 'x', 'y'",
+    ]
+    made = commits_after_decisions(lab, monkeypatch, {2: appends})
     assert lab.spark.sql(query).collect() == expected
     assert sorted(made) == [False, True]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from tests.fuzz_api import parsers
 from tests.fuzz_api.asking import Asking, told
 from tests.fuzz_api.findings import Finding, Findings
 from tests.load.population import populate
-from tests.processes import ROOT, Service, postgres_server, rest_service
+from tests.processes import ROOT, Service, exit_on_sigterm, postgres_server, rest_service
 
 CACHES = 20
 # how the time is divided
@@ -124,8 +123,7 @@ def main() -> int:
     parser.add_argument("--no-contract", action="store_true", help="leave schemathesis out")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "fuzz_api")
     chosen = parser.parse_args()
-    # ended from outside, it leaves no process behind either
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    exit_on_sigterm()
     sys.stdout.write(f"seed {chosen.seed}\n")
     findings = Findings(chosen.out)
     if chosen.only is not None:

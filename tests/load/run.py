@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -27,7 +26,14 @@ from cachemgr.metastore import open_metastore
 from tests.load.population import populate
 from tests.load.sender import Sender, Sent, quantile
 from tests.load.traffic import Traffic
-from tests.processes import Service, Started, postgres_server, rest_service, until
+from tests.processes import (
+    Service,
+    Started,
+    exit_on_sigterm,
+    postgres_server,
+    rest_service,
+    until,
+)
 
 BUDGETS: Final = {"seen": 50.0, "first": 150.0}
 _WARM_UP_SECONDS: Final = 20.0
@@ -186,8 +192,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="the report as JSON goes here")
     chosen = parser.parse_args()
-    # ended from outside, it leaves no process behind either
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    exit_on_sigterm()
     load = Load(chosen.rate, 60 * chosen.minutes, chosen.caches, not chosen.no_refresh, chosen.seed)
     load.run()
     report = load.report()

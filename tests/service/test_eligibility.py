@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -36,14 +37,17 @@ QUERY = QueryState(seen={}, settings=frozenset(), principal="ann", now_ms=0, sta
 REWRITE = Rewrite("c", None, (), None, ())
 
 
-def code(cache: ServedCache | None, query: QueryState = QUERY) -> ReasonCode | None:
-    checks = Checks(
+def checks(cache: ServedCache | None, restricted: Mapping[str, str] | None = None) -> Checks:
+    return Checks(
         lambda name: cache,
         SettingsComparer(lambda key: None),
         CommitTimes(lambda place, version: None),
-        dict,
+        lambda: restricted or {},
     )
-    reason = BlockVeto(query, Block((), (), ()), checks)(REWRITE)
+
+
+def code(cache: ServedCache | None, query: QueryState = QUERY) -> ReasonCode | None:
+    reason = BlockVeto(query, Block((), (), ()), checks(cache))(REWRITE)
     return None if reason is None else reason.code
 
 
@@ -86,14 +90,8 @@ SEEN = TableRef("hr.pay", "file:/pay", "id-pay", 3, "delta", False)
 def restricted_code(
     cache: ServedCache, block: Block, rewrite: Rewrite = REWRITE, seen: TableRef = SEEN
 ) -> ReasonCode | None:
-    checks = Checks(
-        lambda name: cache,
-        SettingsComparer(lambda key: None),
-        CommitTimes(lambda place, version: None),
-        lambda: PAY,
-    )
     query = replace(QUERY, seen={seen.location: [seen]})
-    reason = BlockVeto(query, block, checks)._access(rewrite, cache)
+    reason = BlockVeto(query, block, checks(cache, PAY))._access(rewrite, cache)
     return None if reason is None else reason.code
 
 
@@ -140,14 +138,10 @@ JOIN = JoinRecord(
 def test_a_promised_key_of_a_table_that_moved(
     version: int, used: tuple[str, ...], moved: bool
 ) -> None:
-    checks = Checks(
-        lambda name: CACHE,
-        SettingsComparer(lambda key: None),
-        CommitTimes(lambda place, version: None),
-        dict,
-    )
     seen = {"file:/pay": [replace(SEEN, version=version)]}
-    veto = BlockVeto(replace(QUERY, seen=seen, promised=(JOIN,)), reading("file:/pay"), checks)
+    veto = BlockVeto(
+        replace(QUERY, seen=seen, promised=(JOIN,)), reading("file:/pay"), checks(CACHE)
+    )
     reason = veto(replace(REWRITE, joins_used=used))
     assert veto.keys_moved is moved
     assert (None if reason is None else reason.code) is (
