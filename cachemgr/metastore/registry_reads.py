@@ -10,6 +10,7 @@ from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from cachemgr.metastore.convert import (
+    TABLE_COLUMNS,
     cache_record,
     join_record,
     run_record,
@@ -35,6 +36,7 @@ from cachemgr.metastore.records import (
     RegistryMark,
     RegistryState,
     SnapshotRecord,
+    SnapshotTableRecord,
 )
 from cachemgr.metastore.restricted import restricted_tables
 
@@ -188,19 +190,17 @@ def snapshots_of(session: Session, refresh_ids: Collection[str]) -> dict[str, Sn
     """Refresh runs with the base versions that they read, by id."""
     ids = sorted(refresh_ids)
     runs: dict[str, RefreshRunRecord] = {}
-    tables: dict[str, list[SnapshotTableRow]] = defaultdict(list)
+    tables: dict[str, list[SnapshotTableRecord]] = defaultdict(list)
     # In portions: databases bound the number of parameters of one statement.
     for start in range(0, len(ids), 500):
         portion = ids[start : start + 500]
         for run in session.scalars(select(RefreshRunRow).where(RefreshRunRow.id.in_(portion))):
             runs[run.id] = run_record(run)
-        for table in session.scalars(
-            select(SnapshotTableRow)
-            .where(SnapshotTableRow.refresh_id.in_(portion))
-            .order_by(SnapshotTableRow.refresh_id, SnapshotTableRow.ordinal)
+        read = select(SnapshotTableRow.refresh_id, *TABLE_COLUMNS)
+        for refresh_id, *table in session.execute(
+            read.where(SnapshotTableRow.refresh_id.in_(portion)).order_by(
+                SnapshotTableRow.refresh_id, SnapshotTableRow.ordinal
+            )
         ):
-            tables[table.refresh_id].append(table)
-    return {
-        run_id: SnapshotRecord(run, tuple(table_record(row) for row in tables[run_id]))
-        for run_id, run in runs.items()
-    }
+            tables[refresh_id].append(table_record(table))
+    return {run_id: SnapshotRecord(run, tuple(tables[run_id])) for run_id, run in runs.items()}

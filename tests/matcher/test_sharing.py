@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bench.population import plans
 from matcher.codec import decode_plan, encode_plan
+from matcher.definition import plan_definition
 from matcher.expr import Agg, Call, Col, Expr, Lit
+from matcher.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.mentions import mentioned
 from matcher.normal_form import Interner, PreparedPlan
 from matcher.sharing import Sharing
@@ -43,6 +47,35 @@ def test_a_column_that_may_be_null_elsewhere_does_not_pass_for_one_that_may_not(
     one, other = (Call("neg", (c,), "int", nullable=False) for c in (strict, loose))
     assert one == other
     assert share(one) is one and share(other) is other
+
+
+def test_what_became_of_an_object_is_told_for_it_alone_and_by_place() -> None:
+    share = Sharing()
+    loose, strict = COLUMN, Col(0, "a", "int", nullable=False)
+    made = [Col(number, "a", "int") for number in range(4)]
+    found = [
+        share.moved(expr, place, lambda _, new=new: new)
+        for (expr, place), new in zip(
+            ((loose, (7,)), (loose, (8,)), (strict, (7,)), (loose, (7,))), made, strict=True
+        )
+    ]
+    assert [made.index(expr) for expr in found] == [0, 1, 2, 0]
+
+
+def test_the_order_that_a_full_join_gives_to_a_coalesce_stays_in_its_plan() -> None:
+    a, b = (Col(rel, "k", "int") for rel in (0, 1))
+    on = Call("eq", (a, b), "boolean")
+    swapped = Call("coalesce", (b, a), "int")
+    relations = (Relation("file:/a", "a"), Relation("file:/b", "b"))
+    block = Block(relations, (), (Output("k", swapped),))
+    full = OuterJoin("full", (0, 1), (on,), (), (Side((0,), ()), Side((1,), ())))
+    share, intern = Sharing(), Interner()
+    plain = plan_definition("plain", replace(block, predicates=(on,)))
+    hung = plan_definition("hung", replace(block, outer=(full,)))
+    for first, second in ((plain, hung), (hung, plain)):
+        for plan in (first, second):
+            ((stored, _),) = PreparedPlan(plan, intern, share).columns
+            assert stored == (swapped if plan is plain else Call("coalesce", (a, b), "int"))
 
 
 def test_plans_of_the_same_tables_share_all_that_they_say_alike() -> None:
