@@ -76,7 +76,8 @@ _lock = threading.RLock()
 def configure_spark_with_cachemgr(
     builder: SparkSession.Builder, extra_packages: Sequence[str] | None = None
 ) -> SparkSession.Builder:
-    """Add Delta and what relational caches need to a session builder; what it holds is kept.
+    """Add Delta and what relational caches need to a session builder; what it holds is kept. Delta
+    comes from Maven, unless its jar is named by the builder or in Spark's own folder.
 
     Args:
         builder: The builder, `spark.cachemgr.*` settings on it included. With

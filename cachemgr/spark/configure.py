@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
+import pyspark
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
@@ -14,6 +16,7 @@ from cachemgr.errors import ConfigurationError
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
 _PACKAGES = "spark.jars.packages"
+_DELTA_JAR: Final = "*delta-spark*.jar"
 
 # Key, value and why; each only where the user set nothing.
 DEFAULTS: tuple[tuple[str, str, str], ...] = (
@@ -75,7 +78,10 @@ def configure_builder(
         )
     packages = [p.strip() for p in str(given.get(_PACKAGES, "")).split(",") if p.strip()]
     packages += [p for p in extra_packages or () if p not in packages]
-    configure_spark_with_delta_pip(builder, packages)
+    if not _has_delta(given):
+        configure_spark_with_delta_pip(builder, packages)
+    elif packages:
+        builder.config(_PACKAGES, ",".join(packages))
     extensions = [e.strip() for e in str(given.get(_EXTENSIONS, "")).split(",") if e.strip()]
     if _DELTA_EXTENSION not in extensions:
         extensions.append(_DELTA_EXTENSION)
@@ -87,6 +93,19 @@ def configure_builder(
             builder.config(key, value)
     _enable_when_built(builder, started)
     return builder
+
+
+def _has_delta(given: Mapping[str, Any]) -> bool:
+    """Whether Delta's jar is there already, so that Spark need not ask Maven for it: it may have no
+    way there, and takes seconds to ask even where all is on the disk."""
+    listed = str(given.get("spark.jars", "")).split(",")
+    listed += str(given.get("spark.driver.extraClassPath", "")).split(os.pathsep)
+    places = [Path(entry.strip().removeprefix("file:")) for entry in listed if entry.strip()]
+    if any(place.match(_DELTA_JAR) for place in places):
+        return True
+    home = os.environ.get("SPARK_HOME") or pyspark.__path__[0]
+    folders = [Path(home, "jars"), *(place.parent for place in places if place.name == "*")]
+    return any(True for folder in folders for _ in folder.glob(_DELTA_JAR))
 
 
 def _enable_when_built(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 
 from cachemgr.spark.configure import configure_builder
@@ -25,6 +26,39 @@ def test_packages_and_extensions_are_merged_with_the_users():
     assert builder._options["spark.sql.extensions"] == (
         "my.Extension,io.delta.sql.DeltaSparkSessionExtension"
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.jars", "{0}/other.jar, file:{0}/io.delta_delta-spark_4.2_2.13-4.4.0.jar"),
+        ("spark.jars", "s3://jars/delta-spark_4.2_2.13-4.4.0.jar"),
+        ("spark.driver.extraClassPath", "{0}/x.jar:{0}/delta-spark_4.2_2.13-4.4.0.jar"),
+        ("spark.driver.extraClassPath", "{0}/*"),
+    ],
+)
+def test_delta_is_not_fetched_where_the_user_has_it(tmp_path, key, value):
+    tmp_path.joinpath("delta-spark_4.2_2.13-4.4.0.jar").touch()
+    given = {key.replace(".", "__"): value.format(tmp_path)}
+    builder, _ = configured(**given, spark__jars__packages="c:d:2")
+    assert builder._options["spark.jars.packages"] == "c:d:2,a:b:1"
+
+
+def test_delta_is_not_fetched_where_spark_itself_has_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert "delta-spark" in configured()[0]._options["spark.jars.packages"]
+    tmp_path.joinpath("jars").mkdir()
+    tmp_path.joinpath("jars", "delta-spark_4.2_2.13-4.4.0.jar").touch()
+    assert configured()[0]._options["spark.jars.packages"] == "a:b:1"
+
+
+def test_delta_is_fetched_where_other_jars_are_named(tmp_path):
+    tmp_path.joinpath("other.jar").touch()
+    given = {
+        "spark__jars": str(tmp_path / "other.jar"),
+        "spark__driver__extraClassPath": f"{tmp_path}/*",
+    }
+    assert "delta-spark" in configured(**given)[0]._options["spark.jars.packages"]
 
 
 def test_what_the_user_set_is_kept():
