@@ -7,6 +7,8 @@ PROCESSES ?= 2
 SHARED := -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 VENV := .venv
 STAMP := $(VENV)/.setup-done
+# only the tests start Spark so often that it pays
+PREPARED := $(VENV)/.spark-prepared
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
@@ -36,13 +38,17 @@ $(STAMP): pyproject.toml constraints.txt
 		--quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+$(PREPARED): $(STAMP) tests/spark_start.py
+	$(VENV)/bin/python -m tests.spark_start
+	@touch $@
+
 demo: $(STAMP)
 	$(VENV)/bin/cachemgr demo --scale $(SCALE) $(ARGS)
 
-test: $(STAMP)
+test: $(PREPARED)
 	$(VENV)/bin/python -m pytest -m 'not long' $(SHARED) $(ARGS)
 
-test-long: $(STAMP)
+test-long: $(PREPARED)
 	$(VENV)/bin/python -m pytest -m long $(SHARED) $(ARGS)
 
 lint: $(STAMP)
@@ -68,7 +74,7 @@ fuzz: $(STAMP)
 fuzz-ledger: $(STAMP)
 	$(VENV)/bin/python -m tests.fuzz.ledger
 
-chaos: $(STAMP)
+chaos: $(PREPARED)
 	$(VENV)/bin/python -m tests.chaos.run --minutes $(MINUTES) $(ARGS)
 
 load: $(STAMP)

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import make_url
 
 from cachemgr.metastore import migrate
-from tests import processes
+from tests import processes, spark_start
 
 _database_numbers = itertools.count(1)
 
@@ -136,7 +136,6 @@ def case_tables(spark: object) -> Iterator[Any]:
 @contextlib.contextmanager
 def spark_session() -> Iterator[Any]:
     """A Spark session with Delta and small numbers, stopped at the end."""
-    from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
     folder = Path(tempfile.mkdtemp(prefix="cachemgr-spark-"))
@@ -165,7 +164,7 @@ def spark_session() -> Iterator[Any]:
         # Without it Delta 4.4.0 fails every spark.sql(text, args=…) on Spark 4.2.0.
         .config("spark.sql.legacy.parameterSubstitution.constantsOnly", "true")
     )
-    session = configure_spark_with_delta_pip(builder).getOrCreate()
+    session = spark_start.with_delta(builder).getOrCreate()
     _interpret(session)
     session.sparkContext.setLogLevel("ERROR")
     try:

@@ -25,16 +25,18 @@ import httpx
 
 from cachemgr.metastore import open_metastore
 from cachemgr.roles import Role
-from tests import watchdog
+from tests import spark_start, watchdog
 
 ROOT = Path(__file__).parents[1]
 CACHEMGR = (sys.executable, "-c", "from cachemgr.cli import main; main()")
 # Hadoop starts a process for each file's mode: that is to cost little.
 JVM = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Djdk.lang.Process.launchMechanism=VFORK"
+JVM += spark_start.jvm_options()
 # Quick to start, and enough for a minute: what runs for many is faster with both compilers. One
 # alone would have 48 MB for its code, which Spark fills.
 SMALL_JVM = f"{JVM} -XX:TieredStopAtLevel=1"
 SMALL_SPARK = {
+    **spark_start.delta_settings(),
     "spark.driver.memory": "700m",
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -347,6 +349,7 @@ def spark_cluster(folder: Path, *, workers: int = 2, cores: int = 2) -> Iterator
     environment = {
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
+        "SPARK_DAEMON_CLASSPATH": spark_start.class_path(),
         "SPARK_NO_DAEMONIZE": "1",
     }
     port, web = free_port(), free_port()

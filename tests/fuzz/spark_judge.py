@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import spark_start
 from tests.fuzz.decide import Accepted, Prepared
 from tests.fuzz.world import VIEW_TEXT, Table, World
 
@@ -177,9 +178,7 @@ def start_spark(delta: bool = False) -> Any:
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -Xss4m")
     )
     if delta:
-        from delta import configure_spark_with_delta_pip
-
-        builder = configure_spark_with_delta_pip(builder)
+        builder = spark_start.with_delta(builder)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark

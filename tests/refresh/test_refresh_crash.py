@@ -291,7 +291,7 @@ def test_sigkill_in_the_middle_of_a_refresh(star: Star, tmp_path: Path) -> None:
         from pathlib import Path
         from cachemgr.metastore import open_metastore
         from tests.refresh.star import Clock, Star
-        from delta import configure_spark_with_delta_pip
+        from tests.spark_start import with_delta
         from pyspark.sql import SparkSession
 
         builder = (
@@ -303,7 +303,7 @@ def test_sigkill_in_the_middle_of_a_refresh(star: Star, tmp_path: Path) -> None:
         )
         for key, value in {SMALL_SPARK!r}.items():
             builder.config(key, value)
-        spark = configure_spark_with_delta_pip(builder).getOrCreate()
+        spark = with_delta(builder).getOrCreate()
         store = open_metastore({star.store.url!r})
         star = Star(spark, store, Path({str(star.folder)!r}), Clock())
         star.clock.at = datetime.now(UTC)
