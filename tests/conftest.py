@@ -7,6 +7,7 @@ import itertools
 import os
 import shutil
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,30 @@ INTERPRETED = {
 }
 
 
+# What these tests ask goes through the metastore, whose own tests run on both databases.
+BY_TURNS = ("api", "cli", "service")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """See `_on_databases_by_turns` and `_large_pieces_first`."""
+    _on_databases_by_turns(items)
+    _large_pieces_first(items)
+
+
+def _on_databases_by_turns(items: list[pytest.Item]) -> None:
+    """Half of the tests of these folders run on SQLite and half on PostgreSQL, the same at each
+    time; on the other database they run in `make test-long`.
+    """
+    for item in items:
+        database = getattr(item, "callspec", None) and item.callspec.params.get("metastore_url")
+        if database is not None and item.path.parent.name in BY_TURNS:
+            test = item.nodeid.replace(database, "")
+            if ("sqlite", "postgres")[zlib.crc32(test.encode()) % 2] != database:
+                item.add_marker(pytest.mark.long)
+
+
+def _large_pieces_first(items: list[pytest.Item]) -> None:
     """Modules with Spark first, then those with the most tests first: the processes then share what
     is left at the end in small pieces, and none waits for another's long module.
     """
