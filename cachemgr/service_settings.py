@@ -15,6 +15,7 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -126,6 +127,11 @@ def service_settings(**flags: Any) -> ServiceSettings:
             for e in error.errors()
         ]
         raise ConfigurationError("BAD_SETTING", "; ".join(parts)) from None
+    except SettingsError as error:  # names the field, and has the parser's error as its cause
+        field = str(error).split('"')[1].upper()
+        raise ConfigurationError(
+            "BAD_SETTING", f"CACHEMGR_{field} is not JSON ({error.__cause__}): correct or unset it"
+        ) from None
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             "BAD_SETTING", f"the settings file {named or _DEFAULT_FILE} cannot be read: {error}"

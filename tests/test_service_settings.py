@@ -54,7 +54,9 @@ def test_a_file_by_name(monkeypatch, tmp_path):
         ("PORT", "http", "port"),
         ("LEASE_SECONDS", "1", "lease_seconds"),
         ("LOG_LEVEL", "loud", "log_level"),
-        ("SPARK_CONF", "{", "spark_conf"),
+        ("SPARK_CONF", "{", "CACHEMGR_SPARK_CONF is not JSON"),
+        ("SPARK_INIT", "SELECT 1", "CACHEMGR_SPARK_INIT is not JSON"),
+        ("SPARK_CONF", '{"a": {"b": 1}}', "spark_conf.a"),
     ],
 )
 def test_values_that_are_not_accepted(monkeypatch, name, value, said):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections import Counter, OrderedDict
@@ -144,6 +145,20 @@ def holds_nul(body: bytes) -> bool:
     """Whether a body has a NUL character: no name or text of ours has one, and PostgreSQL stores
     none."""
     return b"\0" in body or b"\\u0000" in body
+
+
+def holds_half_character(body: bytes) -> bool:
+    """Whether a text in a JSON body has one half of a surrogate pair without the other: Python
+    takes it for a character, and nobody can write it down again."""
+    if b"\\u" not in body and b"\xed" not in body:
+        return False
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):  # no JSON, as others will say
+        return False
+    return False
 
 
 def repeated_parameter(request: Request) -> str | None:

@@ -24,6 +24,7 @@ from cachemgr.api.errors import RETRY_SECONDS, answer_of, envelope
 from cachemgr.api.guards import (
     BodyLimit,
     Limits,
+    holds_half_character,
     holds_nul,
     is_foreign,
     is_protected,
@@ -149,6 +150,14 @@ async def _refusal(request: Request) -> Response | None:
     if await _holds_nul(request):
         return envelope(
             request, 400, "NUL_CHARACTER", "a request holds no NUL character: take it out"
+        )
+    if holds_half_character(await request.body()):
+        return envelope(
+            request,
+            400,
+            "HALF_CHARACTER",
+            "a request holds one half of a surrogate pair (\\ud800 to \\udfff) alone: write both "
+            "halves, or the character itself",
         )
     repeated = repeated_parameter(request)
     if repeated is not None:

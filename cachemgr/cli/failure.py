@@ -47,6 +47,8 @@ def _told(error: Exception) -> str:
             return f"{error.filename or ''}: {error.strerror or error}"
         case UnicodeDecodeError():
             return f"a file is not UTF-8 text ({error.reason}): save it as UTF-8"
+        case UnicodeEncodeError(reason="surrogates not allowed"):
+            return f"{error.object!r} is not UTF-8 text: give arguments and variables as UTF-8"
         case _:
             first = (str(error).strip() or "no message").splitlines()[0]
             return (

@@ -12,7 +12,13 @@ import pytest
 from fastapi import Request
 
 from cachemgr.api.app import create_app
-from cachemgr.api.guards import BodyLimit, Limits, RateLimit, is_too_large
+from cachemgr.api.guards import (
+    BodyLimit,
+    Limits,
+    RateLimit,
+    holds_half_character,
+    is_too_large,
+)
 from cachemgr.api.state import ApiState
 from cachemgr.errors import ConfigurationError, MetastoreError
 from cachemgr.logs import configure_logs
@@ -27,6 +33,25 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@pytest.mark.parametrize(
+    ("body", "half"),
+    [
+        (rb'{"a": "\ud800"}', True),
+        (rb'{"a": {"\uDFFF": 1}}', True),
+        (rb'["\udc00\ud800"]', True),
+        (b'"\xed\xa0\x80"', True),
+        (rb'{"a": "\ud83d\ude00 \u00e9"}', False),
+        (rb'{"a": "\\ud800"}', False),
+        ('"\ud55c"'.encode(), False),
+        (rb'{"a": "\ud800"', False),
+        (b"[" * 100_000 + rb'"\ud800"', False),
+        (b"", False),
+    ],
+)
+def test_half_a_character_is_found_where_a_text_of_json_has_one(body, half):
+    assert holds_half_character(body) is half
 
 
 def test_a_bucket_fills_at_its_rate():

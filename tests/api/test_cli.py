@@ -94,6 +94,13 @@ def test_a_bug_is_one_line_and_a_trace_only_with_debug(monkeypatch):
         assert text not in done.stderr
 
 
+def test_an_argument_that_is_not_utf_8_is_no_bug_of_ours(metastore_url):
+    # what the shell gave as the byte 0x80
+    for command in (["cache", "why", "a\udc80"], ["cache", "pause", "a\udc80"]):
+        done = CliRunner().invoke(main, [*command, "--metastore", metastore_url])
+        assert done.exit_code == 1 and "'a\\udc80' is not UTF-8 text" in done.stderr
+
+
 def test_refresh_and_history(run, cache, store):
     code, out, _ = run("cache", "refresh", "cube", "--mode", "full", "-o", "json")
     asked = json.loads(out)
