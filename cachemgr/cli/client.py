@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cachemgr.cli.output import Format
-from cachemgr.errors import CacheManagerError, MetastoreError
+from cachemgr.errors import CacheManagerError, ConfigurationError, MetastoreError
+from cachemgr.service_address import is_service_url, may_be_token
 
 if TYPE_CHECKING:
     import httpx
@@ -67,9 +68,18 @@ class Client:
             if error.code != "METASTORE_TAKEN":
                 raise
 
+    def _check(self) -> None:
+        if self.server is not None and not is_service_url(self.server):
+            raise ConfigurationError(
+                "BAD_SETTING", f"{self.server!r} is no URL of a service: write http://host:8470"
+            )
+        if self.token is not None and not may_be_token(self.token):
+            raise ConfigurationError("BAD_SETTING", "what is given as a token is none")
+
     async def _call(self, method: str, path: str, more: dict[str, Any]) -> Any:
         import httpx
 
+        self._check()
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         async with AsyncExitStack() as stack:
             if self.server is not None:
@@ -113,9 +123,9 @@ def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -
 
 
 def _read(answer: httpx.Response, server: str | None) -> Any:
-    if answer.is_success:
-        return answer.json() if answer.content else None
     try:
+        if answer.is_success:
+            return answer.json() if answer.content else None
         error = answer.json()["error"]
         raise CacheManagerError(str(error["type"]), str(error["message"]))
     except (ValueError, KeyError, TypeError):

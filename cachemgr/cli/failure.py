@@ -44,7 +44,7 @@ def _told(error: Exception) -> str:
         case MatcherError():
             return f"[{error.code}] {error}"
         case OSError():
-            return f"{error.filename or ''}: {error.strerror or error}"
+            return f"{error.filename or 'reading or writing failed'}: {error.strerror or error}"
         case UnicodeDecodeError():
             return f"a file is not UTF-8 text ({error.reason}): save it as UTF-8"
         case UnicodeEncodeError(reason="surrogates not allowed"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
+from cachemgr.service_address import is_service_url, may_be_token
 from cachemgr.settings import PREFIX, Settings
 from cachemgr.spark.sources import MetastoreSource, Source
 
@@ -48,41 +48,40 @@ def token_of(settings: Settings) -> Callable[[], str]:
         settings: The settings.
 
     Raises:
-        ConfigurationError: The file cannot be read.
+        ConfigurationError: The file cannot be read, or what is there is no token.
     """
     if settings.token_file:
         file = Path(settings.token_file)
         _read(file)
         return lambda: _read(file)
     token = settings.token or os.environ.get(_TOKEN_VARIABLE, "").strip()
+    if not may_be_token(token):
+        raise ConfigurationError(
+            "BAD_SETTING", f"{PREFIX}token or {_TOKEN_VARIABLE} is no token: copy it once more"
+        )
     return lambda: token
 
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text().strip()
+        token = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             "BAD_SETTING",
             f"{PREFIX}tokenFile names {file}, which cannot be read ({error}): correct it",
         ) from error
+    if not may_be_token(token):
+        raise ConfigurationError(
+            "BAD_SETTING", f"{PREFIX}tokenFile names {file}, which holds no token: correct it"
+        )
+    return token
 
 
 def _checked(url: str) -> str:
-    if not _is_service(url.strip()):
+    if not is_service_url(url.strip()):
         raise ConfigurationError(
             "BAD_SETTING",
             f"{PREFIX}url has a part that is no URL of a service: write http://host:8470, replicas "
             "after commas, and the token in its own setting",
         )
     return url.strip()
-
-
-def _is_service(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    secret = parts.username or parts.password or parts.query or parts.fragment
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and not secret

@@ -7,6 +7,8 @@ import os
 import pty
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from typer.testing import CliRunner
@@ -124,6 +126,41 @@ def test_a_service_that_is_not_there(monkeypatch):
     done = CliRunner().invoke(main, given)
     assert done.exit_code == 1 and "SERVICE_UNREACHABLE" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--server", "http://127.0.0.1:99999"), "no URL of a service"),
+        (("--server", "http://["), "no URL of a service"),
+        (("--server", "http://a:b:c"), "no URL of a service"),
+        (("--server", "ftp://x"), "no URL of a service"),
+        (("--server", "x"), "no URL of a service"),
+        (("--server", "http://127.0.0.1:9", "--token", "ü"), "what is given as a token is none"),
+        (("--server", "http://127.0.0.1:9", "--token", "a\nb"), "what is given as a token is none"),
+    ],
+)
+def test_what_cannot_be_a_service_or_its_token_is_not_asked(given, said):
+    done = CliRunner().invoke(main, ["cache", "list", *given])
+    assert done.exit_code == 1 and "BAD_SETTING" in done.stderr and said in done.stderr
+
+
+def test_a_server_that_is_another_one():
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>")
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        done = CliRunner().invoke(main, ["cache", "list", "--server", url])
+        server.shutdown()
+    assert done.exit_code == 1 and "NOT_THE_SERVICE" in done.stderr
 
 
 def test_a_wrong_token(serve, store):

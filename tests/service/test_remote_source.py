@@ -505,6 +505,17 @@ def test_what_is_no_url_of_a_service(url):
     assert "spark.cachemgr.url" in caught.value.message and "secret" not in caught.value.message
 
 
+@pytest.mark.parametrize("text", ["ü", "a b", "a\nb", "a\udc80"])
+def test_what_is_no_token(text, tmp_path, monkeypatch):
+    file = tmp_path / "token"
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    for settings in ({"token": text}, {"token_file": str(file)}, {}):
+        monkeypatch.setenv("CACHEMGR_TOKEN", "" if settings else text)
+        with pytest.raises(ConfigurationError, match="token") as caught:
+            source_of(Settings(url="http://h:1", **settings), {})
+        assert caught.value.code == "BAD_SETTING"
+
+
 def test_a_service_and_a_metastore_exclude_each_other():
     with pytest.raises(ConfigurationError, match="unset one"):
         source_of(Settings(url="http://h:1"), {"spark.cachemgr.metastore.url": "sqlite:///x"})
