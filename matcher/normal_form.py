@@ -391,11 +391,13 @@ class PreparedPlan:
         # what a FULL join says of a column holds in this plan alone
         shared = None if memo else share
 
-        def move(expr: Expr) -> Expr:
-            return relabel(expr, rels, memo, share)
+        def move(expr: Expr) -> Expr:  # as it is by itself: it may be another plan's, too
+            return relabel(expr, rels, {}, share)
 
         def placed(expr: Expr) -> Expr:
-            return move(expr) if shared is None else shared.moved(expr, rels, move)
+            if shared is None:
+                return relabel(expr, rels, memo, share)
+            return shared.moved(expr, rels, move)
 
         self.predicates: Final = tuple(map(placed, plan.predicates))
         self.context: Final = PredicateContext(self.predicates, memo=_MEMO_OF_CACHE)

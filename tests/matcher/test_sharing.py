@@ -78,6 +78,16 @@ def test_the_order_that_a_full_join_gives_to_a_coalesce_stays_in_its_plan() -> N
             assert stored == (swapped if plan is plain else Call("coalesce", (a, b), "int"))
 
 
+def test_noop_what_one_plan_knows_of_null_is_not_told_of_the_column_of_another() -> None:
+    share, intern = Sharing(), Interner()
+    loose, strict = (share(Col(0, "a", "int", nullable=n)) for n in (True, False))
+    positive = Call("gt", (strict, Lit(0, "int")), "boolean", nullable=False)
+    block = Block((Relation("file:/a", "a"),), (positive,), (Output("a", loose),))
+    for said in (block, replace(block, predicates=())):
+        ((stored, _),) = PreparedPlan(plan_definition("c", said), intern, share).columns
+    assert stored.nullable
+
+
 def test_plans_of_the_same_tables_share_all_that_they_say_alike() -> None:
     share, intern = Sharing(), Interner()
     first, second = (decode_plan(encode_plan(p), share) for p in list(plans(2)))
