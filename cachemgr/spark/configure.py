@@ -76,9 +76,11 @@ def configure_builder(
             "relational caches cannot be configured on a Spark Connect session, whose plans are "
             "made on the server: configure and enable them in the server's own session",
         )
+    master = str(given.get("spark.master", os.environ.get("MASTER", "local[*]")))
+    is_local = master.startswith("local")
     packages = [p.strip() for p in str(given.get(_PACKAGES, "")).split(",") if p.strip()]
     packages += [p for p in extra_packages or () if p not in packages]
-    if not _has_delta(given):
+    if not _has_delta(given, is_local):
         configure_spark_with_delta_pip(builder, packages)
     elif packages:
         builder.config(_PACKAGES, ",".join(packages))
@@ -86,8 +88,7 @@ def configure_builder(
     if _DELTA_EXTENSION not in extensions:
         extensions.append(_DELTA_EXTENSION)
     builder.config(_EXTENSIONS, ",".join(extensions))
-    master = str(given.get("spark.master", os.environ.get("MASTER", "local[*]")))
-    defaults = DEFAULTS + (LOCAL_DEFAULTS if master.startswith("local") else ())
+    defaults = DEFAULTS + (LOCAL_DEFAULTS if is_local else ())
     for key, value, _ in defaults:
         if key not in given:
             builder.config(key, value)
@@ -95,17 +96,25 @@ def configure_builder(
     return builder
 
 
-def _has_delta(given: Mapping[str, Any]) -> bool:
+def _has_delta(given: Mapping[str, Any], is_local: bool) -> bool:
     """Whether Delta's jar is there already, so that Spark need not ask Maven for it: it may have no
-    way there, and takes seconds to ask even where all is on the disk."""
-    listed = str(given.get("spark.jars", "")).split(",")
-    listed += str(given.get("spark.driver.extraClassPath", "")).split(os.pathsep)
-    places = [Path(entry.strip().removeprefix("file:")) for entry in listed if entry.strip()]
-    if any(place.match(_DELTA_JAR) for place in places):
-        return True
+    way there, and takes seconds to ask even where all is on the disk. On a cluster the executors
+    must have it as well, to whom Spark gives what `spark.jars` names."""
     home = os.environ.get("SPARK_HOME") or pyspark.__path__[0]
-    folders = [Path(home, "jars"), *(place.parent for place in places if place.name == "*")]
-    return any(True for folder in folders for _ in folder.glob(_DELTA_JAR))
+    if any(Path(home, "jars").glob(_DELTA_JAR)) or _names_delta(given, "spark.jars", ","):
+        return True
+    paths = ["spark.driver.extraClassPath"]
+    paths += [] if is_local else ["spark.executor.extraClassPath"]
+    return all(_names_delta(given, path, os.pathsep) for path in paths)
+
+
+def _names_delta(given: Mapping[str, Any], key: str, separator: str) -> bool:
+    entries = [entry.strip() for entry in str(given.get(key, "")).split(separator)]
+    places = [Path(entry.removeprefix("file:")) for entry in entries if entry]
+    return any(
+        place.match(_DELTA_JAR) or (place.name == "*" and any(place.parent.glob(_DELTA_JAR)))
+        for place in places
+    )
 
 
 def _enable_when_built(

@@ -52,6 +52,16 @@ def test_delta_is_not_fetched_where_spark_itself_has_it(tmp_path, monkeypatch):
     assert configured()[0]._options["spark.jars.packages"] == "a:b:1"
 
 
+def test_on_a_cluster_the_executors_must_have_delta_too(tmp_path):
+    jar = tmp_path / "delta-spark_4.2_2.13-4.4.0.jar"
+    given = {"spark__master": "spark://host:7077", "spark__driver__extraClassPath": str(jar)}
+    assert "delta-spark" in configured(**given)[0]._options["spark.jars.packages"]
+    given["spark__executor__extraClassPath"] = str(jar)
+    assert configured(**given)[0]._options["spark.jars.packages"] == "a:b:1"
+    shared = {"spark__master": "spark://host:7077", "spark__jars": str(jar)}
+    assert configured(**shared)[0]._options["spark.jars.packages"] == "a:b:1"
+
+
 def test_delta_is_fetched_where_other_jars_are_named(tmp_path):
     tmp_path.joinpath("other.jar").touch()
     given = {
