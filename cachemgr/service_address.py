@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from cachemgr.errors import ConfigurationError
+
 
 def is_service_url(url: str) -> bool:
     """True for http(s)://host[:port][/path], with no user, query or fragment in it.
@@ -20,6 +22,16 @@ def is_service_url(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and not more
 
 
-def may_be_token(text: str) -> bool:
-    """True for what can be sent in a header: visible ASCII characters."""
-    return text.isascii() and text.isprintable() and " " not in text
+def checked_token(text: str, where: str) -> str:
+    """`text` if it can be sent in a header: visible ASCII characters, or none at all.
+
+    Args:
+        text: What is given as a token.
+        where: Where it was given, for the error.
+
+    Raises:
+        ConfigurationError: It is no token.
+    """
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        raise ConfigurationError("BAD_SETTING", f"{where} holds no token: copy it once more")
+    return text

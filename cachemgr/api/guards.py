@@ -156,8 +156,8 @@ def holds_half_character(body: bytes) -> bool:
         json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return True
-    except (ValueError, RecursionError):  # no JSON, as others will say
-        return False
+    except (ValueError, RecursionError):
+        pass  # no JSON, as others will say
     return False
 
 

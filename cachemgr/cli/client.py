@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachemgr.cli.output import Format
 from cachemgr.errors import CacheManagerError, ConfigurationError, MetastoreError
-from cachemgr.service_address import is_service_url, may_be_token
+from cachemgr.service_address import checked_token, is_service_url
 
 if TYPE_CHECKING:
     import httpx
@@ -27,12 +27,22 @@ class Client:
         token: A token of the service.
         metastore: The metastore, if no service is asked.
         output: How the command shows its data.
+
+    Raises:
+        ConfigurationError: The server or the token can be none.
     """
 
     server: str | None
     token: str | None
     metastore: str | None
     output: Format = Format.TABLE
+
+    def __post_init__(self) -> None:
+        if self.server is not None and not is_service_url(self.server):
+            raise ConfigurationError(
+                "BAD_SETTING", f"{self.server!r} is no URL of a service: write http://host:8470"
+            )
+        checked_token(self.token or "", "--token or CACHEMGR_TOKEN")
 
     def call(self, method: str, path: str, **more: Any) -> Any:
         """One call.
@@ -68,18 +78,9 @@ class Client:
             if error.code != "METASTORE_TAKEN":
                 raise
 
-    def _check(self) -> None:
-        if self.server is not None and not is_service_url(self.server):
-            raise ConfigurationError(
-                "BAD_SETTING", f"{self.server!r} is no URL of a service: write http://host:8470"
-            )
-        if self.token is not None and not may_be_token(self.token):
-            raise ConfigurationError("BAD_SETTING", "what is given as a token is none")
-
     async def _call(self, method: str, path: str, more: dict[str, Any]) -> Any:
         import httpx
 
-        self._check()
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         async with AsyncExitStack() as stack:
             if self.server is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
-from cachemgr.service_address import is_service_url, may_be_token
+from cachemgr.service_address import checked_token, is_service_url
 from cachemgr.settings import PREFIX, Settings
 from cachemgr.spark.sources import MetastoreSource, Source
 
@@ -55,10 +55,7 @@ def token_of(settings: Settings) -> Callable[[], str]:
         _read(file)
         return lambda: _read(file)
     token = settings.token or os.environ.get(_TOKEN_VARIABLE, "").strip()
-    if not may_be_token(token):
-        raise ConfigurationError(
-            "BAD_SETTING", f"{PREFIX}token or {_TOKEN_VARIABLE} is no token: copy it once more"
-        )
+    checked_token(token, f"{PREFIX}token or {_TOKEN_VARIABLE}")
     return lambda: token
 
 
@@ -70,11 +67,7 @@ def _read(file: Path) -> str:
             "BAD_SETTING",
             f"{PREFIX}tokenFile names {file}, which cannot be read ({error}): correct it",
         ) from error
-    if not may_be_token(token):
-        raise ConfigurationError(
-            "BAD_SETTING", f"{PREFIX}tokenFile names {file}, which holds no token: correct it"
-        )
-    return token
+    return checked_token(token, f"{PREFIX}tokenFile names {file}, which")
 
 
 def _checked(url: str) -> str:

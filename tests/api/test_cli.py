@@ -136,8 +136,14 @@ def test_a_service_that_is_not_there(monkeypatch):
         (("--server", "http://a:b:c"), "no URL of a service"),
         (("--server", "ftp://x"), "no URL of a service"),
         (("--server", "x"), "no URL of a service"),
-        (("--server", "http://127.0.0.1:9", "--token", "ü"), "what is given as a token is none"),
-        (("--server", "http://127.0.0.1:9", "--token", "a\nb"), "what is given as a token is none"),
+        (
+            ("--server", "http://127.0.0.1:9", "--token", "ü"),
+            "CACHEMGR_TOKEN holds no token: copy it",
+        ),
+        (
+            ("--server", "http://127.0.0.1:9", "--token", "a\nb"),
+            "CACHEMGR_TOKEN holds no token: copy it",
+        ),
     ],
 )
 def test_what_cannot_be_a_service_or_its_token_is_not_asked(given, said):
