@@ -15,7 +15,7 @@ over tables that equalities join; other texts are read by the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,7 +24,8 @@ from sqlglot.errors import SqlglotError
 
 from matcher.constant_joins import is_connected
 from matcher.errors import MatcherError
-from matcher.expr import Call, Col, Expr, Lit, walk
+from matcher.expr import Lit
+from matcher.free_constants import Mark, Slots, filled, free_places, slots_of
 from matcher.from_sql import TextBlock, TextQuery, TextSettings, parse_query
 from matcher.from_sql_parse import parse_statements
 from matcher.from_sql_text import Document
@@ -35,7 +36,6 @@ from matcher.schema import Schema, Table
 _UNUSUAL: Final = re.compile(r"[\\\"{}$#\0]|--|/\*")
 _PIECE: Final = re.compile(r"`[^`]*`|'[^']*'|(?<![\w.])(?:0|[1-9][0-9]{0,8})(?![\w.])")
 _JOINED: Final = re.compile(r"[\w'`]")
-_COMPARES: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "in"))
 _FREE_TYPES: Final = frozenset(("string", "int", "bigint"))
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
 _CONDITIONS: Final = (
@@ -46,7 +46,6 @@ _ONE_SELECT: Final = (exp.Subquery, exp.With, exp.SetOperation, exp.Lateral, exp
 _INNER: Final = ("", "INNER", "CROSS")
 _MOST_CONSTANTS: Final = 64
 _FIRST_NUMBER: Final = 900_000_001
-_Slots = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +106,14 @@ class Template:
         free: The places, among the text's constants, of those that may be others.
         label: Of its one block.
         block: The block, with marks for the free constants.
-        slots: For each predicate its arguments: the place of a constant, or None for one that
-            stays; None for a predicate that stays whole.
+        slots: For each predicate the free constants in it; None for one that stays whole.
         tables: What the text reads.
     """
 
     free: tuple[int, ...]
     label: str
     block: Block
-    slots: tuple[_Slots | None, ...]
+    slots: tuple[Slots | None, ...]
     tables: tuple[Table, ...]
 
     def read(self, lifted: Lifted) -> TextQuery:
@@ -124,8 +122,13 @@ class Template:
         Args:
             lifted: A text of this shape, with its pinned constants.
         """
+
+        def constant(place: int, type: str) -> Lit:
+            written = lifted.constants[place]
+            return Lit(written[1:-1] if written[0] == "'" else int(written), type)
+
         predicates = tuple(
-            p if slots is None else _filled(p, slots, lifted.constants)
+            p if slots is None else filled(p, slots, constant)
             for p, slots in zip(self.block.predicates, self.slots, strict=True)
         )
         node = exp.Select()
@@ -141,19 +144,6 @@ class Template:
 def pinned(lifted: Lifted, free: tuple[int, ...]) -> tuple[str, ...]:
     """The constants of a text that belong to its shape: those that are not free."""
     return tuple(c for place, c in enumerate(lifted.constants) if place not in free)
-
-
-def _filled(predicate: Expr, slots: _Slots, constants: tuple[str, ...]) -> Expr:
-    assert isinstance(predicate, Call)
-    args = tuple(
-        arg if slot is None else _literal(constants[slot], arg.type)
-        for arg, slot in zip(predicate.args, slots, strict=True)
-    )
-    return Call(predicate.op, args, predicate.type, predicate.nullable, predicate.params)
-
-
-def _literal(written: str, type: str) -> Lit:
-    return Lit(written[1:-1] if written[0] == "'" else int(written), type)
 
 
 def learn(
@@ -254,37 +244,10 @@ def _template(
     if root.node is not read.document.root or not is_connected(root.block):
         return None
     block = root.block
-    by_value = {(m[1:-1] if m[0] == "'" else int(m)): p for p, m in enumerate(marks) if p in free}
-    slots = tuple(_slots(predicate, by_value) for predicate in block.predicates)
-    counts = [0] * len(marks)
-    for lit in _literals(block):
-        place = by_value.get(lit.value) if isinstance(lit.value, str | int) else None
-        if place is not None:
-            counts[place] += 1
-    placed = {place for found in slots for place in found or () if place is not None}
-    really = tuple(place for place in free if place in placed and counts[place] == 1)
+    by_value: dict[Mark, int] = {
+        (m[1:-1] if m[0] == "'" else int(m)): p for p, m in enumerate(marks) if p in free
+    }
+    slots = tuple(slots_of(predicate, by_value, _FREE_TYPES) for predicate in block.predicates)
+    really = tuple(sorted(free_places(block, slots, by_value)))
     tables = tuple(dict.fromkeys(table for _, table in read.document.tables.values()))
     return Template(really, root.label, block, slots, tables)
-
-
-def _slots(predicate: Expr, by_value: dict[str | int, int]) -> _Slots | None:
-    """The places of marks among the arguments of a comparison with a column of the same type."""
-    if not isinstance(predicate, Call) or predicate.op not in _COMPARES:
-        return None
-    columns = [a for a in predicate.args if not isinstance(a, Lit)]
-    if len(columns) != 1 or not isinstance(columns[0], Col) or columns[0].type not in _FREE_TYPES:
-        return None
-    if any(a.type != columns[0].type for a in predicate.args):
-        return None
-    found = tuple(
-        by_value.get(a.value) if isinstance(a, Lit) and isinstance(a.value, str | int) else None
-        for a in predicate.args
-    )
-    return found if any(place is not None for place in found) else None
-
-
-def _literals(block: Block) -> Iterator[Lit]:
-    exprs = [*block.predicates, *(block.group_keys or ()), *(o.expr for o in block.outputs)]
-    exprs += [*block.having, *(k.expr for k in block.order_by)]
-    for expr in exprs:
-        yield from (node for node in walk(expr) if isinstance(node, Lit))
