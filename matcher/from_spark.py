@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from matcher.errors import NotSupported
 from matcher.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
@@ -36,6 +36,7 @@ from matcher.null_folding import simplified
 from matcher.reasons import Reason, ReasonCode, not_taken
 
 DOCUMENT_VERSION: Final = 1
+Path: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class LocatedBlock:
     """The block at `path` (child numbers from the plan's root), or the reasons why there is
     none."""
 
-    path: tuple[int, ...]
+    path: Path
     block: Block | None
     reasons: tuple[Reason, ...] = ()
 
@@ -57,7 +58,47 @@ Blocks: TypeAlias = Generator[LocatedBlock, bool | None, None]
 Tails: TypeAlias = Generator[LocatedBlock, bool | None, bool]
 
 
-def walk_blocks(document: dict[str, Any], visit: Callable[[LocatedBlock], bool]) -> None:
+class Reader(Protocol):
+    """Makes the blocks of a plan document while it is walked; see `NodeReader`."""
+
+    def block(self, node: Node, path: Path) -> LocatedBlock:
+        """The block of the subtree `node` at `path`, or why it is none."""
+        ...
+
+    def tail(self, node: Node, path: Path) -> LocatedBlock | None:
+        """The block of an ORDER BY … LIMIT, None where what is below is none."""
+        ...
+
+
+class NodeReader:
+    """Makes each block from its node.
+
+    Args:
+        document: The plan document.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document: Final = document
+
+    def block(self, node: Node, path: Path) -> LocatedBlock:
+        """See `Reader`."""
+        return finished(raw_block(node, path, self._document))
+
+    def tail(self, node: Node, path: Path) -> LocatedBlock | None:
+        """See `Reader`."""
+        try:
+            return LocatedBlock(path, _tail_block(node, self._document))
+        except NotSupported:  # what is below speaks for itself
+            return None
+
+
+def walk_blocks(
+    document: dict[str, Any],
+    visit: Callable[[LocatedBlock], bool],
+    reader: Reader | None = None,
+    *,
+    tails: bool = True,
+) -> None:
     """Calls `visit` for each block, outermost first; it returns True if it replaced the block, so
     that nothing below is visited.
 
@@ -65,11 +106,13 @@ def walk_blocks(document: dict[str, Any], visit: Callable[[LocatedBlock], bool])
         document: A plan document of `DOCUMENT_VERSION`.
         visit: Called once for each place; places that only wrap a barrier are passed over in
             silence.
+        reader: Makes the blocks; a `NodeReader` if None.
+        tails: Also visit ORDER BY … LIMIT over a block.
 
     Raises:
         ValueError: The document is of another version.
     """
-    walker = blocks(document)
+    walker = blocks(document, reader, tails=tails)
     replaced: bool | None = None
     while True:
         try:
@@ -79,26 +122,39 @@ def walk_blocks(document: dict[str, Any], visit: Callable[[LocatedBlock], bool])
         replaced = visit(located)
 
 
-def blocks(document: dict[str, Any]) -> Blocks:
+def blocks(document: dict[str, Any], reader: Reader | None = None, *, tails: bool = True) -> Blocks:
     """The blocks, outermost first, as a generator; `send(True)` says that the last one was
-    replaced."""
+    replaced. For the arguments see `walk_blocks`."""
     if document.get("v") != DOCUMENT_VERSION:
         raise ValueError(
             f"plan document has version {document.get('v')!r}, this code reads {DOCUMENT_VERSION}"
         )
-    return _walk(document["plan"], (), document)
+    return _walk(document["plan"], (), reader or NodeReader(document), tails)
 
 
-def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks:
+def node_at(document: dict[str, Any], path: Path) -> Node:
+    """The node of a plan document at a path.
+
+    Args:
+        document: The document.
+        path: Child numbers from the plan's root.
+    """
+    node: Node = document["plan"]
+    for number in path:
+        node = node["c"][number]
+    return node
+
+
+def _walk(node: Node, path: Path, reader: Reader, tails: bool) -> Blocks:
     if node.get("cache"):
         return
     kind = node["n"]
     below = node
     depth = path
-    if is_tail(node) and (yield from _tail(node, path, document)):
+    if tails and is_tail(node) and (yield from _tail(node, path, reader)):
         return
     if kind == "Aggregate" or (kind in SPJ and _reaches_tables(node)):
-        located = _located(node, path, document)
+        located = reader.block(node, path)
         if (yield located):
             return
         # A cache of the same rows would have matched with a filter or projection on top: go on
@@ -111,7 +167,12 @@ def _walk(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Blocks
         while below["n"] != "Expand":
             below, depth = below["c"][0], (*depth, 0)
     for number, child in enumerate(below.get("c", ())):
-        yield from _walk(child, (*depth, number), document)
+        yield from _walk(child, (*depth, number), reader, tails)
+
+
+def _tail(node: Node, path: Path, reader: Reader) -> Tails:
+    located = reader.tail(node, path)
+    return located is not None and bool((yield located))
 
 
 def _only_wraps(node: Node) -> bool:
@@ -119,14 +180,6 @@ def _only_wraps(node: Node) -> bool:
     if node["n"] == "Filter":
         return not any(map(subquery_test, written_conjuncts(node["p"][0])))
     return bool(node["n"] == "Project")
-
-
-def _tail(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> Tails:
-    try:
-        block = _tail_block(node, document)
-    except NotSupported:  # what is below speaks for itself
-        return False
-    return bool((yield LocatedBlock(path, block)))
 
 
 def _tail_block(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
@@ -159,11 +212,32 @@ def _reaches_tables(node: Node) -> bool:
     return node["n"] in ("Join", "LogicalRelation")
 
 
-def _located(node: Node, path: tuple[int, ...], document: dict[str, Any]) -> LocatedBlock:
+def finished(raw: LocatedBlock) -> LocatedBlock:
+    """What `raw_block` gave, simplified."""
+    if raw.block is None:
+        return raw
     try:
-        return LocatedBlock(path, build_block(node, document))
+        return replace(raw, block=simplified(raw.block))
     except NotSupported as error:
-        return LocatedBlock(path, None, (not_taken(ReasonCode(error.code), str(error)),))
+        return _unfit(raw.path, error)
+
+
+def raw_block(node: Node, path: Path, document: dict[str, Any]) -> LocatedBlock:
+    """The block of the subtree at `path` as decoded: `simplified` still has to look at it.
+
+    Args:
+        node: The subtree's root.
+        path: Where it stands.
+        document: The plan document.
+    """
+    try:
+        return LocatedBlock(path, _decoded(node, document))
+    except NotSupported as error:
+        return _unfit(path, error)
+
+
+def _unfit(path: Path, error: NotSupported) -> LocatedBlock:
+    return LocatedBlock(path, None, (not_taken(ReasonCode(error.code), str(error)),))
 
 
 def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
@@ -178,20 +252,24 @@ def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -
     Raises:
         NotSupported: The subtree is no block; says which operator or expression is at fault.
     """
+    return simplified(_decoded(node, document, nested=nested))
+
+
+def _decoded(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
     settings = _settings(document)
     tree = Tree(settings, document["tables"], nested=nested)
     if node["n"] != "Aggregate":
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in items(node))
-        return simplified(_block(tree, outputs, _keys_below(tree)))
+        return _block(tree, outputs, _keys_below(tree))
     expand = expand_below(node)
     if expand is not None:
-        return simplified(_by_sets(node, expand, tree))
+        return _by_sets(node, expand, tree)
     env = tree.add(node["c"][0])
     keys = tuple(decode(key, env, settings) for key in node["g"])
     tree.check_nested(keys)
     outputs = _merged_outputs(_outputs(node, env, settings), tree)
-    return simplified(_block(tree, outputs, keys))
+    return _block(tree, outputs, keys)
 
 
 def _merged_outputs(outputs: tuple[Output, ...], tree: Tree) -> tuple[Output, ...]:

@@ -164,6 +164,11 @@ class Registry:
         """Relation keys that some cache reads."""
         return frozenset(r.key for p in list(self._plans.values()) for r in p.plan.relations)
 
+    @property
+    def keeps_first_rows(self) -> bool:
+        """True if some cache keeps the first rows of an ORDER BY … LIMIT alone."""
+        return bool(self._limited)
+
     def decide(
         self,
         block: Block,

@@ -44,6 +44,7 @@ from cachemgr.spark.served import ServedCache
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.telemetry import Telemetry, logger
+from matcher.from_spark_templates import PlanDocument
 from matcher.ir import CachePlan, RecordPreservingJoin
 from matcher.registry import Registry
 
@@ -293,7 +294,9 @@ def would_answer(
         )
         query = QueryState(seen, fingerprint, session.principal, 0, 0)
         options = match_options(settings, explicit)
-        found = examine(captured.document, registry, checks, query, options, explain=True)
+        found = examine(
+            PlanDocument(captured.document), registry, checks, query, options, explain=True
+        )
         explanations.append(explanation_of(found, {plan.name: plan}))
     return tuple(explanations)
 
@@ -304,7 +307,7 @@ def _explain(session: CacheSession, query: str | DataFrame) -> Explanation:
     hints = read_hints([query]) if isinstance(query, str) else Hints()
     context = session.context_of(captured.tables, hints)
     settings = session.settings(context.settings)
-    found = session.examine(captured.document, context, settings, explain=True)
+    found = session.examine(PlanDocument(captured.document), context, settings, explain=True)
     plans = {hit.cache.name: hit.cache.plan for hit in found.hits}
     unvalidated = {name for hit in found.hits for name in hit.cache.unvalidated}
     return explanation_of(found, plans, unvalidated)

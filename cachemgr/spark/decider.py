@@ -17,8 +17,9 @@ from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
 from matcher.choose import unheeded
-from matcher.from_spark import LocatedBlock, walk_blocks
+from matcher.from_spark import LocatedBlock
 from matcher.from_spark_subqueries import written_queries
+from matcher.from_spark_templates import PlanDocument
 from matcher.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.registry import Registry
@@ -150,7 +151,7 @@ def match_options(
 
 
 def examine(
-    document: dict[str, Any],
+    document: PlanDocument,
     registry: Registry,
     checks: Checks,
     query: QueryState,
@@ -175,7 +176,7 @@ def examine(
     first = _walk(document, registry, checks, query, options, explain)
     if first.keys_moved:
         return first
-    live = _live_tables(document, first.hits) | {
+    live = _live_tables(document.structure, first.hits) | {
         extra.relation.name for hit in first.hits for extra in hit.rewrite.extra
     }
     reason = mixed_snapshots(first.hits, query.seen, live)
@@ -186,7 +187,7 @@ def examine(
 
 
 def _walk(
-    document: dict[str, Any],
+    document: PlanDocument,
     registry: Registry,
     checks: Checks,
     query: QueryState,
@@ -203,7 +204,7 @@ def _walk(
         examination.outcomes.append(outcome)
         return outcome.hit is not None
 
-    walk_blocks(document, visit)
+    document.walk(visit, tails=registry.keeps_first_rows)
     if query.only:
         known = {name: found for name in query.only if (found := registry.spelled(name))}
         candidates = [c for outcome in examination.outcomes for c in outcome.candidates]
@@ -243,7 +244,7 @@ def _live_tables(document: Mapping[str, Any], hits: Iterable[Hit]) -> frozenset[
     return frozenset(found)
 
 
-def sorted_above(document: Mapping[str, Any], path: tuple[int, ...]) -> bool:
+def sorted_above(document: PlanDocument, path: tuple[int, ...]) -> bool:
     """True if what is at `path` is the input of an ORDER BY without LIMIT, with nothing but
     projections between.
 
@@ -251,7 +252,7 @@ def sorted_above(document: Mapping[str, Any], path: tuple[int, ...]) -> bool:
         document: The query's plan.
         path: Child numbers from the root.
     """
-    node = document["plan"]
+    node = document.structure["plan"]
     above = []
     for index in path:
         above.append(node)

@@ -29,6 +29,7 @@ from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
 from cachemgr.spark.seen import SeenTables, Versions
 from cachemgr.spark.tables import logical_plan
+from matcher.from_spark_templates import PlanDocument, PlanShapes
 from matcher.reasons import Reason, ReasonCode
 
 MODES: Final = ("rewrite", "planOnly", "failFast", "off")
@@ -93,9 +94,8 @@ class Decider(Protocol):
         about."""
         ...
 
-    def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
-        """The replacements for one query plan (see `matcher.from_spark`); none of their paths
-        inside another."""
+    def decide(self, document: PlanDocument, context: HookContext) -> Sequence[Replacement]:
+        """The replacements for one query plan; none of their paths inside another."""
         ...
 
 
@@ -121,11 +121,12 @@ class _Proxy:
 
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
+        self._shapes = PlanShapes()
 
     def apply(self, request: Any, text: str) -> str:
         """Answers one request, given with what it asks; "" or what went wrong."""
         try:
-            _answer(self._decider, request, text)
+            _answer(self._decider, self._shapes, request, text)
         except BaseException as error:
             # All of them: one that leaves here kills the thread that the JVM waits for.
             if isinstance(error, KeyboardInterrupt):
@@ -135,15 +136,16 @@ class _Proxy:
         return ""
 
 
-def _answer(decider: Decider, request: Any, text: str) -> None:
-    data = json.loads(text)
-    document = data["document"]
+def _answer(decider: Decider, shapes: PlanShapes, request: Any, text: str) -> None:
+    about, plan = text.split("\n", 1)
+    data = json.loads(about)
+    document = shapes.read(plan)
     hints: Hints = read_hints(data["texts"], data["tags"])
     session = _session(data["session"], request)
     context = HookContext(
         session_key=data["session"],
         settings=data["settings"],
-        tables=read_tables(document),
+        tables=read_tables(document.structure),
         is_write=data["write"],
         hints=hints.names,
         hinted_caches=hints.caches,

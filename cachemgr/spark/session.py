@@ -46,6 +46,7 @@ from cachemgr.spark.tables import TableRead, first_commit_after, has_delta_log, 
 from cachemgr.telemetry import Telemetry
 from matcher.cost import rows_left
 from matcher.explain import set_names
+from matcher.from_spark_templates import PlanDocument
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan, RecordPreservingJoin
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import quote
@@ -110,7 +111,7 @@ class CacheSession:
         read = self.feed.registry.tables()
         return read | validated_places(self.feed.joins()) if read else read
 
-    def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
+    def decide(self, document: PlanDocument, context: HookContext) -> Sequence[Replacement]:
         """What of a query is answered from caches.
 
         Args:
@@ -168,7 +169,7 @@ class CacheSession:
 
     def examine(
         self,
-        document: dict[str, Any],
+        document: PlanDocument,
         context: HookContext,
         settings: Settings,
         *,

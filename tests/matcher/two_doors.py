@@ -25,6 +25,7 @@ from matcher.render import NotRenderable, render_rewrite
 from matcher.schema import Schema, Table
 from tests.matcher.equal_blocks import differences
 from tests.matcher.fixture_cases import Case
+from tests.matcher.plan_shapes import differing
 
 # What the text door refuses by design, because only Spark knows.
 BY_DESIGN = frozenset({ReasonCode.OUTPUT_NAME_UNKNOWN, ReasonCode.HINT})
@@ -110,9 +111,10 @@ def compare_case(case: Case, tables: DeltaTables) -> list[str]:
         )
     ]
     answer = offline.answer(workspace, case.query)
-    return found + compare_sides(
-        read_sides(answer, workspace, _documents(session, case.query), tables.named)
-    )
+    documents = _documents(session, case.query)
+    for document in documents:
+        assert differing(document, case.id) == []
+    return found + compare_sides(read_sides(answer, workspace, documents, tables.named))
 
 
 def compare_sides(sides: Sides) -> list[str]:

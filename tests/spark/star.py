@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.spark.hook import HookContext, Replacement
 from cachemgr.spark.tables import TableRead, current_versions, normalise_location
-from matcher.from_spark import LocatedBlock, walk_blocks
+from matcher.from_spark import LocatedBlock
+from matcher.from_spark_templates import PlanDocument
 from matcher.ir import Block
 from matcher.reasons import Reason
 
@@ -96,7 +97,6 @@ class StarDecider:
     star: Star
     answer: Answer = by_region
     asked: list[HookContext] = field(default_factory=list)
-    documents: list[dict[str, Any]] = field(default_factory=list)
     blocks: list[LocatedBlock] = field(default_factory=list)
     dropped: list[Reason] = field(default_factory=list)
     sql: list[str] = field(default_factory=list)
@@ -115,10 +115,9 @@ class StarDecider:
     def known_locations(self) -> frozenset[str]:
         return frozenset(self.base)
 
-    def decide(self, document: dict[str, Any], context: HookContext) -> list[Replacement]:
+    def decide(self, document: PlanDocument, context: HookContext) -> list[Replacement]:
         with self.lock:
             self.asked.append(context)
-            self.documents.append(document)
         if "NO_RELATIONAL_CACHE" in context.hints:
             return []
         if self.strict and any(
@@ -139,7 +138,7 @@ class StarDecider:
             found.append(Replacement(located.path, sql, {"__cache": read}, "star"))
             return True
 
-        walk_blocks(document, visit)
+        document.walk(visit)
         return found
 
     def refused(self, replacement: Replacement, reason: Reason) -> None:

@@ -3,9 +3,12 @@ types stay Spark's own."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cachemgr.spark import hook
+from matcher import from_spark_templates
 from tests.spark.star import Star, StarDecider, reads_cache, rows
 
 REGION = (
@@ -46,6 +49,35 @@ def test_sql_aggregate_is_answered_from_the_cache(star: Star) -> None:
         star.shops: 1,
     }
     assert hook.counters(star.spark)["replaced"] >= 1
+
+
+def test_the_same_query_with_other_constants_is_not_decoded_again(
+    star: Star, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[tuple[int, ...]] = []
+
+    def counted(node: Any, path: tuple[int, ...], document: Any) -> Any:
+        decoded.append(path)
+        return raw_block(node, path, document)
+
+    raw_block = from_spark_templates.raw_block
+    monkeypatch.setattr(from_spark_templates, "raw_block", counted)
+    text = (
+        f"SELECT shop, sum(amount), count(*) FROM {star.schema}.sales WHERE shop = {{}} GROUP BY 1"
+    )
+    decider = StarDecider(star)
+    hook.install(star.spark, decider)
+    times, found = [], []
+    for number in (1, 2, 3, 1):
+        decoded.clear()
+        found.append(rows(star.spark.sql(text.format(number))))
+        times.append(len(decoded))
+    assert found == [[(1, 15, 2)], [(2, 7, 1)], [(3, 4, 2)], [(1, 15, 2)]]
+    asked = [b.block for b in decider.blocks if b.block is not None and b.block.is_aggregate]
+    assert [repr(b.predicates[-1]) for b in asked] == [
+        f"eq($0.shop, {n}:int)" for n in (1, 2, 3, 1)
+    ]
+    assert times[0] == 0 and times[1] > 0 and times[2:] == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from cachemgr import offline
 from cachemgr.spark import hook
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.plans import capture_query
-from matcher.from_spark import LocatedBlock, walk_blocks
+from matcher.from_spark import LocatedBlock
+from matcher.from_spark_templates import PlanDocument
 from matcher.ir import Relation, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, render_rewrite
@@ -51,7 +52,7 @@ class SuiteDecider:
     def known_locations(self) -> frozenset[str]:
         return frozenset(self.keys)
 
-    def decide(self, document: dict[str, Any], context: HookContext) -> Sequence[Replacement]:
+    def decide(self, document: PlanDocument, context: HookContext) -> Sequence[Replacement]:
         found: list[Replacement] = []
 
         def visit(located: LocatedBlock) -> bool:
@@ -60,7 +61,7 @@ class SuiteDecider:
                 found.append(made)
             return made is not None
 
-        walk_blocks(document, visit)
+        document.walk(visit)
         self.used += [r.cache for r in found]
         return found
 

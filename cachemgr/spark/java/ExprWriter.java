@@ -1,5 +1,6 @@
 package relationalcache;
 
+import java.util.HashMap;
 import java.util.List;
 
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -8,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Exists;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.InSubquery;
@@ -31,10 +33,12 @@ import org.apache.spark.sql.types.StructType;
  * ["g", class, prettyName, args, type, nullable, distinct, filter, params] aggregate, ["x", code, text] what no block may hold,
  * ["q", "SUBQUERY", text, values, plan, conditions] EXISTS (values is null) or IN with a query, in a filter,
  * ["f", class, prettyName, args, type, nullable, params] all else.
+ * Ids are numbers in the order of writing, so that the same query asked again is the same text but for its literals.
  */
 public final class ExprWriter {
     private final StringBuilder out;
     private final Plans plans;
+    private final HashMap ids = new HashMap();
     private boolean inFilter = false;
 
     /** Writes the plans of subqueries. */
@@ -84,7 +88,7 @@ public final class ExprWriter {
             literal((Literal) e);
         } else if (e instanceof Alias) {
             Alias alias = (Alias) e;
-            out.append("[\"as\",").append(alias.exprId().id()).append(',');
+            out.append("[\"as\",").append(number(alias.exprId())).append(',');
             Scala.quote(out, alias.name());
             out.append(',');
             write(alias.child());
@@ -183,11 +187,20 @@ public final class ExprWriter {
     }
 
     public void attribute(Attribute a) {
-        out.append("[\"a\",").append(a.exprId().id()).append(',');
+        out.append("[\"a\",").append(number(a.exprId())).append(',');
         Scala.quote(out, a.name());
         out.append(',');
         type(a.dataType());
         out.append(a.nullable() ? ",1]" : ",0]");
+    }
+
+    private Integer number(ExprId id) {
+        Integer known = (Integer) ids.get(id);
+        if (known == null) {
+            known = Integer.valueOf(ids.size());
+            ids.put(id, known);
+        }
+        return known;
     }
 
     private void aggregate(AggregateExpression e) {

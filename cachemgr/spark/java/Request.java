@@ -42,8 +42,8 @@ public final class Request {
     }
 
     /**
-     * {"session", "mode", "write", "subquery", "settings", "texts", "tags", "document"}: all that most decisions need, so
-     * that there is one crossing.
+     * {"session", "mode", "write", "subquery", "settings", "texts", "tags"} and on the next line the document: all that
+     * most decisions need, so that there is one crossing.
      */
     public String read(String document) {
         StringBuilder out = new StringBuilder(document.length() + 4096);
@@ -56,8 +56,8 @@ public final class Request {
         StringBuilder texts = new StringBuilder();
         StringBuilder tags = new StringBuilder();
         hints(plan, texts, tags, new HashSet());
-        out.append(",\"texts\":[").append(texts).append("],\"tags\":[").append(tags).append(']');
-        return out.append(",\"document\":").append(document).append('}').toString();
+        out.append(",\"texts\":[").append(texts).append("],\"tags\":[").append(tags).append("]}\n");
+        return out.append(document).toString();
     }
 
     private void settings(StringBuilder out) {

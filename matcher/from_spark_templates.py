@@ -1,0 +1,302 @@
+"""Plan documents of a shape that came before, read again without decoding them.
+
+A dashboard asks one query over and over with other constants. Its documents differ in these alone,
+for the hook numbers columns in the order in which it writes them. So the second document of a shape
+is decoded twice, once with marks in place of its constants (`matcher.free_constants`), and the next
+ones are the blocks of that one with their own constants filled in. A constant whose mark does not
+come out as one side of a comparison with a plain column belongs to the shape, as far as the block
+at hand has it.
+
+What is filled in is a block as decoded, which no constant in a comparison has had a say in;
+`simplified` looks at constants, and so it looks at each block anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any, Final
+
+from matcher.expr import Lit
+from matcher.free_constants import Mark, Slots, filled, free_places, slots_of
+from matcher.from_spark import (
+    LocatedBlock,
+    NodeReader,
+    Path,
+    finished,
+    node_at,
+    raw_block,
+    walk_blocks,
+)
+from matcher.from_spark_tree import Node
+from matcher.ir import Block
+from matcher.remembered import Changes, Remembered
+
+# A quote inside of a string is written with a backslash, so this is never part of one.
+_CONSTANT: Final = re.compile(
+    r'\["l",(-?[0-9]+|"(?:[^"\\]|\\.)*"),'
+    r'"(string|int|bigint|smallint|tinyint|date|timestamp|timestamp_ntz)"\]'
+)
+_FREE_TYPES: Final = frozenset(
+    "string int bigint smallint tinyint date timestamp timestamp_ntz".split()
+)
+_FIRST_NUMBER: Final = 900_000_001
+_MOST_SHAPES: Final = 256
+_MOST_ONCE: Final = 4096
+_MOST_PINNED: Final = 16
+_LONG_TEXT: Final = 32_768
+_ALWAYS: Final = ()  # the tables whose caches a shape depends on
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifted:
+    """A document's text, its constants taken out.
+
+    Args:
+        parts: What stands between the constants; one more than there are of these.
+        constants: As written.
+        types: The type of each.
+    """
+
+    parts: tuple[str, ...]
+    constants: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """Equal for documents that differ in constants of the same types alone."""
+        return (*self.parts, *self.types)
+
+    def marks(self) -> tuple[Mark, ...]:
+        """A constant of the same kind for each, that stands nowhere else in the document."""
+        text = "".join((*self.parts, *self.constants))
+        word, number = "mark", _FIRST_NUMBER
+        while word in text:
+            word += "_"
+        while any(str(number + place) in text for place in range(len(self.constants))):
+            number -= len(self.constants)
+        return tuple(
+            f"{word}{place}" if written[0] == '"' else number + place
+            for place, written in enumerate(self.constants)
+        )
+
+    def with_marks(self, marks: tuple[Mark, ...], places: frozenset[int]) -> str:
+        """The text with marks in these places."""
+        constants = [
+            json.dumps(marks[place]) if place in places else written
+            for place, written in enumerate(self.constants)
+        ]
+        written = [f'["l",{c},"{t}"]' for c, t in zip(constants, self.types, strict=True)]
+        pairs = zip(self.parts, (*written, ""), strict=True)
+        return "".join(piece for pair in pairs for piece in pair)
+
+    def constant(self, place: int, type: str) -> Lit:
+        """One of the constants."""
+        written = self.constants[place]
+        if written[0] != '"':
+            return Lit(int(written), type)
+        return Lit(json.loads(written) if "\\" in written else written[1:-1], type)
+
+
+def _lift(text: str) -> _Lifted:
+    pieces = _CONSTANT.split(text)
+    return _Lifted(tuple(pieces[::3]), tuple(pieces[1::3]), tuple(pieces[2::3]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A block as decoded, marks in its free constants, and where these stand in each condition;
+    None for one that has none."""
+
+    block: Block
+    slots: tuple[Slots | None, ...]
+
+    def filled(self, lifted: _Lifted) -> Block:
+        """The block of a document."""
+        predicates = tuple(
+            [
+                p if slots is None else filled(p, slots, lifted.constant)
+                for p, slots in zip(self.block.predicates, self.slots, strict=True)
+            ]
+        )
+        return replace(self.block, predicates=predicates)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is known of the block at one path.
+
+    Args:
+        free: Those of its constants that may be others.
+        pinned: Those that belong to the shape, in order.
+        templates: What the block is, for some of these.
+    """
+
+    free: frozenset[int]
+    pinned: tuple[int, ...]
+    templates: dict[tuple[str, ...], _Template] = field(default_factory=dict)
+
+    def key(self, lifted: _Lifted) -> tuple[str, ...]:
+        """The pinned constants of a document."""
+        return tuple([lifted.constants[number] for number in self.pinned])
+
+
+class _Shape:
+    """What is known of one shape: a document of it, all its constants marks, and its blocks by
+    their path."""
+
+    __slots__ = ("_marks", "_numbers", "document", "places")
+
+    def __init__(self, lifted: _Lifted) -> None:
+        self._marks: Final = lifted.marks()
+        self._numbers: Final = {mark: place for place, mark in enumerate(self._marks)}
+        whole = lifted.with_marks(self._marks, frozenset(self._numbers.values()))
+        self.document: Final[dict[str, Any]] = json.loads(whole)
+        self.places: Final[dict[Path, _Place]] = {}
+
+    def learn(self, path: Path, block: Block, lifted: _Lifted) -> None:
+        """Take note of a block.
+
+        Args:
+            path: Where it stands.
+            block: The block as decoded.
+            lifted: The document that it is of.
+        """
+        place = self.places.get(path)
+        if place is not None and len(place.templates) >= _MOST_PINNED:
+            return
+        inside = frozenset(self._marks_in(node_at(self.document, path)))
+        free = inside if place is None else place.free
+        found = self._marked(path, free, lifted)
+        if place is None and found is not None and found[1] != free:
+            free = found[1]  # once more, the others being what they are
+            found = self._marked(path, free, lifted)
+        if found is None or found[1] != free or found[0].filled(lifted) != block:
+            return
+        if place is None:
+            place = self.places[path] = _Place(free, tuple(sorted(inside - free)))
+        place.templates[place.key(lifted)] = found[0]
+
+    def _marked(
+        self, path: Path, places: frozenset[int], lifted: _Lifted
+    ) -> tuple[_Template, frozenset[int]] | None:
+        """The block with marks in these places, and those of them that may be others after all."""
+        document = json.loads(lifted.with_marks(self._marks, places))
+        block = raw_block(node_at(document, path), path, document).block
+        if block is None:
+            return None
+        marks = {mark: place for mark, place in self._numbers.items() if place in places}
+        slots = tuple(slots_of(p, marks, _FREE_TYPES) for p in block.predicates)
+        return _Template(block, slots), free_places(block, slots, marks)
+
+    def _marks_in(self, entry: Any) -> list[int]:
+        """The places of all marks in a part of the document."""
+        if isinstance(entry, dict):
+            return [place for part in entry.values() for place in self._marks_in(part)]
+        if isinstance(entry, list):
+            return [place for part in entry for place in self._marks_in(part)]
+        known = isinstance(entry, str | int) and entry in self._numbers
+        return [self._numbers[entry]] if known else []
+
+
+class PlanDocument:
+    """A plan document, to be walked; it is made by `PlanShapes.read`, or of one that was read.
+
+    `structure` says which operators and tables there are, and where. Constants in it may be those
+    of another document of the same shape.
+    """
+
+    __slots__ = ("_reader", "structure")
+
+    def __init__(self, structure: dict[str, Any], reader: _ShapeReader | None = None) -> None:
+        self.structure: Final = structure
+        self._reader: Final = reader
+
+    def walk(self, visit: Callable[[LocatedBlock], bool], *, tails: bool = True) -> None:
+        """Visits its blocks; see `matcher.from_spark.walk_blocks`."""
+        walk_blocks(self.structure, visit, self._reader, tails=tails)
+
+
+class _ShapeReader:
+    """Makes the blocks of a document from those of its shape, and from its own nodes where these
+    are not known."""
+
+    def __init__(self, shape: _Shape, text: str, lifted: _Lifted) -> None:
+        self._shape: Final = shape
+        self._text: Final = text
+        self._lifted: Final = lifted
+        self._document: dict[str, Any] | None = None
+
+    def block(self, node: Node, path: Path) -> LocatedBlock:
+        """See `matcher.from_spark.Reader`."""
+        raw = self._known(path)
+        if raw is None:
+            own, document = self._own(path)
+            located = raw_block(own, path, document)
+            if located.block is None:
+                return located
+            raw = located.block
+            self._shape.learn(path, raw, self._lifted)
+        return finished(LocatedBlock(path, raw))
+
+    def tail(self, node: Node, path: Path) -> LocatedBlock | None:
+        """See `matcher.from_spark.Reader`."""
+        own, document = self._own(path)
+        return NodeReader(document).tail(own, path)
+
+    def _known(self, path: Path) -> Block | None:
+        place = self._shape.places.get(path)
+        if place is None:
+            return None
+        template = place.templates.get(place.key(self._lifted))
+        return None if template is None else template.filled(self._lifted)
+
+    def _own(self, path: Path) -> tuple[Node, dict[str, Any]]:
+        """What this document itself has at a path."""
+        if self._document is None:
+            self._document = json.loads(self._text)
+        return node_at(self._document, path), self._document
+
+
+class PlanShapes:
+    """A bounded memory of the shapes of plan documents. What came once is not worth it, and long
+    documents are not: a shape is kept with all that stands in it. Any thread may read."""
+
+    def __init__(self) -> None:
+        self._shapes: Final[Remembered[_Shape]] = Remembered(Changes(), _MOST_SHAPES)
+        self._once: dict[int, None] = {}
+        self._lock: Final = Lock()
+
+    def read(self, text: str) -> PlanDocument:
+        """A plan document.
+
+        Args:
+            text: As the hook writes it (JSON).
+
+        Raises:
+            ValueError: It is no JSON.
+        """
+        if len(text) > _LONG_TEXT:
+            return PlanDocument(json.loads(text))
+        lifted = _lift(text)
+        key = lifted.shape
+        shape = self._shapes.get(key, _ALWAYS)
+        if shape is None:
+            if not self._came_before(hash(key)):
+                return PlanDocument(json.loads(text))
+            shape = self._shapes.keep(key, _ALWAYS, 0, lambda: _Shape(lifted))
+            assert shape is not None  # nothing changes, so nothing here is too new
+        return PlanDocument(shape.document, _ShapeReader(shape, text, lifted))
+
+    def _came_before(self, key: int) -> bool:
+        with self._lock:
+            if key in self._once:
+                del self._once[key]
+                return True
+            if len(self._once) >= _MOST_ONCE:
+                del self._once[next(iter(self._once))]
+            self._once[key] = None
+            return False
