@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Final
 
 from matcher.expr import (
+    FALSE,
     Agg,
     Call,
     Col,
@@ -282,6 +283,8 @@ class NormalQuery:
         return self._shown
 
     def _filtered_by(self) -> frozenset[tuple[int, str]]:
+        if FALSE in self.predicates:  # a cache of no row guarantees whatever else is asked
+            return frozenset()
         anything = PredicateContext(())
         return self._unjoined(
             predicate
