@@ -88,30 +88,37 @@ def _remove_extra(view: PreparedPlan, keep: frozenset[int], trust: bool) -> Remo
     equalities: list[tuple[Col, Col]] = []
     joins: list[str] = []
     usable = [j for j in view.plan.joins if j.validated or trust]
-    while present - keep:
-        for extra in sorted(present - keep):
-            step = _remove_one(view, extra, present, predicates, usable)
-            if step is not None:
-                predicates, pairs, name = step
-                equalities += pairs
-                joins.append(name)
-                present.discard(extra)
-                break
-        else:
-            return _why_not(view, min(present - keep), predicates)
+    while left := sorted(present - keep):
+        ways = (_way(view, extra, present, predicates, usable) for extra in left)
+        way = next((found for found in ways if found is not None), _Way(left[0]))
+        if not way.joins:
+            return _why_not(view, way.table, predicates)
+        predicates = _about(predicates, way.table, False)
+        equalities += way.equalities
+        joins += way.joins
+        present.discard(way.table)
     return Removal(predicates, tuple(equalities), tuple(joins))
 
 
-def _remove_one(
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How an extra table may be ignored: by which record-preserving join (by none, it may not),
+    and the equalities of that."""
+
+    table: int
+    equalities: tuple[tuple[Col, Col], ...] = ()
+    joins: tuple[str, ...] = ()
+
+
+def _way(
     view: PreparedPlan,
     extra: int,
     present: set[int],
     predicates: tuple[Expr, ...],
     usable: list[RecordPreservingJoin],
-) -> tuple[tuple[Expr, ...], list[tuple[Col, Col]], str] | None:
-    touching = [p for p in predicates if any(c.rel == extra for c in columns(p))]
-    rest = tuple(p for p in predicates if not any(c.rel == extra for c in columns(p)))
-    context = PredicateContext(rest)
+) -> _Way | None:
+    touching = _about(predicates, extra, True)
+    context = PredicateContext(_about(predicates, extra, False))
     for join in usable:
         if join.right != _key(view, extra):
             continue
@@ -119,12 +126,17 @@ def _remove_one(
             if _key(view, anchor) == join.left:
                 pairs = _only_join_keys(touching, extra, anchor, join, context)
                 if pairs is not None:
-                    return rest, pairs, join.name
+                    return _Way(extra, tuple(pairs), (join.name,))
     return None
 
 
+def _about(predicates: tuple[Expr, ...], table: int, about: bool) -> tuple[Expr, ...]:
+    """The predicates that name a column of the table, or those that do not."""
+    return tuple(p for p in predicates if any(c.rel == table for c in columns(p)) is about)
+
+
 def _only_join_keys(
-    touching: list[Expr],
+    touching: tuple[Expr, ...],
     extra: int,
     anchor: int,
     join: RecordPreservingJoin,
@@ -168,7 +180,7 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
             f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}, "
             "or check why it is no longer valid",
         )
-    touching = [spell(p) for p in predicates if any(c.rel == extra for c in columns(p))]
+    touching = [spell(p) for p in _about(predicates, extra, True)]
     return Reason(
         ReasonCode.EXTRA_TABLE_FILTERED,
         f"cache {view.name} joins {name} by more or other than the keys of {declared[0].name}: "

@@ -1,8 +1,8 @@
 """Every refusal of the matcher as a mutant: the guard that leads to it can be switched off.
 
-A refusal raises one of the matcher's errors, notes a reason, or gives a `Miss`; where rules and
-predicates decide, also one that returns None or False. From the syntax tree of each module, a guard
-is what leads to one:
+A refusal raises one of the matcher's errors, notes a reason, or gives a `Miss` or a `_why_not`;
+where rules and predicates decide, also one that returns None or False. From the syntax tree of each
+module, a guard is what leads to one:
 
 - an `if` whose branch ends in a refusal, and an `a if test else None`;
 - an `if` whose branch returns a result where a refusal is what follows;
@@ -195,7 +195,7 @@ def _notes_reason(statement: ast.stmt) -> bool:
 def _is_refusal(value: ast.expr | None, deciding: bool) -> bool:
     if isinstance(value, ast.Constant):
         return deciding and (value.value is None or value.value is False)
-    return isinstance(value, ast.Call) and ast.unparse(value.func) == "Miss"
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("Miss", "_why_not")
 
 
 def _modules() -> list[Path]:
