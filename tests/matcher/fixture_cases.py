@@ -21,12 +21,25 @@ _KNOWN = frozenset(
         "data",
         "rule",
         "guard",
+        "unguarded",
         "reason",
         "error",
         "message",
         "execute",
     }
 )
+
+# Why no check can be named without which a refused case returns wrong rows.
+UNGUARDED = {
+    "nothing stored": "there is no rule by which it could be derived, so no check stands between",
+    "more than three": "so many checks refuse it, each for itself",
+    "right anyway": "the check refuses with care what would return the same rows",
+    "by Spark's order": "rows depend on the order in which Spark adds, which is the same in tests",
+    "beyond a test's data": "it takes millions of rows, or data on which the query itself fails",
+    "Spark refuses": "without the check Spark would not analyse what comes out",
+    "no block": "that part of a query is in no block: it is not read",
+    "asked for": "somebody said that the cache is not to answer",
+}
 
 
 @dataclass
@@ -122,6 +135,12 @@ def _check(case: Case, invalid: bool) -> None:
         raise ValueError(f"{case.id}: give one of {' and '.join('# ' + w for w in wanted)}")
     if case.title.startswith("Noop -") and not case.reasons:
         raise ValueError(f"{case.id}: a Noop case needs a # reason")
+    unguarded = case.all("unguarded")
+    refused = case.title.startswith("Noop -")
+    if refused and bool(case.all("guard")) == bool(unguarded):
+        raise ValueError(f"{case.id}: name its # guard, or say why there is none: # unguarded")
+    if not UNGUARDED.keys() >= set(unguarded):
+        raise ValueError(f"{case.id}: # unguarded is one of {', '.join(UNGUARDED)}")
 
 
 def load_all(invalid: bool = False) -> list[Case]:

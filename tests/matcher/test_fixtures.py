@@ -67,6 +67,21 @@ def test_a_case_without_rule_and_reason_is_refused(tmp_path) -> None:
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("", "name its # guard"),
+        ("# guard: a.b\n# unguarded: asked for\n", "name its # guard"),
+        ("# unguarded: no idea\n", "# unguarded is one of nothing stored, "),
+    ],
+)
+def test_a_refused_case_names_its_guard_or_says_why_not(more: str, words: str, tmp_path) -> None:
+    path = tmp_path / "x.sql"
+    path.write_text(f"# title: Noop - a\n# reason: HINT\n{more}SELECT 1;\nSELECT 1;\n")
+    with pytest.raises(ValueError, match=words):
+        load(path)
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("case", HITS, ids=ids)
 def test_rows_names_and_types(case: Case, case_tables: Tables) -> None:
