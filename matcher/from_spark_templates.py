@@ -168,8 +168,9 @@ class _Shape:
         place = self.places.get(path)
         if place is not None and len(place.templates) >= _MOST_PINNED:
             return
-        inside = frozenset(self._marks_in(node_at(self.document, path)))
-        free = inside if place is None else place.free
+        node = node_at(self.document, path)
+        inside = frozenset(self._marks_in(node))
+        free = frozenset(self._compared_in(node)) if place is None else place.free
         found = self._marked(path, free, lifted)
         if place is None and found is not None and found[1] != free:
             free = found[1]  # once more, the others being what they are
@@ -191,6 +192,11 @@ class _Shape:
         marks = {mark: place for mark, place in self._numbers.items() if place in places}
         slots = tuple(slots_of(p, marks, _FREE_TYPES) for p in block.predicates)
         return _Template(block, slots), free_places(block, slots, marks)
+
+    def _compared_in(self, node: Node) -> list[int]:
+        """The places of all marks in the conditions of filters and joins."""
+        own = self._marks_in(node["p"]) if node["n"] in ("Filter", "Join") else []
+        return own + [place for child in node.get("c", ()) for place in self._compared_in(child)]
 
     def _marks_in(self, entry: Any) -> list[int]:
         """The places of all marks in a part of the document."""

@@ -13,7 +13,20 @@ from matcher import from_spark_templates
 from matcher.from_spark import raw_block
 from matcher.from_spark_templates import PlanShapes
 from tests.matcher.plan_shapes import differing, visited, written
-from tests.matcher.test_from_spark_refusals import SUM, K, V, aggregate, document, exists, relation
+from tests.matcher.test_from_spark_refusals import (
+    GID,
+    KEY,
+    NULL,
+    ONE,
+    SUM,
+    ZERO,
+    K,
+    V,
+    aggregate,
+    document,
+    exists,
+    relation,
+)
 
 S = ["a", 4, "s", "string", 1]
 D = ["a", 5, "d", "date", 1]
@@ -114,6 +127,18 @@ def test_each_block_has_its_own_constants(monkeypatch: pytest.MonkeyPatch) -> No
     plans = [union(grouped(eq(n), stays), grouped(call("EqualNullSafe", K, lit(n % 2))))
              for n in (1, 2, 3, 4)]  # fmt: skip
     assert decoded(PlanShapes(), plans, monkeypatch) == [0, 3 + 3, 2, 0]
+
+
+def sets(condition: list[Any]) -> dict[str, Any]:
+    rows = {"n": "Filter", "p": [condition], "c": [relation(o=[K, V, S, D])]}
+    expanded = {"n": "Expand", "o": [KEY, GID], "e": [[K, ZERO], [NULL, ONE]], "c": [rows]}
+    return document(aggregate(expanded, KEY, keys=(KEY, GID)))
+
+
+def test_the_numbers_of_grouping_sets_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [sets(eq(n)) for n in (1, 2, 3, 4)]
+    assert decoded(PlanShapes(), plans, monkeypatch) == [0, 2, 0, 0]
+    assert differing(plans[0]) == []
 
 
 def test_only_so_many_blocks_are_kept_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
