@@ -20,7 +20,7 @@ from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts
 from matcher.ir import Block, OuterJoin, Output, SortKey
 from matcher.outer_joins import settled
 from matcher.predicates import PredicateContext
-from matcher.spelling import spell
+from matcher.spelling import holds, spell
 
 NeverNull = Callable[[Expr], bool]
 _OPS: Final = frozenset("coalesce isnull isnotnull case nseq or and not".split())
@@ -130,9 +130,11 @@ def _fold(expr: Expr, known: NeverNull) -> Expr:
     if isinstance(expr, Agg):
         if _counts(expr) and all(map(known, expr.args)):
             expr = Agg("count", (), expr.type, False, filter=expr.filter)
+        if expr.filter is None:
+            return expr
         if expr.filter == FALSE and expr.func in _OF_NO_ROW:
             return Lit(0 if expr.func == "count" else None, expr.type)
-        if expr.filter != TRUE:
+        if not _passes_all(expr.filter, known):
             return expr
         return Agg(expr.func, expr.args, expr.type, expr.nullable, expr.distinct, None, expr.params)
     if not isinstance(expr, Call):
@@ -152,6 +154,14 @@ def _fold(expr: Expr, known: NeverNull) -> Expr:
     if expr.op == "not" and expr.args[0] in (TRUE, FALSE):
         return _truth(expr.args[0] == FALSE)
     return expr
+
+
+def _passes_all(condition: Expr, known: NeverNull) -> bool:
+    """True of a condition that holds for all rows: `x <= 32767` does where the SMALLINT is known
+    not to be NULL."""
+    if not isinstance(condition, Call):
+        return condition == TRUE
+    return _folded(holds(spell(condition)), known) == TRUE
 
 
 def _truth(value: bool) -> Lit:
