@@ -9,7 +9,8 @@ comparison with a plain column of the very same type, there and nowhere else, ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Final, TypeAlias
 
 from matcher.expr import Call, Col, Expr, Lit, walk
@@ -17,12 +18,29 @@ from matcher.ir import Block
 
 _COMPARES: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "in"))
 _CONNECTS: Final = frozenset(("and", "or", "not"))
+_FIRST_NUMBER: Final = 900_000_001
 
 Mark: TypeAlias = str | int
 # For each argument: the place of a constant, None for what stays, or the same of its arguments.
 Slots: TypeAlias = "tuple[int | Slots | None, ...]"
 # The constant of a place, of a type.
 Constant = Callable[[int, str], Lit]
+
+
+def marks_for(text: str, words: Sequence[bool]) -> tuple[Mark, ...]:
+    """A mark for each constant of a query, different from all others and from all in the query.
+
+    Args:
+        text: All that is written in the query, its constants too.
+        words: Of each constant, whether it is a string; else it is a whole number.
+    """
+    word = next(word for n in count() if (word := f"mark{n}_") not in text)
+    number = _FIRST_NUMBER
+    while any(str(number + place) in text for place in range(len(words))):
+        number -= len(words)
+    return tuple(
+        f"{word}{place}" if is_word else number + place for place, is_word in enumerate(words)
+    )
 
 
 def slots_of(predicate: Expr, places: Mapping[Mark, int], types: Collection[str]) -> Slots | None:

@@ -51,14 +51,17 @@ def without_distinct(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def _aggregates(entry: Any) -> bool:
-    return isinstance(entry, list) and (entry[:1] == ["g"] or any(map(_aggregates, entry)))
+    if not isinstance(entry, list):
+        return False
+    # a list of one is a parameter, such as the escape character of LIKE
+    return (entry[:1] == ["g"] and len(entry) > 1) or any(map(_aggregates, entry))
 
 
 def written_queries(entry: Any) -> Iterator[dict[str, Any]]:
     """The plans of all queries that an entry of a plan document holds."""
     if not isinstance(entry, list):
         return
-    if entry and entry[0] == "q":
+    if entry[:2] == ["q", "SUBQUERY"]:  # and not the escape character of LIKE
         yield entry[4]
     for part in entry:
         yield from written_queries(part)

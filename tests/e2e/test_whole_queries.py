@@ -35,6 +35,7 @@ SERVED = {
     "OFFSET": "SELECT day, COUNT(*) AS n FROM sales GROUP BY day ORDER BY day LIMIT 3 OFFSET 1",
     "LIMIT above UNION ALL": "SELECT COUNT(*) AS n FROM (SELECT region FROM sales GROUP BY region UNION ALL SELECT city FROM cust LIMIT 4) x",
     "LIMIT above an outer join": "SELECT COUNT(*) AS n FROM (SELECT x.s, c.city FROM (SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust) x LEFT JOIN cust c ON x.cust = c.cid LIMIT 2) y",
+    "a letter as an escape character": "SELECT region AS k, SUM(amt) AS s FROM sales GROUP BY region UNION ALL SELECT city, cid FROM cust WHERE city LIKE 'B_%' ESCAPE 'q'",
     "a view": "SELECT region, s FROM per_region WHERE s > 20",
 }
 

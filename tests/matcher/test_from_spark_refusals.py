@@ -9,6 +9,7 @@ import pytest
 
 from matcher.errors import NotSupported
 from matcher.from_spark import LocatedBlock, build_block, definition_block, walk_blocks
+from matcher.from_spark_subqueries import without_distinct, written_queries
 
 K, V = ["a", 1, "k", "int", 1], ["a", 2, "v", "bigint", 0]
 SUM = ["as", 3, "s", ["g", "Sum", "sum", [V], "bigint", 1, 0, None, []]]
@@ -68,6 +69,18 @@ def test_a_subquery_in_a_filter_is_a_join() -> None:
     assert [(j.kind, j.right, repr(j.on)) for j in block.outer] == [
         ("semi", (1,), "(eq($1.k, $0.k),)")
     ]
+
+
+def test_an_escape_character_is_neither_a_subquery_nor_an_aggregate() -> None:
+    def like(escape: str) -> list[Any]:
+        text = ["l", "a_b", "string"]
+        return ["f", "Like", "like", [["a", 4, "s", "string", 1], text], "boolean", 1, [escape]]
+
+    assert list(written_queries([like("q")])) == []
+    distinct = aggregate(relation(o=FAR), FAR[0], ["as", 30, "l", like("g")], keys=(FAR[0],))
+    assert without_distinct(distinct)["n"] == "Project"
+    summed = aggregate(relation(o=FAR), FAR[0], SUM, keys=(FAR[0],))
+    assert without_distinct(summed)["n"] == "Aggregate"
 
 
 @pytest.mark.parametrize(
