@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Final
 
 from matcher.expr import Lit
-from matcher.free_constants import Mark, Slots, filled, free_places, slots_of
+from matcher.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.from_spark import (
     LocatedBlock,
     NodeReader,
@@ -43,11 +45,11 @@ _CONSTANT: Final = re.compile(
 _FREE_TYPES: Final = frozenset(
     "string int bigint smallint tinyint date timestamp timestamp_ntz".split()
 )
-_FIRST_NUMBER: Final = 900_000_001
-_MOST_SHAPES: Final = 256
+# A document of 24,000 characters takes 0.3 MB as objects, and a template of it 0.05 MB.
+_MOST_SHAPES: Final = 128
 _MOST_ONCE: Final = 4096
-_MOST_PINNED: Final = 16
-_LONG_TEXT: Final = 32_768
+_MOST_PINNED: Final = 8
+_LONG_TEXT: Final = 24_000
 _ALWAYS: Final = ()  # the tables whose caches a shape depends on
 
 
@@ -73,15 +75,7 @@ class _Lifted:
     def marks(self) -> tuple[Mark, ...]:
         """A constant of the same kind for each, that stands nowhere else in the document."""
         text = "".join((*self.parts, *self.constants))
-        word, number = "mark", _FIRST_NUMBER
-        while word in text:
-            word += "_"
-        while any(str(number + place) in text for place in range(len(self.constants))):
-            number -= len(self.constants)
-        return tuple(
-            f"{word}{place}" if written[0] == '"' else number + place
-            for place, written in enumerate(self.constants)
-        )
+        return marks_for(text, [written[0] == '"' for written in self.constants])
 
     def with_marks(self, marks: tuple[Mark, ...], places: frozenset[int]) -> str:
         """The text with marks in these places."""
@@ -146,9 +140,9 @@ class _Place:
 
 class _Shape:
     """What is known of one shape: a document of it, all its constants marks, and its blocks by
-    their path."""
+    their path. At each path so many are tried: some constants are others in every document."""
 
-    __slots__ = ("_marks", "_numbers", "document", "places")
+    __slots__ = ("_marks", "_numbers", "_tried", "document", "places")
 
     def __init__(self, lifted: _Lifted) -> None:
         self._marks: Final = lifted.marks()
@@ -156,6 +150,7 @@ class _Shape:
         whole = lifted.with_marks(self._marks, frozenset(self._numbers.values()))
         self.document: Final[dict[str, Any]] = json.loads(whole)
         self.places: Final[dict[Path, _Place]] = {}
+        self._tried: Final[Counter[Path]] = Counter()
 
     def learn(self, path: Path, block: Block, lifted: _Lifted) -> None:
         """Take note of a block.
@@ -165,9 +160,10 @@ class _Shape:
             block: The block as decoded.
             lifted: The document that it is of.
         """
-        place = self.places.get(path)
-        if place is not None and len(place.templates) >= _MOST_PINNED:
+        self._tried[path] += 1
+        if self._tried[path] > _MOST_PINNED:
             return
+        place = self.places.get(path)
         node = node_at(self.document, path)
         inside = frozenset(self._marks_in(node))
         free = frozenset(self._compared_in(node)) if place is None else place.free
@@ -200,12 +196,17 @@ class _Shape:
 
     def _marks_in(self, entry: Any) -> list[int]:
         """The places of all marks in a part of the document."""
-        if isinstance(entry, dict):
-            return [place for part in entry.values() for place in self._marks_in(part)]
-        if isinstance(entry, list):
-            return [place for part in entry for place in self._marks_in(part)]
-        known = isinstance(entry, str | int) and entry in self._numbers
-        return [self._numbers[entry]] if known else []
+        found: list[int] = []
+        left = [entry]  # no recursion: expressions go deep
+        while left:
+            part = left.pop()
+            if isinstance(part, dict):
+                left += part.values()
+            elif isinstance(part, list):
+                left += part
+            elif isinstance(part, str | int) and part in self._numbers:
+                found.append(self._numbers[part])
+        return found
 
 
 class PlanDocument:
@@ -245,7 +246,8 @@ class _ShapeReader:
             if located.block is None:
                 return located
             raw = located.block
-            self._shape.learn(path, raw, self._lifted)
+            with suppress(RecursionError):  # too deep to learn, not to be decoded
+                self._shape.learn(path, raw, self._lifted)
         return finished(LocatedBlock(path, raw))
 
     def tail(self, node: Node, path: Path) -> LocatedBlock | None:
@@ -258,7 +260,10 @@ class _ShapeReader:
         if place is None:
             return None
         template = place.templates.get(place.key(self._lifted))
-        return None if template is None else template.filled(self._lifted)
+        try:
+            return None if template is None else template.filled(self._lifted)
+        except RecursionError:
+            return None
 
     def _own(self, path: Path) -> tuple[Node, dict[str, Any]]:
         """What this document itself has at a path."""

@@ -25,7 +25,7 @@ from sqlglot.errors import SqlglotError
 from matcher.constant_joins import is_connected
 from matcher.errors import MatcherError
 from matcher.expr import Lit
-from matcher.free_constants import Mark, Slots, filled, free_places, slots_of
+from matcher.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.from_sql import TextBlock, TextQuery, TextSettings, parse_query
 from matcher.from_sql_parse import parse_statements
 from matcher.from_sql_text import Document
@@ -45,7 +45,6 @@ _CONDITIONS: Final = (
 _ONE_SELECT: Final = (exp.Subquery, exp.With, exp.SetOperation, exp.Lateral, exp.Hint, exp.Window)
 _INNER: Final = ("", "INNER", "CROSS")
 _MOST_CONSTANTS: Final = 64
-_FIRST_NUMBER: Final = 900_000_001
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +177,9 @@ def learn(
 
 
 def _marks(text: str, constants: tuple[str, ...]) -> tuple[str, ...]:
-    """A constant of the same kind for each, different from all others and from the text's own."""
-    word, number = "mark", _FIRST_NUMBER
-    while word in text:
-        word += "_"
-    while any(str(number + place) in text for place in range(len(constants))):
-        number -= len(constants)
-    return tuple(
-        f"'{word}{place}'" if constant[0] == "'" else str(number + place)
-        for place, constant in enumerate(constants)
-    )
+    """A mark for each constant, as it is written."""
+    marks = marks_for(text, [constant[0] == "'" for constant in constants])
+    return tuple(f"'{mark}'" if isinstance(mark, str) else str(mark) for mark in marks)
 
 
 def _compared(marked: str, marks: tuple[str, ...]) -> tuple[int, ...]:

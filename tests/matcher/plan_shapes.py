@@ -14,7 +14,7 @@ from matcher.from_spark_templates import PlanDocument, PlanShapes
 from matcher.ir import Block
 
 _LITERAL = re.compile(r'\["l",("(?:[^"\\]|\\.)*"|[^,\[\]]*|\{[^}]*\}),"([^"]*)"\]')
-_STRINGS = ["", "x", "AMERICA", 'a"b\\', "ö\n", "mark0", '["l",1,"int"]']
+_STRINGS = ["", "x", "AMERICA", 'a"b\\', "ö\n", "mark0_0", '["l",1,"int"]']
 _NUMBERS = [0, 1, -1, 5, 2**31 - 1, -(2**31), 900_000_001]
 
 

@@ -4,6 +4,8 @@ stand in a comparison stays part of the shape."""
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ import pytest
 from bench.population import plan_document
 from matcher import from_spark_templates
 from matcher.from_spark import raw_block
-from matcher.from_spark_templates import PlanShapes
+from matcher.from_spark_templates import PlanDocument, PlanShapes
+from matcher.ir import Block
 from tests.matcher.plan_shapes import differing, visited, written
 from tests.matcher.test_from_spark_refusals import (
     GID,
@@ -170,7 +173,7 @@ def test_what_is_remembered_is_what_is_decoded(plan: dict[str, Any]) -> None:
 
 
 def test_a_constant_that_looks_like_one_of_a_document() -> None:
-    for text in ('["l",5,"int"]', "mark0", "900000001", '\\"', '"],"int"]'):
+    for text in ('["l",5,"int"]', "mark0_0", "900000001", '\\"', '"],"int"]'):
         plan = grouped(call("EqualTo", S, lit(text, "string")), eq(5))
         assert differing(plan) == []
 
@@ -185,6 +188,35 @@ def test_long_documents_and_those_that_came_once_are_not_kept(
     assert decoded(shapes, plans, monkeypatch) == [0, 0, 0, 2]
     long = grouped(eq(1), call("EqualTo", S, lit("x" * 2_000, "string")))
     assert decoded(shapes, [long] * 3, monkeypatch) == [0, 0, 0]
+
+
+def outermost(document: PlanDocument) -> Block | None:
+    found: list[Block | None] = []
+    document.walk(lambda located: not found.append(located.block))
+    return found[0]
+
+
+def test_what_is_too_deep_to_be_remembered_is_decoded() -> None:
+    deep: list[Any] = K
+    for number in range(300):
+        deep = call("Add", deep, lit(number), type="int")
+    plans = [grouped(call("EqualTo", deep, lit(n))) for n in (1, 2, 3)]
+    shapes = PlanShapes()
+    for plan in plans:
+        remembered, plain = outermost(shapes.read(written(plan))), outermost(PlanDocument(plan))
+        assert plain is not None and remembered == plain
+
+
+def test_threads_that_read_one_shape_see_their_own_constants() -> None:
+    shapes, plans = PlanShapes(), [union(grouped(eq(n)), grouped(eq(-n))) for n in range(400)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda p: visited(shapes.read(written(p)), 0, 0), plans))
+    finally:
+        sys.setswitchinterval(before)
+    assert found == [visited(PlanDocument(plan), 0, 0) for plan in plans]
 
 
 def test_what_is_no_json_is_an_error() -> None:
