@@ -30,6 +30,8 @@ from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
 from cachemgr.results import ResultRows
+from cachemgr.spark.result_settings import changes_results
+from cachemgr.substitution import refuse_substitution
 
 # What only a new cache can have otherwise; the rest is changed in place.
 _REPLACING: Final = frozenset(
@@ -224,7 +226,10 @@ def _canonical(cache: CacheDefinition) -> CacheDefinition:
     name = read_name(cache.name)
     if len(name.parts) == 1:
         name = QualifiedName((DEFAULT_NAMESPACE, *name.parts))
-    statement = parse(render(_statement(replace(cache, name=render_name(name)))))
+    text = render(_statement(replace(cache, name=render_name(name))))
+    refuse_substitution(text, f"the definition of cache {cache.name}")
+    _refuse_settings(cache)
+    statement = parse(text)
     assert isinstance(statement, CreateRelationalCache)
     return replace(
         cache,
@@ -234,6 +239,17 @@ def _canonical(cache: CacheDefinition) -> CacheDefinition:
         freshness=render_freshness(statement.freshness),
         grants=None if cache.grants is None else tuple(sorted(set(cache.grants))),
     )
+
+
+def _refuse_settings(cache: CacheDefinition) -> None:
+    """A definition is read under the settings that change rows, and brings no others with it."""
+    foreign = next((key for key in cache.settings or () if not changes_results(key)), None)
+    if foreign is not None:
+        raise ConfigurationError(
+            "SETTING_REFUSED",
+            f"cache {cache.name}: {foreign} is no setting of a definition, which holds those "
+            "spark.sql.* settings that change rows: leave it out",
+        )
 
 
 def _differences(found: CacheDefinition, wish: CacheDefinition) -> Iterable[FieldChange]:
@@ -272,6 +288,7 @@ def _statement(cache: CacheDefinition, *, or_replace: bool = False) -> CreateRel
 
 
 def _join_statement(join: JoinDefinition) -> CreateRecordPreservingJoin:
+    refuse_substitution(join.ddl, f"the ddl of join {join.name}")
     statement = parse(join.ddl)
     if not isinstance(statement, CreateRecordPreservingJoin):
         raise ConfigurationError(

@@ -12,6 +12,7 @@ from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
 from cachemgr.names import cache_location
 from cachemgr.secrets import refuse_secrets
+from cachemgr.substitution import refuse_substitution
 from matcher.codec import PLAN_VERSION, decode_plan, encode_plan
 
 
@@ -35,10 +36,13 @@ def build_record(
         The record, with an id and a place of its own.
 
     Raises:
-        DefinitionError: A clause names a column that the cache does not have, or is not for cubes.
+        DefinitionError: A clause names a column that the cache does not have, or is not for cubes;
+            or the SELECT holds what Spark would substitute.
     """
     texts = {"LOCATION": statement.location or "", "the SELECT": statement.select.text}
     refuse_secrets(str(statement.name), texts, dict(statement.properties))
+    # its user's session has put in what it knows; no other may put anything in later
+    refuse_substitution(statement.select.text, f"the SELECT of cache {statement.name}")
     partition_by, cluster_by = matched_columns(statement, definition)
     cache_id = new_id()
     return CacheRecord(

@@ -21,6 +21,7 @@ from cachemgr.journal.files import Files
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.names import absolute_location
 from cachemgr.service_settings import ServiceSettings
+from cachemgr.substitution import is_substituted
 
 _SELF: Final = "relational-cache"
 LEAST_JAVA: Final = 17
@@ -74,6 +75,7 @@ def light_checks(settings: ServiceSettings) -> Iterator[Check]:
     yield "packages", packages
     yield "metastore", lambda: metastore(settings.metastore_url)
     yield "migrations", lambda: migrations(settings.metastore_url)
+    yield "definitions", lambda: definitions(settings.metastore_url)
     yield "clock", lambda: clock(settings.metastore_url)
     yield "tokens", lambda: tokens(settings)
 
@@ -128,6 +130,22 @@ def migrations(url: str) -> str:
         )
     migrate.check(url)
     return f"schema version {found}"
+
+
+def definitions(url: str) -> str:
+    """Whether the stored texts mean the same in every process."""
+    with open_metastore(url, create=False) as store:
+        caches, joins = store.reader.caches(), store.reader.joins()
+    texts = {f"cache {c.qualified_name}": c.definition for c in caches}
+    texts |= {f"join {j.name}": j.definition for j in joins}
+    held = [name for name, text in texts.items() if is_substituted(text)]
+    if held:
+        raise _Sick(
+            f"{', '.join(held)}: the definition holds ${{…}}, which is no longer substituted; "
+            "what was put in there at its creation may show to everybody in its plan",
+            "create it again with the values written out; if a secret was put in, change that",
+        )
+    return f"{len(texts)} definitions"
 
 
 def clock(url: str) -> str:

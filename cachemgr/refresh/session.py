@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from cachemgr.errors import RefreshError
 from cachemgr.spark.conf import explicit_settings, unnoticed
 from cachemgr.spark.result_settings import changes_results
+from cachemgr.substitution import SUBSTITUTE
 
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {
@@ -50,7 +51,8 @@ def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
 
 
 def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A new session with exactly these settings among those that can change rows.
+    """A new session with exactly these settings among those that can change rows; it substitutes
+    nothing in texts.
 
     Args:
         spark: Any session of the same application; it is not changed.
@@ -71,6 +73,8 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     for key, value in settings.items():
         if session.conf.get(key, None) != value:
             _change(key, repr(value), partial(session.conf.set, key, value))
+    # last, whatever the settings say: a text is substituted where its user gave it, or never
+    session.conf.set(SUBSTITUTE, "false")
     return session
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ from cachemgr.errors import CacheManagerError, DefinitionError
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.spark.nested import FindCache, expand
 from cachemgr.spark.plans import CapturedPlan, TableRef, capture_query
+from cachemgr.spark.texts import readable
 from matcher.definition import plan_definition
 from matcher.errors import MatcherError
 from matcher.from_spark import definition_block
@@ -84,8 +86,9 @@ def analyse_definition(
         DefinitionError: Names the construct, its line and column, and what to do.
     """
     try:
-        expanded = expand(spark, select.text, find, (name,), accepts)
-        captured = capture_query(spark, expanded.query)
+        with readable(spark, f"cache {name}"):
+            expanded = expand(spark, select.text, find, (name,), accepts, partial(_where, select))
+            captured = capture_query(spark, expanded.query)
     except PySparkException as error:
         raise _not_analysable(error, name, select) from error
     for construct, detail, line, column in captured.problems:

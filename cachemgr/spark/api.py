@@ -43,6 +43,7 @@ from cachemgr.spark.remote_statements import RemoteStatements
 from cachemgr.spark.served import ServedCache
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.sources import MetastoreSource
+from cachemgr.spark.texts import substituted
 from cachemgr.telemetry import Telemetry, logger
 from matcher.from_spark_templates import PlanDocument
 from matcher.ir import CachePlan, RecordPreservingJoin
@@ -205,7 +206,8 @@ def explain(spark: SparkSession, query: str | DataFrame) -> Explanation:
         ConfigurationError: The session is not enabled.
         pyspark.errors.AnalysisException: The query does not analyse.
     """
-    return _explain(_of(spark).session, query)
+    text = substituted(spark, query) if isinstance(query, str) else query
+    return _explain(_of(spark).session, text)
 
 
 def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
@@ -250,7 +252,7 @@ def would_answer(
         CacheManagerError: The statement or its SELECT is not right.
     """
     session = _of(spark).session
-    statement = parse(create_text)
+    statement = parse(substituted(spark, create_text))
     if not isinstance(statement, CreateRelationalCache):
         raise ConfigurationError(
             "NOT_A_CREATE", "would_answer takes a CREATE RELATIONAL CACHE statement"
@@ -272,7 +274,7 @@ def would_answer(
     registry.put(plan)
     explanations = []
     for text in queries:
-        captured = capture_query(spark, text)
+        captured = capture_query(spark, substituted(spark, text))
         seen = by_location(captured.tables)
         cache = ServedCache(
             id="",
@@ -358,7 +360,7 @@ def _wrap_sql() -> None:
     def sql(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> DataFrame:
         if not isinstance(sqlQuery, str) or not looks_like_ours(sqlQuery) or not _takes_part(self):
             return original(self, sqlQuery, *args, **kwargs)
-        statement = parse(sqlQuery)
+        statement = parse(substituted(self, sqlQuery))
         return to_frame(self, _of(self).statements.execute(statement))
 
     sql._cachemgr = True  # type: ignore[attr-defined]

@@ -22,12 +22,13 @@ from cachemgr.results import ResultRows, table
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.explain import Explanation
-from cachemgr.spark.jvm import session_of
+from cachemgr.spark.nested import is_known
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
 from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.tables import base_tables, current_versions, first_commit_after
+from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
 from matcher.errors import MatcherError
 from matcher.expr import Col
 from matcher.from_spark import definition_block
@@ -105,8 +106,12 @@ class SparkEngine:
         Raises:
             DefinitionError: There is no such table, or it is a view or no Delta table.
         """
+        text = f"SELECT * FROM {name}"
         try:
-            captured = capture_query(self._spark, f"SELECT * FROM {name}")
+            with readable(self._spark, name):
+                named = named_in(self._spark, text)
+                refuse_reach(name, named, lambda parts: is_known(self._spark, parts))
+                captured = capture_query(self._spark, text)
         except PySparkException as error:
             raise DefinitionError(
                 (error.getCondition() or "NOT_ANALYSABLE").split(".")[0],
@@ -222,7 +227,7 @@ class SparkEngine:
 def _is_view(spark: SparkSession, name: str) -> bool:
     """Whether a name that can be read stands for a view. One that shows some columns of a table
     looks like the table in the optimised plan, and whoever marks it would mark the whole table."""
-    node = session_of(spark).sql(f"SELECT * FROM {name}").queryExecution().analyzed()
+    node = analysed_text(spark, f"SELECT * FROM {name}").queryExecution().analyzed()
     while node.nodeName() != "View" and node.children().size() == 1:
         node = node.children().apply(0)
     return bool(node.nodeName() == "View")

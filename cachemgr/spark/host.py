@@ -19,6 +19,7 @@ from cachemgr.service_settings import ServiceSettings
 from cachemgr.settings import PREFIX
 from cachemgr.spark import api
 from cachemgr.spark.alive import jvm_is_gone
+from cachemgr.substitution import SUBSTITUTE, refuse_substitution
 from cachemgr.telemetry import logger
 
 
@@ -89,6 +90,7 @@ class SparkHost:
 
     def execute(self, text: str, principal: str) -> ResultRows:
         """Carry one of our statements out; raises CacheManagerError."""
+        refuse_substitution(text, "the statement")
         return api.execute(self.spark(), text, principal)
 
     def execute_in(self, text: str, principal: str, context: Context) -> ResultRows:
@@ -103,12 +105,14 @@ class SparkHost:
         Raises:
             CacheManagerError: The statement fails, or the schema or a setting cannot be had.
         """
+        refuse_substitution(text, "the statement")
         spark = self.spark()
         session = (
             spark.newSession()
             if context.settings is None
             else session_under(spark, context.settings)
         )
+        session.conf.set(SUBSTITUTE, "false")
         try:
             session.catalog.setCurrentCatalog(context.catalog)
             session.catalog.setCurrentDatabase(context.schema)
@@ -152,6 +156,8 @@ class SparkHost:
             spark = self._created()
             for statement in self._init:
                 spark.sql(statement)
+            # what follows comes through doors
+            spark.conf.set(SUBSTITUTE, "false")
         except (PySparkException, Py4JError) as error:
             cause = str(error).splitlines()[0][:300]
             logger.error("Spark does not start: %s", cause)

@@ -24,6 +24,7 @@ SOURCES: Final = (
     "ExprWriter",
     "PlanWriter",
     "Problems",
+    "Texts",
     "Nested",
     "Moment",
     "Grafter",
@@ -34,7 +35,7 @@ SOURCES: Final = (
 )
 
 # Those that Python calls.
-DOORS: Final = frozenset({"Counters", "Hook", "Nested", "Pins", "Problems", "Tables"})
+DOORS: Final = frozenset({"Counters", "Hook", "Nested", "Pins", "Problems", "Tables", "Texts"})
 
 _lock = threading.Lock()
 _loaded: dict[int, tuple[object, dict[str, Any]]] = {}

@@ -23,13 +23,14 @@ from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of, sho
 from cachemgr.refresh.session import own_session
 from cachemgr.spark.conf import unnoticed
 from cachemgr.spark.jvm import java_class, session_of
-from cachemgr.spark.plans import refuse_statement
 from cachemgr.spark.served import matcher_name
 from cachemgr.spark.tables import logical_plan
+from cachemgr.spark.texts import analysed_text, named_in, refuse_reach
 from matcher.codec import decode_plan
 from matcher.render import quote
 
 _MAX_PARTS: Final = 3
+Place = Callable[[int | None, int | None], str]
 FindCache = Callable[[str, str], CacheRecord | None]
 
 
@@ -52,6 +53,7 @@ def expand(
     find: FindCache,
     path: tuple[str, ...],
     accepts: Callable[[CacheRecord], None] = lambda cache: None,
+    place: Place = lambda line, col: "",
 ) -> Expanded:
     """Put the definitions of caches in place of their names.
 
@@ -61,27 +63,40 @@ def expand(
         find: The live cache of a namespace and a name.
         path: Names of the caches that are being expanded, the outermost first.
         accepts: Called with each cache that the text itself names; raises if it may not be named.
+        place: Says where a line and a column of the text are.
 
     Raises:
-        DefinitionError: A cache that is named may not be, or depends on the one that names it.
+        DefinitionError: It reaches outside of tables; or a cache that is named may not be, or
+            depends on the one that names it.
         PySparkException: The text or a definition does not analyse.
     """
     nested = java_class(spark, "Nested")
     catalog = spark.catalog
+
+    def named_cache(parts: list[str]) -> CacheRecord | None:
+        name = QualifiedName(tuple(parts))
+        namespace = namespace_of(name, catalog.currentCatalog(), catalog.currentDatabase())
+        return find(namespace, name.last)
+
+    refuse_reach(
+        f"cache {path[-1]}",
+        named_in(spark, text),
+        lambda parts: is_known(spark, parts) or named_cache(parts) is not None,
+        place,
+    )
     found: dict[str, CacheRecord] = {}
     for parts in json.loads(nested.names(session_of(spark), text)):
         key = "\0".join(parts)
-        if key in found or len(parts) > _MAX_PARTS or _is_known(spark, parts):
+        if key in found or len(parts) > _MAX_PARTS or is_known(spark, parts):
             continue
         name = QualifiedName(tuple(parts))
         namespace = namespace_of(name, catalog.currentCatalog(), catalog.currentDatabase())
         _refuse_circle(shown_name(namespace, name.last), path)
-        cache = find(namespace, name.last)
+        cache = named_cache(parts)
         if cache is not None:
             found[key] = cache
     if not found:
         return Expanded(text)
-    refuse_statement(spark, session_of(spark).sessionState().sqlParser().parsePlan(text))
     plans = spark._jvm.java.util.HashMap()  # type: ignore[union-attr]
     for key, cache in found.items():
         _refuse_nesting(cache, path)
@@ -92,7 +107,13 @@ def expand(
     return Expanded(query, tuple({c.id: c for c in found.values()}.values()))
 
 
-def _is_known(spark: SparkSession, parts: list[str]) -> bool:
+def is_known(spark: SparkSession, parts: list[str]) -> bool:
+    """Whether a session has a table or view of a name.
+
+    Args:
+        spark: The session.
+        parts: The name.
+    """
     try:
         return spark.catalog.tableExists(".".join(map(quote, parts)))
     except PySparkException:  # no such catalog or schema: there is no table in it
@@ -131,7 +152,9 @@ def _analysed(
     try:
         inner = expand(session, cache.definition, find, (*path, shown))
         with unnoticed():
-            return inner.query if isinstance(inner.query, DataFrame) else session.sql(inner.query)
+            if isinstance(inner.query, DataFrame):
+                return inner.query
+            return DataFrame(analysed_text(session, inner.query), session)
     except PySparkException as error:
         said = str(error).splitlines()[0]
         raise CacheManagerError(

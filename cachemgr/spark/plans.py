@@ -7,14 +7,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from py4j.java_gateway import is_instance_of
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.errors import DefinitionError
 from cachemgr.spark.jvm import java_class, session_of
-
-_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
-_STATEMENTS = ("Command", "ParsedStatement")
+from cachemgr.spark.texts import analysed_text
 
 TableKind = Literal["delta", "files", "other"]
 
@@ -79,19 +75,17 @@ def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
 
     Args:
         spark: The session in which names are resolved and whose settings hold.
-        query: One SELECT, or a DataFrame.
+        query: One SELECT, substituted already where that is to be; or a DataFrame.
 
     Raises:
+        DefinitionError: The text is a statement.
         pyspark.errors.AnalysisException: The query does not analyse.
         pyspark.errors.ParseException: The text does not parse.
     """
     hook = java_class(spark, "Hook")
     session = session_of(spark)
-    if isinstance(query, DataFrame):
-        analysed = query._jdf.queryExecution().analyzed()
-    else:
-        refuse_statement(spark, session.sessionState().sqlParser().parsePlan(query))
-        analysed = session.sql(query).queryExecution().analyzed()
+    frame = query._jdf if isinstance(query, DataFrame) else analysed_text(spark, query)
+    analysed = frame.queryExecution().analyzed()
     schema = json.loads(java_class(spark, "Problems").schema(analysed))
     problems = json.loads(java_class(spark, "Problems").find(analysed))
     document: dict[str, Any] = json.loads(hook.capture(session, analysed))
@@ -101,29 +95,6 @@ def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
         tuple(SchemaColumn(name, type_, bool(nullable)) for _, _, name, type_, nullable in schema),
         tuple(Problem(*found) for found in problems),
     )
-
-
-def refuse_statement(spark: SparkSession, parsed: Any) -> None:
-    """Spark runs commands as soon as they are analysed; to explain one must not carry it out.
-
-    Args:
-        spark: Any session.
-        parsed: The parsed plan of a text.
-
-    Raises:
-        DefinitionError: It holds a statement.
-    """
-    gateway = spark.sparkContext._gateway
-    stack = [parsed]
-    while stack:
-        node = stack.pop()
-        if any(is_instance_of(gateway, node, f"{_LOGICAL}.{name}") for name in _STATEMENTS):
-            raise DefinitionError(
-                "NOT_A_QUERY",
-                f"the text is a statement ({node.nodeName()}), not a query: give a SELECT",
-            )
-        children = node.children()
-        stack += [children.apply(i) for i in range(children.size())]
 
 
 def read_tables(document: dict[str, Any]) -> tuple[TableRef, ...]:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from cachemgr.cli import main
 from cachemgr.metastore import migrate, open_metastore
+from cachemgr.metastore.records import CacheRecord
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +32,9 @@ def doctor(url: str, *words: str, code: int) -> dict[str, dict[str, str]]:
 def test_all_is_well(metastore_url):
     found = doctor(metastore_url, "--no-spark", code=0)
     assert {n: f["state"] for n, f in found.items()} == {
-        "java": "OK", "packages": "OK", "metastore": "OK", "migrations": "OK", "clock": "OK",
-        "tokens": "OK", "storage": "OK", "spark": "SKIPPED", "delta": "SKIPPED",
+        "java": "OK", "packages": "OK", "metastore": "OK", "migrations": "OK",
+        "definitions": "OK", "clock": "OK", "tokens": "OK", "storage": "OK",
+        "spark": "SKIPPED", "delta": "SKIPPED",
     }  # fmt: skip
     assert not any(f["mend"] for f in found.values())
 
@@ -97,3 +99,14 @@ def test_settings_that_are_wrong_are_one_line(monkeypatch):
     monkeypatch.setenv("CACHEMGR_PORT", "many")
     done = CliRunner().invoke(main, ["doctor"])
     assert done.exit_code == 1 and "BAD_SETTING" in done.stderr and done.stdout == ""
+
+
+def test_a_stored_text_that_was_substituted_once(metastore_url):
+    values = {"definition_hash": "h", "location": "/c", "columns": (), "plan_version": "2"}
+    with open_metastore(metastore_url) as store:
+        for name, text in (("plain", "SELECT 1"), ("leaky", "SELECT '${env:HOME}'")):
+            cache = CacheRecord(namespace="default", name=name, definition=text, **values)
+            store.writer.create_cache(cache, now=store.reader.now())
+    found = doctor(metastore_url, "--no-spark", code=1)["definitions"]
+    assert found["state"] == "FAILED" and "cache default.leaky" in found["found"]
+    assert "plain" not in found["found"] and "create it again" in found["mend"]

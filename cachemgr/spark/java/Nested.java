@@ -31,14 +31,13 @@ public final class Nested {
     /** The names of the FROM clauses as a JSON list of lists of parts; those of CTEs are left out. */
     public static String names(SparkSession spark, String text) throws Exception {
         Nested nested = new Nested(null);
-        nested.visit(spark.sessionState().sqlParser().parsePlan(text), new HashSet());
+        nested.visit(Texts.parsed(spark, text), new HashSet());
         return "[" + nested.found + "]";
     }
 
     /** `text`, analysed with analysed plans in place of the names that `plans` has (their parts, joined by a NUL). */
     public static Dataset select(SparkSession spark, String text, Map plans) throws Exception {
-        LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(text);
-        return Dataset.ofRows(spark, new Nested(plans).visit(parsed, new HashSet()));
+        return Dataset.ofRows(spark, new Nested(plans).visit(Texts.parsed(spark, text), new HashSet()));
     }
 
     private LogicalPlan visit(LogicalPlan plan, Set ctes) {
