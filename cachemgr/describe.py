@@ -198,8 +198,8 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
         items += [
             ("refreshed at", str(published.run.finished_at or "")),
             ("cache version", str(published.run.cache_version)),
-            ("rows", str(published.run.rows)),
-            ("bytes", str(published.run.bytes)),
+            ("rows", _count(published.run.rows)),
+            ("bytes", _count(published.run.bytes)),
         ]
         items += [
             (f"snapshot of {t.name}", f"version {t.version}, now {_now(facts, t.location)}")
@@ -214,11 +214,15 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
     items += [
         (
             f"grouping set {s.grouping_id}",
-            f"({', '.join(s.columns)}) {s.rows} rows, {s.bytes} bytes",
+            f"({', '.join(s.columns)}) {_count(s.rows)} rows, {_count(s.bytes)} bytes",
         )
         for s in facts.sets
     ]
     return items
+
+
+def _count(number: int | None) -> str:
+    return "unknown" if number is None else str(number)
 
 
 def _now(facts: CacheFacts, location: str) -> str:

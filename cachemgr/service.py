@@ -54,7 +54,8 @@ from cachemgr.describe import (
     stored_items,
     stored_select,
 )
-from cachemgr.engine import Engine
+from cachemgr.discretion import Discretion, is_marked, marked_keys, untold
+from cachemgr.engine import Engine, JoinVerdict
 from cachemgr.errors import AlreadyExistsError, JoinValidationError, NotFoundError
 from cachemgr.joins import build_join
 from cachemgr.journal.journal import records_of
@@ -112,21 +113,23 @@ class CacheService:
             CacheManagerError: What happened, to which object, and what to do next.
         """
         if isinstance(statement, Reading):
-            return self._read(statement)
+            return self._read(statement, principal or self._engine.user())
         answer = self._change(statement, principal or self._engine.user())
         self._changed()
         return answer
 
-    def _read(self, statement: Reading) -> ResultRows:
+    def _read(self, statement: Reading, principal: str) -> ResultRows:
         match statement:
             case ShowRelationalCaches(pattern):
-                return self._show(pattern)
+                return self._show(pattern, principal)
             case ShowCreateRelationalCache(name):
                 return table(["createtab_stmt"], [(render(create_statement(self._find(name))),)])
             case DescribeRelationalCache(name, extended):
-                return describe_rows(self._facts(self._find(name), lag=extended), extended)
+                facts = self._facts(self._find(name), self._told_to(principal), lag=extended)
+                return describe_rows(facts, extended)
             case ShowRecordPreservingJoins():
-                return join_rows(self._metastore.reader.joins())
+                told = self._told_to(principal)
+                return join_rows([told.join(j) for j in self._metastore.reader.joins()])
             case ShowRestrictedBaseTables():
                 return restrictions.rows(self._metastore)
             case ExplainRewrite(query, format_json):
@@ -145,7 +148,7 @@ class CacheService:
             case AlterRelationalCache():
                 return self._alter(statement)
             case RefreshRelationalCache(name, mode):
-                return self._refresh(self._find(name), _mode(mode))
+                return self._refresh(self._find(name), _mode(mode), principal)
             case DropRelationalCache(name, if_exists):
                 return self._drop(name, if_exists)
             case GrantUse(name, principal):
@@ -244,8 +247,8 @@ class CacheService:
         writer.update_cache(cache.id, cache.version, now=now, **fields)
         return done(cache.qualified_name, said)
 
-    def _refresh(self, cache: CacheRecord, mode: str | None) -> ResultRows:
-        run = self._engine.refresh(cache, mode)
+    def _refresh(self, cache: CacheRecord, mode: str | None, principal: str) -> ResultRows:
+        run = self._told_to(principal).run(self._engine.refresh(cache, mode), cache)
         self.purge()
         return table(
             ["name", "result", "mode", "reason", "rows bigint", "bytes bigint", "version bigint",
@@ -293,10 +296,15 @@ class CacheService:
             self._metastore.writer.purge_cache(cache.id)
         return len(gone)
 
-    def _show(self, pattern: str | None) -> ResultRows:
-        return show_rows([self._facts(c) for c in self._metastore.reader.list_caches(pattern)])
+    def _show(self, pattern: str | None, principal: str) -> ResultRows:
+        told = self._told_to(principal)
+        found = self._metastore.reader.list_caches(pattern)
+        return show_rows([self._facts(cache, told) for cache in found])
 
-    def _facts(self, cache: CacheRecord, *, lag: bool = False) -> CacheFacts:
+    def _told_to(self, principal: str) -> Discretion:
+        return Discretion(self._metastore, principal)
+
+    def _facts(self, cache: CacheRecord, told: Discretion, *, lag: bool = False) -> CacheFacts:
         reader = self._metastore.reader
         published = reader.published(cache.id)
         runs = reader.refreshes(cache.id, limit=1)
@@ -308,9 +316,9 @@ class CacheService:
         places = list(snapshot) or [str(r[0]) for r in (cache.plan or {}).get("relations", ())]
         return CacheFacts(
             cache=cache,
-            sets=reader.grouping_sets(cache.id),
-            last=runs[0] if runs else None,
-            published=published,
+            sets=told.sets(reader.grouping_sets(cache.id), cache),
+            last=told.run(runs[0], cache) if runs else None,
+            published=None if published is None else told.snapshot(published, cache),
             versions=self._engine.table_states(places),
             grants=reader.grants(cache.id),
             lag_seconds=self._engine.lag_seconds(snapshot) if lag and snapshot else None,
@@ -356,7 +364,7 @@ class CacheService:
     def _validated(self, record: JoinRecord) -> JoinRecord:
         verdict = self._engine.validate(record)
         if verdict.message:
-            raise JoinValidationError("JOIN_DOES_NOT_HOLD", verdict.message)
+            raise JoinValidationError("JOIN_DOES_NOT_HOLD", self._contradiction(record, verdict))
         return JoinRecord(
             name=record.name,
             definition=record.definition,
@@ -373,15 +381,23 @@ class CacheService:
     def _validate_join(self, join: JoinRecord) -> ResultRows:
         verdict = self._engine.validate(join)
         state = JoinState.BROKEN if verdict.message else JoinState.VALID
+        message = self._contradiction(join, verdict)
         self._metastore.writer.update_join_state(
             join.name,
             state,
-            message=verdict.message or None,
+            message=message or None,
             validated_versions=verdict.versions,
             validated_at=self._now(),
             validated=True,
         )
-        return table(["name", "state", "message"], [(join.name, state.value, verdict.message)])
+        return table(["name", "state", "message"], [(join.name, state.value, message)])
+
+    def _contradiction(self, join: JoinRecord, verdict: JoinVerdict) -> str:
+        """What contradicts a join, as it may be told and kept."""
+        marks = self._metastore.reader.restricted_tables()
+        if verdict.message and is_marked(join, marked_keys(marks)):
+            return untold(join.name)
+        return verdict.message
 
     def _drop_join(self, name: QualifiedName, if_exists: bool) -> ResultRows:
         if if_exists and self._metastore.reader.join(str(name)) is None:

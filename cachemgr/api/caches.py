@@ -11,7 +11,7 @@ from cachemgr.access import role_needed
 from cachemgr.api import models, views
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
-from cachemgr.api.state import ApiState, Operator, State, Viewer, require
+from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.clauses import read_freshness, read_refresh
 from cachemgr.convert import freshness_fields, policy_fields
 from cachemgr.ddl import parse
@@ -19,7 +19,6 @@ from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.errors import AlreadyExistsError, NotFoundError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.names import DEFAULT_NAMESPACE
-from cachemgr.roles import Role
 
 router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
 CacheName = Annotated[
@@ -46,8 +45,8 @@ def find(state: ApiState, name: str) -> CacheRecord:
     return found
 
 
-def _one(state: ApiState, cache: CacheRecord, role: Role = Role.OPERATOR) -> models.Cache:
-    return views.caches(state.metastore, [cache], role)[0]
+def _one(state: ApiState, cache: CacheRecord, reader: Principal) -> models.Cache:
+    return views.caches(state.metastore, [cache], reader)[0]
 
 
 @router.get("", operation_id="listCaches")
@@ -63,7 +62,7 @@ def list_caches(
     shown, token = page(
         found, lambda c: (c.namespace.lower(), c.name.lower()), "caches", page_size, page_token
     )
-    caches = views.caches(state.metastore, shown, viewer.role)
+    caches = views.caches(state.metastore, shown, viewer)
     return models.CacheList(caches=caches, next_page_token=token)
 
 
@@ -94,13 +93,13 @@ def create_cache(
         if not made or not getattr(request.state, "again", False):
             raise
     response.headers["Location"] = f"{router.prefix}/{namespace}.{name.last}"
-    return _one(state, cache)
+    return _one(state, cache, operator)
 
 
 @router.get("/{name}", operation_id="getCache")
 def get_cache(state: State, viewer: Viewer, name: CacheName) -> models.Cache:
     """One cache."""
-    return _one(state, find(state, name), viewer.role)
+    return _one(state, find(state, name), viewer)
 
 
 @router.patch("/{name}", operation_id="updateCache")
@@ -120,44 +119,49 @@ def update_cache(
         fields |= freshness_fields(read_freshness(body.freshness))
     if not fields:
         raise ApiError(400, "NOTHING_TO_CHANGE", "name at least one field besides version")
-    return _changed(state, cache, body.version, fields)
+    return _changed(state, operator, cache, body.version, fields)
 
 
 def _changed(
-    state: ApiState, cache: CacheRecord, version: int, fields: Mapping[str, Any]
+    state: ApiState,
+    operator: Principal,
+    cache: CacheRecord,
+    version: int,
+    fields: Mapping[str, Any],
 ) -> models.Cache:
     now = state.metastore.reader.now()
-    return _one(state, state.metastore.writer.update_cache(cache.id, version, now=now, **fields))
+    changed = state.metastore.writer.update_cache(cache.id, version, now=now, **fields)
+    return _one(state, changed, operator)
 
 
-def _set(state: ApiState, name: str, **fields: bool) -> models.Cache:
+def _set(state: ApiState, operator: Principal, name: str, **fields: bool) -> models.Cache:
     """Change a cache whatever version it has."""
     cache = find(state, name)
-    return _changed(state, cache, cache.version, fields)
+    return _changed(state, operator, cache, cache.version, fields)
 
 
 @router.post("/{name}/enable", operation_id="enableCache")
 def enable_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
     """Let queries be answered from it."""
-    return _set(state, name, rewrite_enabled=True)
+    return _set(state, operator, name, rewrite_enabled=True)
 
 
 @router.post("/{name}/disable", operation_id="disableCache")
 def disable_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
     """Answer no query from it any more; it goes on being refreshed."""
-    return _set(state, name, rewrite_enabled=False)
+    return _set(state, operator, name, rewrite_enabled=False)
 
 
 @router.post("/{name}/pause", operation_id="pauseCache")
 def pause_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
     """Refresh it no more by its trigger."""
-    return _set(state, name, paused=True)
+    return _set(state, operator, name, paused=True)
 
 
 @router.post("/{name}/resume", operation_id="resumeCache")
 def resume_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
     """Refresh it by its trigger again; failures so far count no more."""
-    return _set(state, name, paused=False)
+    return _set(state, operator, name, paused=False)
 
 
 @router.delete("/{name}", status_code=204, operation_id="dropCache")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Response
 
 from cachemgr.api import models, views
 from cachemgr.api.errors import ApiError
-from cachemgr.api.state import ApiState, Operator, State, Viewer
+from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer
 from cachemgr.ddl import parse
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
@@ -16,8 +16,10 @@ from cachemgr.ddl.statements import (
     QualifiedName,
     ValidateRecordPreservingJoin,
 )
+from cachemgr.discretion import Discretion
 from cachemgr.errors import NotFoundError
 from cachemgr.metastore.records import JoinRecord
+from cachemgr.roles import Role
 
 router = APIRouter(prefix="/api/v1/joins", tags=["joins"])
 JoinName = Annotated[str, Path(max_length=512)]
@@ -33,10 +35,18 @@ def _find(state: ApiState, name: str) -> JoinRecord:
     return found
 
 
+def _told(state: ApiState, reader: Principal, join: JoinRecord) -> models.Join:
+    """A join; what contradicts it quotes values of its tables, which is for operators."""
+    shown = views.join(Discretion(state.metastore, reader.name).join(join))
+    if not reader.role.covers(Role.OPERATOR) and shown.message is not None:
+        shown.message = f"record-preserving join {join.name} does not hold: operators are told why"
+    return shown
+
+
 @router.get("", operation_id="listJoins")
 def list_joins(state: State, viewer: Viewer) -> models.JoinList:
     """All record-preserving joins by name."""
-    return models.JoinList(joins=[views.join(j) for j in state.metastore.reader.joins()])
+    return models.JoinList(joins=[_told(state, viewer, j) for j in state.metastore.reader.joins()])
 
 
 @router.post("", status_code=201, operation_id="createJoin")
@@ -50,13 +60,13 @@ def create_join(
     with state.spark_lock:
         state.statements.execute(body.ddl, operator.name)
     response.headers["Location"] = f"{router.prefix}/{statement.name}"
-    return views.join(_find(state, str(statement.name)))
+    return _told(state, operator, _find(state, str(statement.name)))
 
 
 @router.get("/{name}", operation_id="getJoin")
 def get_join(state: State, viewer: Viewer, name: JoinName) -> models.Join:
     """One join."""
-    return views.join(_find(state, name))
+    return _told(state, viewer, _find(state, name))
 
 
 @router.post("/{name}/validate", operation_id="validateJoin")
@@ -66,7 +76,7 @@ def validate_join(state: State, operator: Operator, name: JoinName) -> models.Jo
     text = render(ValidateRecordPreservingJoin(QualifiedName((found.name,))))
     with state.spark_lock:
         state.statements.execute(text, operator.name)
-    return views.join(_find(state, name))
+    return _told(state, operator, _find(state, name))
 
 
 @router.delete("/{name}", status_code=204, operation_id="dropJoin")

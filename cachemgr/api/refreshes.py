@@ -12,8 +12,9 @@ from cachemgr.api import models, views
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
-from cachemgr.api.state import ApiState, Operator, State, Viewer
+from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer
 from cachemgr.api.waiting import watches_of
+from cachemgr.discretion import Discretion
 from cachemgr.errors import NotFoundError
 
 router = APIRouter(prefix="/api/v1", tags=["refreshes"])
@@ -59,6 +60,8 @@ def list_refreshes(
         views.waiting(r, cache.qualified_name) for r in reader.requests() if r.cache_id == cache.id
     ]
     runs = reader.refreshes(cache.id, limit=_MAX_RUNS)
+    discretion = Discretion(state.metastore, viewer.name)
+    runs = tuple(discretion.run(run, cache) for run in runs)
     found += [views.refresh(run, cache.qualified_name) for run in runs]
     found.sort(key=_newest_first)
     # whoever is given a token can read it
@@ -85,18 +88,18 @@ async def get_refresh(
     ] = 0,
 ) -> models.Refresh:
     """One refresh; with waitSeconds the answer comes when it is over, or the time is."""
-    found = await to_thread.run_sync(_refresh, state, refresh_id)
+    found = await to_thread.run_sync(_refresh, state, viewer, refresh_id)
     if found.state in _OVER or wait_seconds <= 0:
         return found
     await watches_of(request).refreshes.wait(refresh_id, wait_seconds)
-    return await to_thread.run_sync(_refresh, state, refresh_id)
+    return await to_thread.run_sync(_refresh, state, viewer, refresh_id)
 
 
 @router.post("/refreshes/{refresh_id}/cancel", operation_id="cancelRefresh")
 def cancel_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> models.Refresh:
     """Cancel a refresh: over at once if it waits, else its worker is told to stop."""
     state.metastore.writer.cancel_refresh(refresh_id, by=operator.name)
-    return _refresh(state, refresh_id)
+    return _refresh(state, operator, refresh_id)
 
 
 @router.post("/refreshes/{refresh_id}/retry", status_code=202, operation_id="retryRefresh")
@@ -116,10 +119,10 @@ def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> mo
         requested_by=operator.name,
     )
     assert asked is not None
-    return _refresh(state, asked.id)
+    return _refresh(state, operator, asked.id)
 
 
-def _refresh(state: ApiState, refresh_id: str) -> models.Refresh:
+def _refresh(state: ApiState, principal: Principal, refresh_id: str) -> models.Refresh:
     reader = state.metastore.reader
     # A request that a worker takes between two looks is a run at the second one.
     request = reader.request(refresh_id)
@@ -131,7 +134,8 @@ def _refresh(state: ApiState, refresh_id: str) -> models.Refresh:
     if request is not None:
         return views.waiting(request, cache.qualified_name)
     assert run is not None
-    return views.refresh(run, cache.qualified_name)
+    told = Discretion(state.metastore, principal.name).run(run, cache)
+    return views.refresh(told, cache.qualified_name)
 
 
 def _unknown(refresh_id: str) -> NotFoundError:

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from cachemgr.access import veiled, veiled_place
 from cachemgr.api import models
+from cachemgr.api.state import Principal
 from cachemgr.convert import create_statement
 from cachemgr.ddl.render import render
 from cachemgr.describe import Status, status_of
+from cachemgr.discretion import Discretion
 from cachemgr.metastore.records import (
     CacheRecord,
     JoinRecord,
@@ -23,30 +25,35 @@ from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
 
 
-def caches(metastore: Metastore, found: Sequence[CacheRecord], role: Role) -> list[models.Cache]:
+def caches(
+    metastore: Metastore, found: Sequence[CacheRecord], reader: Principal
+) -> list[models.Cache]:
     """Caches with their schedules and snapshots, in a fixed number of questions.
 
     Args:
         metastore: Where they are.
         found: The caches.
-        role: Of who is shown them: admins are told who was granted on them, viewers no ids of
-            caches, which name the folders of their files.
+        reader: Who is shown them: admins are told who was granted on them, viewers no ids of
+            caches, which name the folders of their files, and whoever may not be answered from one
+            no count of its rows.
     """
+    role, discretion = reader.role, Discretion(metastore, reader.name)
     schedules = {s.cache.id: s for s in metastore.reader.schedules([c.id for c in found])}
     ids = {c.published_refresh_id for c in found if c.published_refresh_id}
     snapshots = metastore.reader.snapshots(ids)
     names = metastore.reader.names({i for c in found for i in c.depends_on})
-    shown = [
-        _cache(c, schedules.get(c.id), snapshots.get(c.published_refresh_id or ""), names)
-        for c in found
-    ]
+    shown = []
+    for cache in found:
+        snapshot = snapshots.get(cache.published_refresh_id or "")
+        told = None if snapshot is None else discretion.snapshot(snapshot, cache)
+        shown.append(_cache(cache, schedules.get(cache.id), told, names))
     if role.covers(Role.ADMIN):
-        for cache in shown:
-            cache.grants = list(metastore.reader.grants(cache.id)) if cache.narrowed else None
+        for one in shown:
+            one.grants = list(metastore.reader.grants(one.id)) if one.narrowed else None
     if not role.covers(Role.OPERATOR):
-        for cache in shown:
-            cache.id = veiled(cache.id)
-            for table in cache.published.tables if cache.published is not None else ():
+        for one in shown:
+            one.id = veiled(one.id)
+            for table in one.published.tables if one.published is not None else ():
                 table.location = veiled_place(table.location)
     return shown
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from cachemgr.discretion import is_marked, marked_keys, untold
 from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.joins import JoinCheck, validate_join
@@ -73,6 +74,8 @@ def check_joins(
                 session, join.left.location, join.right.location, join.keys, versions
             )
             message = check.message(join.name, join.left.name, join.right.name, join.keys)
+            if message and is_marked(join, marked_keys(metastore.reader.restricted_tables())):
+                message = untold(join.name)
             _note(metastore, join, check, message, pinned, now)
         if message:
             broken[join.name] = message

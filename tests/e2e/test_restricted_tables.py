@@ -8,7 +8,7 @@ import pytest
 from lab_star import JOIN
 
 import cachemgr
-from cachemgr.errors import DefinitionError, NotFoundError
+from cachemgr.errors import DefinitionError, JoinValidationError, NotFoundError
 
 pytestmark = pytest.mark.spark
 
@@ -143,3 +143,26 @@ def test_the_files_of_a_restricted_cache_are_restricted_too(lab, metastore):
     lab.hit(select)
     lab.sql("RESTRICT BASE TABLE cust")
     lab.miss(select, "TABLE_RESTRICTED")
+
+
+def test_neither_its_values_nor_its_counts_are_told(lab):
+    lab.sql("INSERT INTO cust VALUES (4711, 'Secretville', 'X'), (4711, 'Secretville', 'X')")
+    lab.sql("RESTRICT BASE TABLE cust")
+    with pytest.raises(JoinValidationError) as refused:
+        lab.sql(
+            "CREATE RECORD PRESERVING JOIN cs AS cust INNER JOIN sales ON cid = cust PRESERVES cust"
+        )
+    lab.sql(f"{JOIN} NOT VALIDATED")
+    (checked,) = lab.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    lab.cache("few AS SELECT cid, city FROM cust WHERE city LIKE 'Secret%'", refresh=False)
+    (refreshed,) = lab.sql("REFRESH RELATIONAL CACHE few")
+    shown = [*lab.sql("SHOW RECORD PRESERVING JOINS"), *lab.sql("SHOW RELATIONAL CACHES")]
+    described = lab.sql("DESCRIBE RELATIONAL CACHE EXTENDED few")
+    assert checked.state == "BROKEN" and "does not hold" in str(refused.value)
+    for told in (str(refused.value), str(checked), str(shown)):
+        assert "4711" not in told and "2 rows" not in told and "for example" not in told, told
+    assert refreshed.rows is refreshed.bytes is None and shown[1].rows is shown[1].bytes is None
+    facts = {row.col_name: row.data_type for row in described}
+    assert facts["rows"] == facts["bytes"] == "unknown"
+    lab.sql(f"GRANT USE ON RELATIONAL CACHE few TO `{lab.me}`")
+    assert lab.sql("SHOW RELATIONAL CACHES")[0].rows == 2
