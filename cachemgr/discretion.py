@@ -10,19 +10,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from cachemgr.access import keys_of, may_use, reads_of, restricted_keys
 from cachemgr.metastore.records import (
+    EVERYBODY,
     CacheRecord,
     GroupingSetRecord,
     JoinRecord,
     RefreshRunRecord,
+    RegistryMark,
     RestrictedTable,
     SnapshotRecord,
 )
 from cachemgr.metastore.store import Metastore
 
+_known: WeakKeyDictionary[Metastore, tuple[RegistryMark, Mapping[str, frozenset[str]]]] = (
+    WeakKeyDictionary()
+)
 _CODE: Final = re.compile(r"\[[A-Z0-9_]+(?:\.[A-Z0-9_]+)*\]")
 
 
@@ -39,12 +46,9 @@ class Discretion:
         self._principal = principal
         marks = metastore.reader.restricted_tables()
         self._marked = marked_keys(marks)
-        self._reads: Mapping[str, frozenset[str]] = {}
-        self._restricted: Mapping[str, str] = {}
-        if marks:
-            entries = metastore.reader.registry().entries
-            self._reads = {entry.cache.id: reads_of(entry) for entry in entries}
-            self._restricted = restricted_keys(marks, self._reads.items())
+        self._marks = marks
+        self._reads = _reads(metastore) if marks else {}
+        self._restricted = restricted_keys(marks, self._reads.items())
 
     def may_know(self, cache: CacheRecord) -> bool:
         """Whether he may know how many rows a cache has, and what its refreshes stumbled over."""
@@ -57,6 +61,23 @@ class Discretion:
             return False
         reason = may_use(self._principal, cache.name, grants, reads or (), self._restricted)
         return reason is None
+
+    def could_use(self, cache: CacheRecord, at: datetime) -> bool:
+        """Whether he could be answered from a cache at a moment of the last days.
+
+        Args:
+            cache: The cache, maybe dropped since.
+            at: The moment, by the database's clock.
+        """
+        past = self._reader.past_grants(cache.id)
+        held = {who for who, until in past.items() if until >= at}
+        held |= set(self._reader.grants(cache.id))
+        narrowed = cache.narrowed and EVERYBODY not in held
+        granted = held if narrowed or self._principal in held else None
+        marks = [mark for mark in self._marks if mark.restricted_at <= at]
+        reads = self._reads.get(cache.id) or _planned(cache)
+        restricted = restricted_keys(marks, self._reads.items())
+        return may_use(self._principal, cache.name, granted, reads, restricted) is None
 
     def run(self, run: RefreshRunRecord, cache: CacheRecord) -> RefreshRunRecord:
         """A refresh as he may be told of it."""
@@ -111,6 +132,22 @@ def untold(join: str) -> str:
         f"table of it is restricted: correct the data and run VALIDATE RECORD PRESERVING JOIN "
         f"{join}"
     )
+
+
+def _planned(cache: CacheRecord) -> frozenset[str]:
+    places = [str(relation[0]) for relation in (cache.plan or {}).get("relations", ())]
+    return frozenset().union(*map(keys_of, places))
+
+
+def _reads(metastore: Metastore) -> Mapping[str, frozenset[str]]:
+    """What each live cache reads; looked up again after a change of the registry."""
+    mark = metastore.reader.mark()
+    known = _known.get(metastore)
+    if known is None or known[0] != mark:
+        entries = metastore.reader.registry().entries
+        known = mark, {entry.cache.id: reads_of(entry) for entry in entries}
+        _known[metastore] = known
+    return known[1]
 
 
 def _code_of(error: str | None) -> str | None:

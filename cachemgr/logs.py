@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from cachemgr.printable import printable
 from cachemgr.secrets import masked
 
 
@@ -37,6 +38,7 @@ def configure_logs(level: str, log_format: str) -> None:
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
                 _mask,
+                *([] if log_format == "json" else [_printable]),
                 last,
             ],
         )
@@ -50,6 +52,16 @@ def configure_logs(level: str, log_format: str) -> None:
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     # it quotes texts that it cannot read whole, which are users' own
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+def _printable(
+    logger: Any, method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """One event stays one line, whatever a name or an error holds; JSON writes it out by itself."""
+    return {
+        k: printable(v, one_line=k != "exception") if isinstance(v, str) else v
+        for k, v in event.items()
+    }
 
 
 def _mask(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

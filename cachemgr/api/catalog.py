@@ -14,6 +14,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 
 from cachemgr.api import catalog_models as models
+from cachemgr.api.believing import believed
 from cachemgr.api.catalog_pages import Begin, Pages, list_name
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import MAX_PAGE, PageToken, read_token
@@ -101,9 +102,11 @@ def log_decisions(
     state: State, viewer: Viewer, body: models.DecisionBatch
 ) -> models.DecisionsLogged:
     """Note what a session decided about its queries; a batch sent again is noted once. Whose the
-    decisions are, the token says."""
+    decisions are, the token says; hits on caches that the principal could not use are left out."""
     now = state.metastore.reader.now()
-    records = [d.record(viewer.name, now) for d in body.decisions]
+    records = believed(
+        state.metastore, viewer.name, [d.record(viewer.name, now) for d in body.decisions]
+    )
     batch = digest_of(viewer.name.encode(), body.batch_id.encode())
     stored = state.metastore.writer.log_decisions(records, batch_id=batch)
     return models.DecisionsLogged(stored=len(records) if stored else 0, repeated=not stored)

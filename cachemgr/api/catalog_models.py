@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -121,6 +121,10 @@ class Catalog(_Model):
     next_page_token: str | None
 
 
+# What a session keeps while nobody takes it; the rest is the fault of a clock, or made up.
+OLDEST: Final = timedelta(days=1)
+
+
 class WhyMissed(_Body):
     """A reason."""
 
@@ -153,10 +157,10 @@ class NewDecision(_Body):
 
         Args:
             principal: Whose it is.
-            now: This moment: none is later.
+            now: This moment: none is later, and none much earlier, whatever the sender says.
         """
         return DecisionRecord(
-            at=min(self.at, now),
+            at=max(now - OLDEST, min(self.at, now)),
             session_id=self.session_id,
             query_hash=self.query_hash,
             outcome=self.outcome,

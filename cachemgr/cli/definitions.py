@@ -14,6 +14,7 @@ from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm
 from cachemgr.cli.output import Format, say, show
 from cachemgr.errors import ConfigurationError
+from cachemgr.printable import printable
 
 _DIFFERENT = 2
 _COLUMNS = ("action", "kind", "name", "fields", "outcome", "message")
@@ -130,7 +131,8 @@ def _show(changes: list[dict[str, Any]], output: Format) -> None:
     for change in changes:
         outcome = "" if change["outcome"] in ("PLANNED", "DONE") else f"  {change['outcome']}"
         message = "" if change["message"] is None else f": {change['message']}"
-        typer.echo(f"{change['action']:<8}{change['kind']} {change['name']}{outcome}{message}")
+        line = f"{change['action']:<8}{change['kind']} {change['name']}{outcome}{message}"
+        typer.echo(printable(line))
         for field in change["fields"]:
             before, after = json.dumps(field["before"]), json.dumps(field["after"])
             typer.echo(f"          {field['field']}: {before} -> {after}")

@@ -15,6 +15,7 @@ from cachemgr.cli.connected import connected
 from cachemgr.cli.input import text_of
 from cachemgr.cli.output import Format
 from cachemgr.errors import ConfigurationError
+from cachemgr.printable import printable_data
 
 
 @connected
@@ -119,12 +120,14 @@ def _run_batch(path: Path, settings: Mapping[str, str]) -> None:
 
 def _print(result: Mapping[str, Any]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.syntax import Syntax
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
-    caches = ", ".join(result["caches"])
+    result = printable_data(result)
+    caches = escape(", ".join(result["caches"]))
     console.print(f"[bold green]hit[/]: {caches}" if result["hit"] else "[bold yellow]miss[/]")
     table = Table("cache", "grouping set", "outcome", "cost", "reasons")
     for candidate in result["candidates"]:

@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from cachemgr.errors import CacheManagerError
+from cachemgr.printable import printable
 from cachemgr.secrets import masked
 from matcher.errors import MatcherError
 
@@ -32,8 +33,8 @@ def handled() -> Iterator[None]:
         raise
     except Exception as error:
         if _debug.get():
-            typer.echo(masked(traceback.format_exc()), err=True)
-        typer.echo(masked(f"error: {_told(error)}"), err=True)
+            typer.echo(printable(masked(traceback.format_exc())), err=True)
+        typer.echo(printable(masked(f"error: {_told(error)}")), err=True)
         raise typer.Exit(1) from error
 
 

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cachemgr.printable import printable
+
 
 class Format(StrEnum):
     """How data are shown."""
@@ -50,7 +52,7 @@ def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(Text(column), overflow="fold")
+        table.add_column(Text(printable(column)), overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
     _console().print(table)
@@ -63,13 +65,13 @@ def show_one(thing: Mapping[str, Any], output: Format) -> None:
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for key, value in thing.items():
-        table.add_row(key, Text(_cell(value)))
+        table.add_row(Text(printable(key)), Text(_cell(value)))
     _console().print(table)
 
 
 def say(text: str) -> None:
     """A message for the person, not part of the data."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
 
 
 def _console() -> Console:
@@ -89,4 +91,4 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, dict | list):
         return json.dumps(value)
-    return str(value)
+    return printable(str(value))

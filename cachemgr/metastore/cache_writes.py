@@ -17,6 +17,7 @@ from cachemgr.metastore.models import (
     CommitNumberRow,
     GrantRow,
     LeaseRow,
+    PastGrantRow,
     RefreshRequestRow,
     RefreshRunRow,
     ScheduleRow,
@@ -27,6 +28,7 @@ from cachemgr.metastore.nesting import (
     take_over,
 )
 from cachemgr.metastore.records import (
+    EVERYBODY,
     CacheRecord,
     GroupingSetRecord,
     RunState,
@@ -226,7 +228,7 @@ class CacheWrites(Writes):
             row = live_cache(session, cache_id)
             if name in _principals(session, cache_id):
                 return False
-            row.narrowed = True
+            _narrow(session, row, self._moment(session, None))
             session.add(GrantRow(cache_id=cache_id, principal=name))
             return True
 
@@ -243,7 +245,10 @@ class CacheWrites(Writes):
         with self._transaction() as session:
             bump_revision(session, cache_id)
             row = live_cache(session, cache_id)
-            row.narrowed = True
+            moment = self._moment(session, None)
+            _narrow(session, row, moment)
+            for gone in _principals(session, cache_id).difference(principals):
+                session.merge(PastGrantRow(cache_id=cache_id, principal=gone, until=moment))
             session.execute(delete(GrantRow).where(GrantRow.cache_id == cache_id))
             session.add_all(
                 GrantRow(cache_id=cache_id, principal=p) for p in sorted(set(principals))
@@ -270,6 +275,8 @@ class CacheWrites(Writes):
                     f"{principal} has no grant on the relational cache {row.namespace}.{row.name}: "
                     f"granted are {granted}",
                 )
+            moment = self._moment(session, None)
+            session.merge(PastGrantRow(cache_id=cache_id, principal=principal, until=moment))
             session.execute(
                 delete(GrantRow).where(
                     GrantRow.cache_id == cache_id, GrantRow.principal == principal
@@ -287,6 +294,12 @@ def _live_named(namespace: str, name: str) -> Any:
 
 def _principals(session: Session, cache_id: str) -> set[str]:
     return set(session.scalars(select(GrantRow.principal).where(GrantRow.cache_id == cache_id)))
+
+
+def _narrow(session: Session, row: CacheRow, moment: datetime) -> None:
+    if not row.narrowed:
+        row.narrowed = True
+        session.merge(PastGrantRow(cache_id=row.id, principal=EVERYBODY, until=moment))
 
 
 def _taken(name: str) -> AlreadyExistsError:

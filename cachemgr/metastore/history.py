@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from cachemgr.metastore.models import CacheRow, DecisionRow, RefreshRunRow
+from cachemgr.metastore.models import CacheRow, DecisionRow, PastGrantRow, RefreshRunRow
 from cachemgr.metastore.records import RunState, as_utc
 from cachemgr.metastore.writes import Writes
 
@@ -74,6 +74,8 @@ class HistoryWrites(Writes):
             .with_for_update(skip_locked=True)
         )
         with self._transaction() as session:
+            # no decision of that time can come any more
+            session.execute(delete(PastGrantRow).where(PastGrantRow.until < as_utc(before)))
             return _delete(session, DecisionRow, found)
 
 

@@ -272,6 +272,16 @@ class GrantRow(Base):
     principal: Mapped[str] = mapped_column(Text, primary_key=True)
 
 
+class PastGrantRow(Base):
+    """Until when a principal could be answered from a cache; the empty one stands for everybody."""
+
+    __tablename__ = "past_grants"
+
+    cache_id: Mapped[str] = _cache_id(primary_key=True)
+    principal: Mapped[str] = mapped_column(Text, primary_key=True)
+    until: Mapped[datetime]
+
+
 class RestrictedTableRow(Base):
     """A base table that no cache answers for anyone not granted."""
 

@@ -26,6 +26,7 @@ from cachemgr.metastore.models import (
     GroupingSetRow,
     JoinRow,
     LeaseRow,
+    PastGrantRow,
     RefreshRunRow,
 )
 from cachemgr.metastore.queue_reads import QueueReads
@@ -176,6 +177,13 @@ class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads,
         query = select(GrantRow.principal).where(GrantRow.cache_id == cache_id)
         with self._session() as session:
             return tuple(sorted(session.scalars(query)))
+
+    def past_grants(self, cache_id: str) -> dict[str, datetime]:
+        """Until when principals could be answered from a cache who were granted on it once;
+        `EVERYBODY` until it was narrowed. What is older than the decisions kept is forgotten."""
+        query = select(PastGrantRow).where(PastGrantRow.cache_id == cache_id)
+        with self._session() as session:
+            return {row.principal: row.until for row in session.scalars(query)}
 
     def decisions(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from cachemgr.roles import Role
 
@@ -310,6 +310,10 @@ class RestrictedTable:
     table_id: str | None
     restricted_by: str
     restricted_at: datetime
+
+
+# Who is granted on a cache that nobody narrowed, where past grants are told; no principal's name.
+EVERYBODY: Final = ""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
@@ -402,6 +403,48 @@ def test_what_a_session_encodes_is_what_the_service_takes(client, store):
     assert post(client, decisions=[encode_decision(long)]).status_code == 200
     [found] = store.reader.decisions()
     assert found.outcome is Outcome.HIT and len(found.reasons) == 100
+
+
+def hit(at, *caches):
+    return {**DECISION, "at": at.isoformat(), "outcome": "HIT", "reasons": [], "caches": caches}
+
+
+def test_hits_that_cannot_be_true_are_left_out(client_of, new_cache, store):
+    for name in ("open", "narrow", "pay"):
+        new_cache(name, plan={"relations": [[f"file:/{name}", name]]})
+    store.writer.grant(store.reader.cache("default", "narrow").id, "friend")
+    store.writer.restrict_table("pay", "file:/pay", None, by="root")
+    now = store.reader.now()
+    ann, friend = client_of(Role.VIEWER, "ann"), client_of(Role.VIEWER, "friend")
+    names = ("open", "narrow", "pay", "NARROW", "gone-since")
+    sent = [hit(now, name) for name in names] + [hit(now, "open", "pay")]
+    for client, who, kept in (
+        (ann, "ann", {"open", "gone-since"}),
+        (friend, "friend", {"open", "narrow", "NARROW", "gone-since"}),
+    ):
+        assert post(client, decisions=sent).json() == {"stored": len(kept), "repeated": False}
+        mine = [d for d in store.reader.decisions() if d.principal == who]
+        assert {d.caches for d in mine} == {(name,) for name in kept}
+
+
+def test_what_was_taken_since_is_no_forgery(client_of, new_cache, store):
+    ann = client_of(Role.VIEWER, "ann")
+    was_open, was_granted = new_cache("was_open"), new_cache("was_granted")
+    store.writer.grant(was_granted.id, "ann")
+    pay = new_cache("pay", plan={"relations": [["file:/pay", "pay"]]})
+    before = store.reader.now()
+    store.writer.grant(was_open.id, "bob")
+    store.writer.revoke(was_granted.id, "ann")
+    store.writer.restrict_table("pay", "file:/pay", None, by="root")
+    store.writer.drop_cache(pay.id, now=store.reader.now())
+    sent = [hit(before, name) for name in ("was_open", "was_granted", "pay")]
+    assert post(ann, decisions=sent).json()["stored"] == 3
+
+
+def test_no_decision_is_older_than_a_day(client, store):
+    post(client, decisions=[{**DECISION, "at": "0001-01-01T00:00:00Z"}])
+    at, now = store.reader.decisions()[0].at, store.reader.now()
+    assert timedelta(hours=23) < now - at < timedelta(hours=25)
 
 
 def test_decisions_of_the_future_are_of_now(client, store):
