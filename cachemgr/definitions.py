@@ -11,6 +11,7 @@ from cachemgr.engine import Definition
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
 from cachemgr.names import cache_location
+from cachemgr.places import storage_place
 from cachemgr.secrets import refuse_secrets
 from cachemgr.substitution import refuse_substitution
 from matcher.codec import PLAN_VERSION, decode_plan, encode_plan
@@ -44,6 +45,8 @@ def build_record(
     # its user's session has put in what it knows; no other may put anything in later
     refuse_substitution(statement.select.text, f"the SELECT of cache {statement.name}")
     partition_by, cluster_by = matched_columns(statement, definition)
+    if statement.location is not None:
+        location_root = storage_place(statement.location, f"LOCATION of cache {statement.name}")
     cache_id = new_id()
     return CacheRecord(
         id=cache_id,
@@ -51,7 +54,7 @@ def build_record(
         name=statement.name.last,
         definition=statement.select.text,
         definition_hash=hashlib.sha256(statement.select.text.encode()).hexdigest(),
-        location=cache_location(statement.location or location_root, cache_id),
+        location=cache_location(location_root, cache_id),
         columns=definition.columns,
         comment=statement.comment,
         context={

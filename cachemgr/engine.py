@@ -93,6 +93,18 @@ class Engine(Protocol):
         """Check a record-preserving join at the tables' versions of now."""
         ...
 
+    def refuse_place(self, place: str, what: str) -> None:
+        """Refuse a place that a cache's table cannot lie at.
+
+        Args:
+            place: The folder.
+            what: Whose it is, for the message.
+
+        Raises:
+            DefinitionError: There is no such storage, or it lies in a Delta table's folder.
+        """
+        ...
+
     def table_states(self, locations: Sequence[str]) -> Mapping[str, tuple[str, int] | None]:
         """(table id, version) at each place now, None where there is no table."""
         ...

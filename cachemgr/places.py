@@ -41,3 +41,72 @@ def refuse_scheme(place: str, what: str) -> None:
             f"{what}: {scheme}: is no storage that Delta tables can lie in: give a path, or a URI "
             "of a file system (file:, hdfs:, s3a:, abfss:, gs:, …)",
         )
+
+
+def storage_place(place: str, what: str) -> str:
+    """A place that a table may be written to, in the one spelling that Hadoop gives it: Delta takes
+    two spellings for two places.
+
+    Args:
+        place: A URI, or a path from the top.
+        what: Whose it is, for the message.
+
+    Raises:
+        DefinitionError: It is relative, steps up, is on another machine, or is no storage.
+
+    >>> storage_place("file:///caches//mine/", "cache c"), storage_place("s3a://b/x/", "cache c")
+    ('file:/caches/mine', 's3a://b/x')
+    """
+    refuse_scheme(place, what)
+    scheme = scheme_of(place)
+    rest = place[len(scheme) + 1 :] if scheme else place
+    host, path = "", rest
+    if rest.startswith("//") and scheme:
+        host, _, path = rest[2:].partition("/")
+        path = f"/{path}"
+    if scheme == "file" and host.lower() == "localhost":
+        host = ""
+    wrong = None
+    if not path.startswith("/") or (scheme not in ("", "file") and not rest.startswith("//")):
+        wrong = "is relative"
+    elif scheme == "file" and host:
+        wrong = f"names the machine {host}"
+    elif {".", ".."} & set(path.split("/")) or not place.isprintable():
+        wrong = "holds . or .. or what cannot be seen"
+    elif not path.strip("/") and not host:
+        wrong = "is the top of the file system"
+    if wrong is not None:
+        raise DefinitionError(
+            "PLACE_NOT_SUPPORTED",
+            f"{what}: {place!r} {wrong}: give a path from the top, as /folder, or a whole URI",
+        )
+    path = re.sub("/+", "/", path).rstrip("/")
+    return f"{scheme}:{f'//{host}' if host else ''}{path}" if scheme else path
+
+
+def is_inside(place: str, folder: str) -> bool:
+    """Whether a place is a folder or below it; both as `storage_place` spells them.
+
+    >>> is_inside("/a/b", "/a"), is_inside("/ab", "/a"), is_inside("file:/a", "/a")
+    (True, False, True)
+    """
+    inner, outer = (p.removeprefix("file:").rstrip("/") + "/" for p in (place, folder))
+    return inner.startswith(outer)
+
+
+def above(place: str) -> list[str]:
+    """A place and all folders above it, the place first.
+
+    >>> above("file:/a/b"), above("s3a://bucket/x")
+    (['file:/a/b', 'file:/a'], ['s3a://bucket/x', 's3a://bucket'])
+    """
+    scheme = scheme_of(place)
+    rest = place[len(scheme) + 1 :] if scheme else place
+    host = ""
+    if scheme and rest.startswith("//"):
+        name, _, path = rest[2:].partition("/")
+        host, rest = f"//{name}", f"/{path}" if path else ""
+    parts = rest.strip("/").split("/") if rest.strip("/") else []
+    start = f"{scheme}:{host}" if scheme else ""
+    found = [f"{start}/{'/'.join(parts[:n])}" for n in range(len(parts), 0, -1)]
+    return [*found, start] if host else found

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Final
 
 import uvicorn
@@ -26,6 +27,7 @@ from cachemgr.journal.files import Files
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
+from cachemgr.metastore.engine import hidden, metastore_url
 from cachemgr.priority import lower_session
 from cachemgr.service_settings import ServiceSettings
 from cachemgr.spark.feed import acquire_feed, release_feed
@@ -63,6 +65,8 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
     configure_logs(settings.log_level, settings.log_format)
     with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
         check_tokens(settings, metastore)
+        open_to_all = partial(_is_open, settings, metastore)
+        _say_who_may_ask(settings, open_to_all())
         host = host_of(settings)
         metrics = CollectorRegistry()
         metrics.register(CacheMetrics(metastore))
@@ -72,7 +76,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
             state = ApiState(
                 metastore,
                 host,
-                lambda: settings.is_loopback and not metastore.reader.had_tokens(),
+                open_to_all,
                 texts,
             )
             app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
@@ -175,6 +179,25 @@ def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
             f"listening on {settings.host} would let every machine in without a token: make one "
             "with `cachemgr token create --role admin NAME`, or listen on 127.0.0.1",
         )
+
+
+def _is_open(settings: ServiceSettings, metastore: Metastore) -> bool:
+    return settings.is_loopback and not metastore.reader.had_tokens()
+
+
+def _say_who_may_ask(settings: ServiceSettings, is_open: bool) -> None:
+    """The first line of the log: an open service over the wrong metastore looks like any other."""
+    where = f"{settings.host}:{settings.port}"
+    shown = hidden(metastore_url(settings.metastore_url))
+    if is_open:
+        logger.warning(
+            "the service on %s is open: no token was ever made in %s, so everybody on this machine "
+            "is an admin; `cachemgr token create --role admin NAME` ends that",
+            where,
+            shown,
+        )
+    else:
+        logger.info("the service on %s asks for tokens, which are kept in %s", where, shown)
 
 
 def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> Process:

@@ -56,12 +56,18 @@ from cachemgr.describe import (
 )
 from cachemgr.discretion import Discretion, is_marked, marked_keys, untold
 from cachemgr.engine import Engine, JoinVerdict
-from cachemgr.errors import AlreadyExistsError, JoinValidationError, NotFoundError
+from cachemgr.errors import (
+    AlreadyExistsError,
+    DefinitionError,
+    JoinValidationError,
+    NotFoundError,
+)
 from cachemgr.joins import build_join
-from cachemgr.journal.journal import records_of
+from cachemgr.journal.journal import FOLDER, records_of
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
 from cachemgr.names import namespace_of, shown_name
+from cachemgr.places import is_inside, storage_place
 from cachemgr.results import ResultRows, done, table
 from cachemgr.secrets import refuse_secrets
 from cachemgr.settings import Settings
@@ -200,7 +206,25 @@ class CacheService:
             shown_name(namespace, statement.name.last), statement.select
         )
         root = self._settings().location
-        return build_record(statement, namespace, definition, root, owner)
+        record = build_record(statement, namespace, definition, root, owner)
+        self._refuse_place(statement)
+        return record
+
+    def _refuse_place(self, statement: CreateRelationalCache) -> None:
+        if statement.location is None:
+            return
+        what = f"LOCATION of cache {statement.name}"
+        place = storage_place(statement.location, what)
+        # one that was never refreshed has no log yet
+        caches = self._metastore.reader.caches(include_dropped=True)
+        taken = next((c for c in caches if is_inside(place, c.location)), None)
+        if taken is not None or f"/{FOLDER}" in place:
+            raise DefinitionError(
+                "PLACE_TAKEN",
+                f"{what}: {place} lies in the folder of another cache or of the caches' records: "
+                "give a folder of its own",
+            )
+        self._engine.refuse_place(place, what)
 
     def _explain_create(self, statement: CreateRelationalCache) -> ResultRows:
         namespace = self._namespace(statement.name)
@@ -208,6 +232,7 @@ class CacheService:
             shown_name(namespace, statement.name.last), statement.select
         )
         matched_columns(statement, definition)
+        self._refuse_place(statement)
         plan = definition.plan
         existing = self._metastore.reader.cache(namespace, statement.name.last)
         items = [("name", f"{namespace}.{statement.name.last}")]

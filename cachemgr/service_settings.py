@@ -38,6 +38,10 @@ class ServiceSettings(BaseSettings):
     location: str = Field(
         "relational-caches", description="Root folder of the caches' Delta tables."
     )
+    locations: list[str] = Field(
+        default_factory=list,
+        description="More folders that a LOCATION in a cache's definition may lie in.",
+    )
     host: str = Field("127.0.0.1", description="Where to listen; beyond loopback needs tokens.")
     port: int = Field(8470, ge=0, le=65535, description="The port to listen on.")
     spark_master: str = Field("local[*]", description="The Spark master that refreshes run on.")

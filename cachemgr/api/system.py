@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
@@ -11,6 +13,8 @@ from cachemgr.api.errors import RETRY_SECONDS
 from cachemgr.api.state import State, Viewer
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import migrate
+
+OPEN: Final = "open: no token is asked for, everybody on this machine is an admin"
 
 
 def make_router(metrics: CollectorRegistry) -> APIRouter:
@@ -28,14 +32,15 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
 
     @router.get("/readyz", operation_id="readyz", responses={503: {"model": models.Health}})
     def readyz(state: State, response: Response) -> models.Health:
-        """The metastore answers."""
+        """The metastore answers; the detail says so where no token is asked for."""
         try:
             state.metastore.reader.revision()
+            is_open = state.open_to_all()
         except CacheManagerError as error:
             response.status_code = 503
             response.headers["Retry-After"] = str(RETRY_SECONDS)
             return models.Health(status="unavailable", detail=error.code)
-        return models.Health(status="ok")
+        return models.Health(status="ok", detail=OPEN if is_open else None)
 
     @router.get("/metrics", operation_id="metrics", include_in_schema=False)
     def show_metrics() -> Response:

@@ -10,20 +10,19 @@ import typer
 from cachemgr.cli.failure import handled
 from cachemgr.cli.output import Format, Output, say, show, show_one
 from cachemgr.errors import ConfigurationError
-from cachemgr.settings import Settings
 
 app = typer.Typer(
     help="The metastore: its schema version, and rebuilding it.", no_args_is_help=True
 )
 Url = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--metastore",
         envvar="CACHEMGR_METASTORE_URL",
-        help="sqlite:///file or postgresql://user@host/database.",
+        help="sqlite:///file or postgresql://user@host/database; else that of the settings, as for "
+        "`serve`.",
     ),
 ]
-_DEFAULT = Settings().metastore_url
 Location = Annotated[
     list[str] | None,
     typer.Option(help="Root folder of the caches' tables; repeatable. Else the setting's."),
@@ -31,22 +30,36 @@ Location = Annotated[
 _LINES = ("name", "state", "version", "note")
 
 
+def metastore_of(url: str | None) -> str:
+    """The metastore that a command works on: that which `cachemgr serve` would open here.
+
+    Args:
+        url: What the command line or the environment says; None takes the settings file's.
+
+    Raises:
+        ConfigurationError: The settings cannot be read.
+    """
+    from cachemgr.service_settings import service_settings
+
+    return service_settings(metastore_url=url).metastore_url
+
+
 @app.command()
-def upgrade(metastore: Url = _DEFAULT, revision: str = "head") -> None:
+def upgrade(metastore: Url = None, revision: str = "head") -> None:
     """Bring the metastore to the newest schema version, or to REVISION."""
     from cachemgr.metastore import migrate
 
     with handled():
-        typer.echo(f"metastore is at {migrate.upgrade(metastore, revision)}")
+        typer.echo(f"metastore is at {migrate.upgrade(metastore_of(metastore), revision)}")
 
 
 @app.command()
-def current(metastore: Url = _DEFAULT, output: Output = Format.TABLE) -> None:
+def current(metastore: Url = None, output: Output = Format.TABLE) -> None:
     """Print the metastore's schema version and the one this program needs."""
     from cachemgr.metastore import migrate
 
     with handled():
-        found = migrate.current(metastore)
+        found = migrate.current(metastore_of(metastore))
         if output is Format.JSON:
             show_one({"current": found, "needed": migrate.expected()}, output)
             return
@@ -56,9 +69,7 @@ def current(metastore: Url = _DEFAULT, output: Output = Format.TABLE) -> None:
 
 
 @app.command()
-def check(
-    metastore: Url = _DEFAULT, location: Location = None, output: Output = Format.TABLE
-) -> None:
+def check(metastore: Url = None, location: Location = None, output: Output = Format.TABLE) -> None:
     """Compare the metastore's tables with what this program describes, and its caches with the
     records and Delta logs beside their tables; exit code 1 if they differ."""
     from cachemgr.cli.storage import storage
@@ -66,10 +77,11 @@ def check(
     from cachemgr.metastore import migrate, open_metastore
 
     with handled():
-        migrate.check(metastore)
+        url = metastore_of(metastore)
+        migrate.check(url)
         with (
-            open_metastore(metastore, create=False) as store,
-            storage(metastore, location) as (roots, files_of),
+            open_metastore(url, create=False) as store,
+            storage(url, location) as (roots, files_of),
         ):
             found = differences(store, roots, files_of)
         if found:
@@ -81,7 +93,7 @@ def check(
 
 @app.command()
 def rebuild(
-    metastore: Url = _DEFAULT,
+    metastore: Url = None,
     location: Location = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be restored, and change nothing.")
@@ -98,7 +110,8 @@ def rebuild(
     from cachemgr.worker.single import sole_process
 
     with handled():
-        with storage(metastore, location) as (roots, files_of):
+        url = metastore_of(metastore)
+        with storage(url, location) as (roots, files_of):
             found = rebuilding.look(roots, files_of)
             if not found.restored:
                 raise ConfigurationError(
@@ -107,7 +120,7 @@ def rebuild(
                     "root folder with --location",
                 )
             if not dry_run:
-                with sole_process(metastore), open_metastore(metastore) as store:
+                with sole_process(url), open_metastore(url) as store:
                     rebuilding.rebuild(store, found)
                     # the records are of this metastore from now on
                     Journal(store, roots[0], lambda: files_of(roots[0]), since=0).catch_up()

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cachemgr.cli.database import Url
+from cachemgr.cli.database import Url, metastore_of
 from cachemgr.cli.failure import handled
 from cachemgr.cli.output import Format, Output, say, show, show_one
 from cachemgr.roles import Role
-from cachemgr.settings import Settings, parse_duration
+from cachemgr.settings import parse_duration
 
 if TYPE_CHECKING:
     from cachemgr.metastore.records import TokenRecord
 
 app = typer.Typer(help="Bearer tokens of the service.", no_args_is_help=True)
-_DEFAULT = Settings().metastore_url
 _COLUMNS = ("id", "principal", "role", "created_at", "expires_at", "revoked_at")
 
 
@@ -28,13 +27,13 @@ def create(
     expires_in: Annotated[
         str | None, typer.Option(help="How long it is good: 12h, 90d; for ever if not given.")
     ] = None,
-    metastore: Url = _DEFAULT,
+    metastore: Url = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Make a token for PRINCIPAL and print it: it is shown this once."""
     from cachemgr.metastore import open_metastore
 
-    with handled(), open_metastore(metastore) as store:
+    with handled(), open_metastore(metastore_of(metastore)) as store:
         record, token = store.writer.create_token(principal, role, expires_in=_span(expires_in))
         say(f"token {record.id} for {record.principal}, {record.role.value}:")
         if output is Format.JSON:
@@ -53,11 +52,11 @@ def _span(text: str | None) -> timedelta | None:
 
 
 @app.command("list")
-def list_tokens(metastore: Url = _DEFAULT, output: Output = Format.TABLE) -> None:
+def list_tokens(metastore: Url = None, output: Output = Format.TABLE) -> None:
     """List the tokens, without their secrets."""
     from cachemgr.metastore import open_metastore
 
-    with handled(), open_metastore(metastore, create=False) as store:
+    with handled(), open_metastore(metastore_of(metastore), create=False) as store:
         show([_row(token) for token in store.reader.tokens()], _COLUMNS, output)
 
 
@@ -77,10 +76,10 @@ def _moment(at: datetime | None) -> str | None:
 
 
 @app.command()
-def revoke(token_id: str, metastore: Url = _DEFAULT) -> None:
+def revoke(token_id: str, metastore: Url = None) -> None:
     """Make a token void at once."""
     from cachemgr.metastore import open_metastore
 
-    with handled(), open_metastore(metastore, create=False) as store:
+    with handled(), open_metastore(metastore_of(metastore), create=False) as store:
         record = store.writer.revoke_token(token_id)
         say(f"token {record.id} of {record.principal} is revoked")

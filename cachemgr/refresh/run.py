@@ -15,7 +15,13 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.errors import SPARK_LOST, CacheManagerError, NotFoundError, RefreshError
+from cachemgr.errors import (
+    SPARK_LOST,
+    CacheManagerError,
+    DefinitionError,
+    NotFoundError,
+    RefreshError,
+)
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord, RunState
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.delta_log import head
@@ -31,7 +37,7 @@ from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.spark.alive import jvm_is_gone
-from cachemgr.spark.tables import TableVersion, base_table
+from cachemgr.spark.tables import TableVersion, base_table, refuse_inside_table
 from matcher.codec import decode_plan
 from matcher.errors import MatcherError
 from matcher.ir import CachePlan
@@ -244,6 +250,7 @@ def _prepare(
     checkpoint: Checkpoint,
 ) -> Job:
     session = own_session(spark, cache.settings)
+    _check_place(session, cache)
     plan = _current_plan(session, cache, replan)
     tables = pin_versions(session, cache.qualified_name, plan)
     versions = {t.location: t.version for t in tables}
@@ -262,6 +269,17 @@ def _prepare(
         now=now,
         checkpoint=checkpoint,
     )
+
+
+def _check_place(session: SparkSession, cache: CacheRecord) -> None:
+    """A table may have come to lie around the cache's since it was created."""
+    folder = cache.location.rstrip("/").rpartition("/")[0]
+    try:
+        refuse_inside_table(session, folder, f"cache {cache.qualified_name}")
+    except DefinitionError as error:
+        raise RefreshError(
+            error.code, f"{error.message}; create the cache again at another LOCATION"
+        ) from error
 
 
 def _note_tables(job: Job) -> None:

@@ -27,7 +27,12 @@ from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
 from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.session import CacheSession
-from cachemgr.spark.tables import base_tables, current_versions, first_commit_after
+from cachemgr.spark.tables import (
+    base_tables,
+    current_versions,
+    first_commit_after,
+    refuse_inside_table,
+)
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
 from matcher.errors import MatcherError
 from matcher.expr import Col
@@ -157,6 +162,11 @@ class SparkEngine:
         return JoinVerdict(
             check.message(join.name, join.left.name, join.right.name, join.keys), seen
         )
+
+    def refuse_place(self, place: str, what: str) -> None:
+        """Refuse a place that a cache's table cannot lie at."""
+        with readable(self._spark, what):
+            refuse_inside_table(self._spark, place, what)
 
     def table_states(self, locations: Sequence[str]) -> Mapping[str, tuple[str, int] | None]:
         """(table id, version) at each place now, None where there is no table."""

@@ -11,7 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.apply import Context
+from cachemgr.ddl import parse
+from cachemgr.ddl.statements import CreateRelationalCache, ExplainCreate
 from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
+from cachemgr.names import absolute_location
+from cachemgr.places import is_inside, storage_place
 from cachemgr.priority import with_priority
 from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
@@ -32,6 +36,7 @@ class SparkHost:
         location: Root folder of the caches.
         conf: More settings of the application; they win over ours.
         init: SQL statements to run when it has started.
+        roots: More folders that a LOCATION may lie in.
         nice: How much lower than this process's the priority of its JVM is (0 to 19).
     """
 
@@ -43,6 +48,7 @@ class SparkHost:
         conf: Mapping[str, str],
         init: Sequence[str] = (),
         nice: int = 0,
+        roots: Sequence[str] = (),
     ) -> None:
         ours = {
             PREFIX + "metastore.url": metastore_url,
@@ -56,6 +62,7 @@ class SparkHost:
         self._conf = {**ours, **conf}
         self._init = tuple(init)
         self._nice = nice
+        self._roots = tuple(absolute_location(root) for root in (location, *roots))
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._over = False
@@ -90,7 +97,7 @@ class SparkHost:
 
     def execute(self, text: str, principal: str) -> ResultRows:
         """Carry one of our statements out; raises CacheManagerError."""
-        refuse_substitution(text, "the statement")
+        self._refuse(text)
         return api.execute(self.spark(), text, principal)
 
     def execute_in(self, text: str, principal: str, context: Context) -> ResultRows:
@@ -105,7 +112,7 @@ class SparkHost:
         Raises:
             CacheManagerError: The statement fails, or the schema or a setting cannot be had.
         """
-        refuse_substitution(text, "the statement")
+        self._refuse(text)
         spark = self.spark()
         session = (
             spark.newSession()
@@ -127,6 +134,23 @@ class SparkHost:
             return api.execute(session, text, principal)
         finally:
             api.disable(session)
+
+    def _refuse(self, text: str) -> None:
+        """What comes through a door is not substituted, and writes below the roots alone."""
+        refuse_substitution(text, "the statement")
+        statement = parse(text)
+        create = statement.statement if isinstance(statement, ExplainCreate) else statement
+        if not isinstance(create, CreateRelationalCache) or create.location is None:
+            return
+        what = f"LOCATION of cache {create.name}"
+        place = storage_place(create.location, what)
+        roots = [storage_place(root, "the service's location") for root in self._roots]
+        if not any(is_inside(place, root) for root in roots):
+            raise DefinitionError(
+                "PLACE_NOT_ALLOWED",
+                f"{what}: {place} lies outside of the folders that this service writes to: choose "
+                "one inside of them, or name it in the service's setting `locations`",
+            )
 
     def stop(self) -> None:
         """End the application, if it was started; it is not started again."""
@@ -179,6 +203,7 @@ def host_of(settings: ServiceSettings) -> SparkHost:
         settings.spark_conf,
         settings.spark_init,
         settings.spark_nice,
+        settings.locations,
     )
 
 

@@ -14,7 +14,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.places import above
 from cachemgr.spark.jvm import java_class, session_of
 
 
@@ -136,6 +138,28 @@ def has_delta_log(spark: SparkSession, location: str) -> bool:
     log = jvm.org.apache.hadoop.fs.Path(location, "_delta_log")
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     return bool(log.getFileSystem(conf).exists(log))
+
+
+def refuse_inside_table(spark: SparkSession, place: str, what: str) -> None:
+    """Refuse a folder that is a Delta table's, or inside of one: its VACUUM deletes whatever its
+    log does not name.
+
+    Args:
+        spark: Any session.
+        place: The folder, which need not be there yet.
+        what: What is to be written there, for the message.
+
+    Raises:
+        DefinitionError: It is one, or lies in one.
+        py4j.protocol.Py4JJavaError: The storage does not answer.
+    """
+    table = next((folder for folder in above(place) if has_delta_log(spark, folder)), None)
+    if table is not None:
+        raise DefinitionError(
+            "PLACE_TAKEN",
+            f"{what}: {place} lies in the Delta table at {table}, whose VACUUM would delete the "
+            "cache's files: give a folder outside of all tables",
+        )
 
 
 def first_commit_after(spark: SparkSession, location: str, version: int) -> int | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from typer.testing import CliRunner
 
 from cachemgr import __version__
 from cachemgr.cli import main
+from cachemgr.metastore import open_metastore
 
 
 def test_upgrade_current_check(empty_metastore_url: str) -> None:
@@ -34,3 +37,25 @@ def test_version_and_help() -> None:
     assert runner.invoke(main, ["--version"]).stdout.strip() == __version__
     shown = runner.invoke(main, ["--help"]).stdout
     assert all(word in shown for word in ("explain", "demo", "db"))
+
+
+def test_every_command_finds_the_metastore_that_serve_would_open(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in [n for n in os.environ if n.startswith("CACHEMGR_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "cachemgr.toml").write_text('metastore_url = "sqlite:///here/own.db"\n')
+    (tmp_path / "here").mkdir()
+    for words in (
+        ("db", "upgrade"), ("db", "current"), ("token", "create", "ann", "--role", "admin"),
+        ("token", "list"), ("cache", "list"), ("join", "list"), ("doctor", "--no-spark"),
+        ("export",), ("table", "list"),
+    ):  # fmt: skip
+        done = CliRunner().invoke(main, list(words))
+        assert done.exit_code == 0, (words, done.output)
+    assert [p.name for p in tmp_path.rglob("*.db")] == ["own.db"]
+    with open_metastore("sqlite:///here/own.db") as store:
+        assert [t.principal for t in store.reader.tokens()] == ["ann"]
+    monkeypatch.setenv("CACHEMGR_CONFIG", str(tmp_path / "none.toml"))
+    for words in (("db", "current"), ("token", "list")):
+        done = CliRunner().invoke(main, list(words))
+        assert done.exit_code == 1 and "CACHEMGR_CONFIG" in done.output, words

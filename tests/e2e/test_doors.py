@@ -20,7 +20,7 @@ from cachemgr import apply as applying
 from cachemgr.api.app import create_app
 from cachemgr.api.state import ApiState
 from cachemgr.apply import Context
-from cachemgr.errors import CacheManagerError, DefinitionError
+from cachemgr.errors import CacheManagerError, DefinitionError, RefreshError
 from cachemgr.export import Definitions, JoinDefinition
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.roles import Role
@@ -277,6 +277,49 @@ def test_a_delta_folder_that_cannot_be_read_is_the_callers_error(service: Servic
     )
     refused(service.post("/joins", {"ddl": join}))
     refused(service.post("/tables/restricted", {"table": relation}))
+
+
+def test_a_location_through_a_door_lies_below_the_roots(service: Service):
+    folder = service.lab.folder
+    inside, tables = folder / "caches", folder / "tables"
+    for place in (f"{tables}/sales", str(folder), f"{inside}-not", "/tmp/x", "s3a://bucket/x",
+                  f"{inside}/../tables", "relative", "http://127.0.0.1:9/x", f"file://{tables}"):  # fmt: skip
+        text = f"CREATE RELATIONAL CACHE c LOCATION '{place}' AS SELECT region FROM sales"
+        refused(service.post("/caches", {"ddl": text}), "PLACE_NOT_ALLOWED", "PLACE_NOT_SUPPORTED")
+        answer = service.post("/definitions/apply", service.document(location=place))
+        refused(answer, "PLACE_NOT_ALLOWED", "PLACE_NOT_SUPPORTED")
+    own = f"CREATE RELATIONAL CACHE c LOCATION 'file://{inside}/mine' AS SELECT region FROM sales"
+    service.host.execute(f"EXPLAIN {own}", "ann")
+    assert service.store.reader.caches() == ()
+
+
+def test_a_location_is_no_tables_folder_and_is_spelled_in_one_way(lab):
+    definition = "AS SELECT region FROM sales"
+    sales = lab.folder / "tables" / "sales"
+    lab.cache(f"one LOCATION 'file://{lab.folder}//own/' {definition}")
+    with open_metastore(lab.url) as store:
+        (one,) = store.reader.caches()
+    assert one.location == f"file:{lab.folder}/own/{one.id}"
+    lab.hit("SELECT region FROM sales")
+    lab.cache(f"two LOCATION 'file:{lab.folder}/own' {definition}")
+    lab.cache(f"late {definition}", refresh=False)
+    with open_metastore(lab.url) as store:
+        late = store.reader.cache(lab.schema, "late")
+    for place in (sales, f"file://{sales}", f"{sales}/deep/er", one.location, f"{one.location}/x",
+                  late.location, f"{late.location}/x", f"{lab.folder}/own/_relational_caches"):  # fmt: skip
+        with pytest.raises(DefinitionError, match="PLACE_TAKEN"):
+            lab.sql(f"CREATE RELATIONAL CACHE c LOCATION '{place}' {definition}")
+    for place in ("relative/x", "http://127.0.0.1:9/x", "nosuch://x/y", "s3a://bucket/x"):
+        with pytest.raises(DefinitionError, match=r"PLACE_NOT_SUPPORTED|TABLE_NOT_READABLE"):
+            lab.sql(f"CREATE RELATIONAL CACHE c LOCATION '{place}' {definition}")
+    with open_metastore(lab.url) as store:
+        assert store.reader.cache(lab.schema, "c") is None
+    assert not list(sales.rglob("_relational_caches"))
+    # a table came to lie around a cache since
+    lab.cache(f"three LOCATION '{lab.folder}/later' {definition}", refresh=False)
+    lab.sql(f"CREATE TABLE around (a INT) USING delta LOCATION '{lab.folder}/later'")
+    with pytest.raises(RefreshError, match="PLACE_TAKEN"):
+        lab.sql("REFRESH RELATIONAL CACHE three")
 
 
 def test_a_users_own_session_substitutes_once_and_stores_what_it_means(lab):
