@@ -74,6 +74,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
                 host,
                 lambda: settings.is_loopback and not metastore.reader.had_tokens(),
                 texts,
+                lambda: host.state,
             )
             app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
             process = _process(settings, metastore, host) if scheduler else None

@@ -405,3 +405,7 @@ class Health(_Model):
 
     status: Literal["ok", "unavailable"]
     detail: str | None = None
+    spark: Annotated[
+        Literal["notStarted", "starting", "running", "ended"] | None,
+        Field(description="The Spark of this process, which the first who needs it starts."),
+    ] = None

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 from anyio import to_thread
 from fastapi import Depends, Request
@@ -22,6 +22,7 @@ from cachemgr.results import ResultRows
 from cachemgr.roles import Role
 from cachemgr.text.door import TextDoor
 
+SparkState = Literal["notStarted", "starting", "running", "ended"]
 RECENT_SECONDS: Final = 1.0
 MAX_RECENT: Final = 10_000
 
@@ -70,12 +71,14 @@ class ApiState:
         statements: DDL on the service's Spark, started when it is first needed.
         open_to_all: No tokens are asked for: loopback, and nobody has made one.
         texts: Decides queries by their text.
+        spark: Where the service's Spark is; None if that is not known.
     """
 
     metastore: Metastore
     statements: Statements
     open_to_all: Callable[[], bool]
     texts: TextDoor | None = None
+    spark: Callable[[], SparkState | None] = lambda: None
     spark_lock: threading.Lock = field(default_factory=threading.Lock)
     lanes: Lanes = field(default_factory=Lanes)
     recent: RecentTokens = field(default_factory=RecentTokens)

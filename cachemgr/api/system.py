@@ -28,14 +28,15 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
 
     @router.get("/readyz", operation_id="readyz", responses={503: {"model": models.Health}})
     def readyz(state: State, response: Response) -> models.Health:
-        """The metastore answers."""
+        """The metastore answers. Also says whether the Spark of this process runs, which is started
+        by the first request or refresh that needs it."""
         try:
             state.metastore.reader.revision()
         except CacheManagerError as error:
             response.status_code = 503
             response.headers["Retry-After"] = str(RETRY_SECONDS)
-            return models.Health(status="unavailable", detail=error.code)
-        return models.Health(status="ok")
+            return models.Health(status="unavailable", detail=error.code, spark=state.spark())
+        return models.Health(status="ok", spark=state.spark())
 
     @router.get("/metrics", operation_id="metrics", include_in_schema=False)
     def show_metrics() -> Response:
