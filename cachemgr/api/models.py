@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
+from cachemgr.spark_state import SparkState
 
 MAX_SQL = 1_000_000
 
@@ -406,6 +407,6 @@ class Health(_Model):
     status: Literal["ok", "unavailable"]
     detail: str | None = None
     spark: Annotated[
-        Literal["notStarted", "starting", "running", "ended"] | None,
+        SparkState | None,
         Field(description="The Spark of this process, which the first who needs it starts."),
     ] = None

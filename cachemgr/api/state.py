@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal, Protocol
+from typing import Annotated, Final, Protocol
 
 from anyio import to_thread
 from fastapi import Depends, Request
@@ -20,9 +20,9 @@ from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.results import ResultRows
 from cachemgr.roles import Role
+from cachemgr.spark_state import SparkState
 from cachemgr.text.door import TextDoor
 
-SparkState = Literal["notStarted", "starting", "running", "ended"]
 RECENT_SECONDS: Final = 1.0
 MAX_RECENT: Final = 10_000
 

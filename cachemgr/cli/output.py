@@ -124,16 +124,20 @@ def _items(thing: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any
 
 def _cell(value: Any) -> str:
     match value:
-        case None | "" | [] | {}:
+        case None | "" | []:
             return "-"
         case bool():
             return "yes" if value else "no"
         case Mapping():
+            if not value:
+                return "-"
             return ", ".join(f"{_words(k)} {_cell(v)}" for k, v in value.items())
         case list():
             return ("\n" if isinstance(value[0], Mapping) else ", ").join(map(_cell, value))
         case str():
             moment = _MOMENT.fullmatch(value)
             return value if moment is None else f"{moment[1]} {moment[2]}Z"
+        case float():
+            return f"{value:.1f}"
         case _:
             return str(value)

@@ -38,6 +38,11 @@ DEFAULTS: tuple[tuple[str, str, str], ...] = (
         r"(?i)secret|password|token|access[.]?key|cachemgr[.]metastore|://[^/\s:@]*:[^@\s]*@",
         "Spark's own, and the metastore's URL, whose password its UI and event log would show",
     ),
+    (
+        "spark.sql.debug.maxToStringFields",
+        "1000",
+        "Delta's plans have more fields than the 25 that Spark writes down without a warning",
+    ),
 )
 # The same for a local master, where Spark's defaults are made for clusters.
 LOCAL_DEFAULTS: tuple[tuple[str, str, str], ...] = (

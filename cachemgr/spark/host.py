@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -21,9 +21,8 @@ from cachemgr.settings import PREFIX
 from cachemgr.spark import api
 from cachemgr.spark.alive import jvm_is_gone
 from cachemgr.spark.spark_errors import without_traces
+from cachemgr.spark_state import SparkState
 from cachemgr.telemetry import logger
-
-SparkState = Literal["notStarted", "starting", "running", "ended"]
 
 
 class SparkHost:
