@@ -306,7 +306,9 @@ class ReasonCount(_Model):
 class Why(_Model):
     """The decisions that concern a cache, added up."""
 
-    hits: Annotated[int, Field(description="Queries that it answered.")]
+    hits: Annotated[
+        int, Field(description="Queries that it answered, or would have where they were explained.")
+    ]
     misses: Annotated[
         int, Field(description="Those with a part of its tables that no cache answered.")
     ]
