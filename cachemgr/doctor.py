@@ -5,10 +5,13 @@ Each check stands alone: what one finds broken does not keep the next from looki
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ from cachemgr.errors import CacheManagerError, SchemaVersionError
 from cachemgr.journal.files import Files
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.names import absolute_location
-from cachemgr.service_settings import ServiceSettings
+from cachemgr.service_settings import ServiceSettings, service_settings
 from cachemgr.substitution import is_substituted
 
 _SELF: Final = "relational-cache"
@@ -37,7 +40,7 @@ class Finding:
         check: Its name.
         state: OK, FAILED or SKIPPED.
         found: What is there.
-        mend: What to do; empty if nothing.
+        mend: What to do, a command where one does it; empty if nothing, or if `found` says it.
     """
 
     check: str
@@ -63,7 +66,7 @@ def examine(checks: Iterator[Check]) -> Iterator[Finding]:
         except _Sick as error:
             yield Finding(name, FAILED, error.found, error.mend)
         except CacheManagerError as error:
-            yield Finding(name, FAILED, str(error), "as it says")
+            yield Finding(name, FAILED, str(error))  # which says what to do
         except Exception as error:  # whatever it is, it is what the doctor is to tell
             first = (str(error).strip() or "no message").splitlines()[0][:300]
             yield Finding(name, FAILED, f"{type(error).__name__}: {first}", _general(name))
@@ -101,7 +104,8 @@ def packages() -> str:
     for wanted in metadata.requires(_SELF) or ():
         name, _, version = wanted.partition("==")
         if name in found and found[name] != version:
-            raise _Sick(f"{name} is {found[name]}", f"pip install {wanted}")
+            command = [sys.executable, "-m", "pip", "install", wanted]
+            raise _Sick(f"{name} is {found[name]}", shlex.join(command))
     return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
@@ -109,9 +113,7 @@ def metastore(url: str) -> str:
     """Whether the metastore answers and takes a change."""
     found = migrate.current(url)
     if found is None:
-        raise _Sick(
-            "the database holds no metastore", f"cachemgr db upgrade --metastore {_shown(url)}"
-        )
+        raise _Sick("the database holds no metastore", _command("db", "upgrade", url=url))
     try:
         with open_metastore(url, create=False) as store:
             store.writer.prune_decisions(datetime(2000, 1, 1, tzinfo=UTC))  # writes nothing
@@ -126,7 +128,7 @@ def migrations(url: str) -> str:
     if found != needed:
         raise _Sick(
             f"schema version {found}, this program needs {needed}",
-            f"cachemgr db upgrade --metastore {_shown(url)}",
+            _command("db", "upgrade", url=url),
         )
     migrate.check(url)
     return f"schema version {found}"
@@ -171,7 +173,7 @@ def tokens(settings: ServiceSettings) -> str:
     if not known and not settings.is_loopback:
         raise _Sick(
             f"{where} can be reached by other machines, and there is no token",
-            "cachemgr token create --role admin NAME, or listen on 127.0.0.1",
+            _command("token", "create", "--role", "admin", _user(), url=settings.metastore_url),
         )
     return f"{where}, {'by token' if known else 'open to this machine, no token is asked for'}"
 
@@ -194,10 +196,23 @@ def storage(settings: ServiceSettings, files: Files) -> str:
     return root
 
 
-def _shown(url: str) -> str:
-    from cachemgr.metastore.engine import hidden, metastore_url
+def _command(*words: str, url: str) -> str:
+    """A command on a metastore, as it can be pasted into a shell: the metastore is named if it is
+    not the one that all commands find, without its password, which is no remedy's to show."""
+    from cachemgr.metastore.engine import metastore_url
 
-    return hidden(metastore_url(url))
+    option: list[str] = []
+    if url != service_settings().metastore_url:
+        shown = metastore_url(url)._replace(password=None).render_as_string(hide_password=False)
+        option = ["--metastore", shown]
+    return shlex.join(["cachemgr", *words, *option])
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in some containers
+        return "admin"
 
 
 def _general(name: str) -> str:

@@ -78,6 +78,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
                 host,
                 open_to_all,
                 texts,
+                lambda: host.state,
             )
             app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
             process = _process(settings, metastore, host) if scheduler else None

@@ -21,6 +21,7 @@ from pydantic_settings import (
 
 from cachemgr.errors import ConfigurationError
 from cachemgr.priority import LOWEST
+from cachemgr.settings import nearest
 
 _DEFAULT_FILE = "cachemgr.toml"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -126,10 +127,7 @@ def service_settings(**flags: Any) -> ServiceSettings:
     try:
         return ServiceSettings(**{k: v for k, v in flags.items() if v is not None})
     except ValidationError as error:
-        parts = [
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']} (given: {_shown(e)})"
-            for e in error.errors()
-        ]
+        parts = [_wrong(e) for e in error.errors()]
         raise ConfigurationError("BAD_SETTING", "; ".join(parts)) from None
     except SettingsError as error:  # names the field, and has the parser's error as its cause
         field = str(error).split('"')[1].upper()
@@ -140,6 +138,15 @@ def service_settings(**flags: Any) -> ServiceSettings:
         raise ConfigurationError(
             "BAD_SETTING", f"the settings file {named or _DEFAULT_FILE} cannot be read: {error}"
         ) from None
+
+
+def _wrong(error: Any) -> str:
+    name = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        near = nearest(name, ServiceSettings.model_fields)
+        known = f"did you mean {near}?" if near else "docs/service.md lists the settings"
+        return f"there is no setting {name}: {known}"
+    return f"{name}: {error['msg']} (given: {_shown(error)})"
 
 
 def _shown(error: Any) -> str:

@@ -375,18 +375,45 @@ def setting(key: str) -> Setting:
     """
     if key in _BY_KEY:
         return _BY_KEY[key]
-    near = difflib.get_close_matches(key, _BY_KEY, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(_BY_KEY)}"
+    near = nearest(key, _BY_KEY)
+    hint = f"did you mean {near}?" if near else f"the settings are {', '.join(_BY_KEY)}"
     raise ConfigurationError("UNKNOWN_SETTING", f"there is no setting {key}: {hint}")
 
 
-def unknown_keys(keys: Iterable[str]) -> tuple[str, ...]:
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that was most likely meant.
+
+    Args:
+        name: One that does not exist.
+        names: Those that do.
+
+    Returns:
+        The one that `name` is the beginning of, else the closest in spelling; None if none is
+        close. Case does not count.
+
+    >>> nearest("spark.cachemgr.metastore", ["spark.cachemgr.mode", "spark.cachemgr.metastore.url"])
+    'spark.cachemgr.metastore.url'
+    """
+    names = tuple(names)
+    # what all begin with would make any two alike
+    prefix = PREFIX if all(known.startswith(PREFIX) for known in names) else ""
+    spelled = {known.removeprefix(prefix).lower(): known for known in names}
+    lower = name.removeprefix(prefix).lower()
+    for known in sorted(spelled):
+        if lower == known or known.startswith((f"{lower}.", f"{lower}_")):
+            return spelled[known]
+    close = difflib.get_close_matches(lower, spelled, n=1)
+    return spelled[close[0]] if close else None
+
+
+def unknown_keys(keys: Iterable[str]) -> dict[str, str | None]:
     """The keys that carry our prefix and mean nothing, most likely misspelt.
 
     Args:
         keys: Configuration keys.
 
     Returns:
-        The unknown ones, sorted.
+        The unknown ones, sorted, each with the setting that was most likely meant.
     """
-    return tuple(sorted(k for k in keys if k.startswith(PREFIX) and k not in _BY_KEY))
+    found = sorted(k for k in keys if k.startswith(PREFIX) and k not in _BY_KEY)
+    return {key: nearest(key, _BY_KEY) for key in found}

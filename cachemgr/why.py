@@ -39,7 +39,7 @@ class Why:
     """The decisions that concern one cache.
 
     Args:
-        hits: Queries that it answered.
+        hits: Queries that it answered, or would have where they were explained.
         misses: Queries with a part that reads its tables and that no cache answered.
         reasons: Of the misses, most frequent first.
         latest: The latest of all these, newest first.

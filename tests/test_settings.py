@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 
 import pytest
 
 from cachemgr.errors import ConfigurationError
-from cachemgr.settings import SETTINGS, Mode, Settings, parse_bytes, parse_duration, unknown_keys
+from cachemgr.settings import (
+    SETTINGS,
+    Mode,
+    Settings,
+    nearest,
+    parse_bytes,
+    parse_duration,
+    unknown_keys,
+)
 from cachemgr.settings import setting as find
 
 
@@ -82,8 +91,33 @@ def test_no_duration_is_longer_than_the_statements_take():
             parse_duration(text)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("metastore", "metastore.url"),
+        ("metastoreUrl", "metastore.url"),
+        ("pin", "pin.enabled"),
+        ("DROPGRACE", "dropGrace"),
+        ("decisionLog", "decisionLog.enabled"),
+        ("something.else.altogether", None),
+    ],
+)
+def test_the_setting_that_was_meant_is_named(given, meant):
+    key = f"spark.cachemgr.{given}"
+    expected = meant and f"spark.cachemgr.{meant}"
+    assert unknown_keys([key]) == {key: expected}
+    says = f"did you mean {re.escape(expected)}" if expected else "the settings are"
+    with pytest.raises(ConfigurationError, match=says):
+        find(key)
+
+
+def test_every_setting_is_known_by_a_beginning_of_its_name_and_with_a_letter_lost():
+    for setting in SETTINGS:
+        assert nearest(setting.key[:-1], [s.key for s in SETTINGS]) == setting.key
+
+
 def test_misspelt_keys_are_found():
     keys = ["spark.cachemgr.approximateFloat", "spark.cachemgr.mode", "spark.sql.x"]
-    assert unknown_keys(keys) == ("spark.cachemgr.approximateFloat",)
+    assert unknown_keys(keys) == {keys[0]: "spark.cachemgr.approximateFloats"}
     with pytest.raises(ConfigurationError, match=r"did you mean .*approximateFloats"):
         find(keys[0])

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
+from cachemgr.spark_state import SparkState
 
 MAX_SQL = 1_000_000
 
@@ -305,7 +306,9 @@ class ReasonCount(_Model):
 class Why(_Model):
     """The decisions that concern a cache, added up."""
 
-    hits: Annotated[int, Field(description="Queries that it answered.")]
+    hits: Annotated[
+        int, Field(description="Queries that it answered, or would have where they were explained.")
+    ]
     misses: Annotated[
         int, Field(description="Those with a part of its tables that no cache answered.")
     ]
@@ -405,3 +408,7 @@ class Health(_Model):
 
     status: Literal["ok", "unavailable"]
     detail: str | None = None
+    spark: Annotated[
+        SparkState | None,
+        Field(description="The Spark of this process, which the first who needs it starts."),
+    ] = None

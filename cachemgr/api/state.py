@@ -20,6 +20,7 @@ from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.results import ResultRows
 from cachemgr.roles import Role
+from cachemgr.spark_state import SparkState
 from cachemgr.text.door import TextDoor
 
 RECENT_SECONDS: Final = 1.0
@@ -70,12 +71,14 @@ class ApiState:
         statements: DDL on the service's Spark, started when it is first needed.
         open_to_all: No tokens are asked for: loopback, and nobody has made one.
         texts: Decides queries by their text.
+        spark: Where the service's Spark is; None if that is not known.
     """
 
     metastore: Metastore
     statements: Statements
     open_to_all: Callable[[], bool]
     texts: TextDoor | None = None
+    spark: Callable[[], SparkState | None] = lambda: None
     spark_lock: threading.Lock = field(default_factory=threading.Lock)
     lanes: Lanes = field(default_factory=Lanes)
     recent: RecentTokens = field(default_factory=RecentTokens)

@@ -32,15 +32,17 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
 
     @router.get("/readyz", operation_id="readyz", responses={503: {"model": models.Health}})
     def readyz(state: State, response: Response) -> models.Health:
-        """The metastore answers; the detail says so where no token is asked for."""
+        """The metastore answers. The detail says so where no token is asked for; `spark` says
+        whether the Spark of this process runs, which the first request or refresh that needs it
+        starts."""
         try:
             state.metastore.reader.revision()
             is_open = state.open_to_all()
         except CacheManagerError as error:
             response.status_code = 503
             response.headers["Retry-After"] = str(RETRY_SECONDS)
-            return models.Health(status="unavailable", detail=error.code)
-        return models.Health(status="ok", detail=OPEN if is_open else None)
+            return models.Health(status="unavailable", detail=error.code, spark=state.spark())
+        return models.Health(status="ok", detail=OPEN if is_open else None, spark=state.spark())
 
     @router.get("/metrics", operation_id="metrics", include_in_schema=False)
     def show_metrics() -> Response:

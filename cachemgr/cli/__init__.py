@@ -28,7 +28,6 @@ main = typer.Typer(
     name="cachemgr",
     help="Relational caches for Spark over Delta tables.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
 )
 main.command()(explain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
@@ -13,14 +14,18 @@ from rich.console import Console
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, text_of
-from cachemgr.cli.output import Format, say, show, show_one
+from cachemgr.cli.output import Format, counted, say, show, show_one
+from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.settings import parse_duration
 
 app = typer.Typer(help="Relational caches.", no_args_is_help=True)
 _OVER = ("PUBLISHED", "UNCHANGED")
-_COLUMNS = ("namespace", "name", "status.combined", "trigger.kind", "freshness", "published.rows",
-            "published.finishedAt", "nextDueAt")  # fmt: skip
-_RUNS = ("id", "state", "mode", "origin", "startedAt", "finishedAt", "rows", "error")
+_COLUMNS = ("namespace", "name", ("status", "status.combined"), "refresh", "freshness",
+            "published.rows", ("refreshed", "published.finishedAt"),
+            ("next", "nextDueAt"))  # fmt: skip
+_RUNS = ("id", "state", "mode", "origin", ("started", "startedAt"), ("finished", "finishedAt"),
+         "rows", "error")  # fmt: skip
+_DECISIONS = ("at", "outcome", ("query", "queryHash"), "groupingSet", "millis")
 
 
 def path_of(name: str, more: str = "") -> str:
@@ -43,14 +48,39 @@ def list_caches(
         if answer["nextPageToken"] is None:
             break
         params["pageToken"] = answer["nextPageToken"]
-    show(found, _COLUMNS, client.output)
+    shown = found if client.output is Format.JSON else [_with_clauses(cache) for cache in found]
+    show(shown, _COLUMNS, client.output)
+
+
+def _with_clauses(cache: dict[str, Any]) -> dict[str, Any]:
+    """A cache with its policies in the words of the DDL."""
+    from cachemgr.convert import trigger_of
+    from cachemgr.ddl.render import render_freshness, render_refresh
+    from cachemgr.ddl.statements import Freshness, FreshnessKind, RefreshMode, RefreshPolicy
+
+    trigger = {_snake(key): value for key, value in cache.pop("trigger").items()}
+    policy = RefreshPolicy(trigger_of(trigger), RefreshMode[cache.pop("refreshMode")])
+    kind, seconds = FreshnessKind[cache["freshness"]], cache.pop("maxStalenessSeconds")
+    return cache | {
+        "refresh": render_refresh(policy).removeprefix("REFRESH "),
+        "freshness": render_freshness(Freshness(kind, seconds)),
+    }
+
+
+def _snake(name: str) -> str:
+    return re.sub("([A-Z])", r"_\1", name).lower()
 
 
 @app.command("show")
 @connected
 def show_cache(client: Client, name: str) -> None:
     """Show all of one cache."""
-    show_one(client.call("GET", path_of(name)), client.output)
+    _show_one(client.call("GET", path_of(name)), client)
+
+
+def _show_one(cache: dict[str, Any], client: Client) -> None:
+    shown = cache if client.output is Format.JSON else _with_clauses(cache)
+    show_one(shown, client.output)
 
 
 @app.command()
@@ -60,7 +90,7 @@ def create(
     ddl: Annotated[str, typer.Argument(help="CREATE RELATIONAL CACHE …; - reads it from stdin.")],
 ) -> None:
     """Create a cache by its statement."""
-    show_one(client.call("POST", "/caches", json={"ddl": text_of(ddl)}), client.output)
+    _show_one(client.call("POST", "/caches", json={"ddl": text_of(ddl)}), client)
 
 
 @app.command()
@@ -68,7 +98,7 @@ def create(
 def refresh(
     client: Client,
     name: str,
-    mode: Annotated[str | None, typer.Option(help="AUTO, FULL, INCREMENTAL.")] = None,
+    mode: Annotated[str | None, typer.Option(help="AUTO, FULL; INCREMENTAL does as AUTO.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over.")] = False,
 ) -> None:
     """Ask for a refresh; a service or worker carries it out, or with --wait and no --server this
@@ -84,8 +114,8 @@ def refresh(
 def _over(client: Client, asked: dict[str, Any]) -> dict[str, Any]:
     console = Console(stderr=True)
     status = console.status(f"refresh {asked['id']}") if console.is_terminal else nullcontext()
+    client.carry_out()
     with status:
-        client.carry_out()
         found = asked
         while found["state"] in ("PENDING", "RUNNING"):
             found = client.call("GET", f"/refreshes/{asked['id']}", params={"waitSeconds": 10})
@@ -126,19 +156,25 @@ def why(
     if client.output is Format.JSON:
         show_one(found, client.output)
         return
-    say(f"{found['hits']} hits, {found['misses']} misses")
-    show(found["reasons"], ("code", "count", "latestAt", "detail"), client.output)
-    say("the latest:")
-    show(found["latest"], ("at", "outcome", "queryHash", "groupingSet", "millis"), client.output)
+    say(f"{counted(found['hits'], 'hit')}, {counted(found['misses'], 'miss', 'misses')}")
+    if found["reasons"]:
+        show(found["reasons"], ("code", "count", ("latest", "latestAt"), "detail"), client.output)
+    if found["latest"]:
+        say("the latest:")
+        show(found["latest"], _DECISIONS, client.output)
 
 
 def _why_one(client: Client, name: str, sql: str) -> None:
     known = client.call("GET", path_of(name))["name"]
     found = client.call("POST", "/explain", json={"sql": sql})
     mine = [c for c in found["candidates"] if c["cache"].rpartition(".")[2] == known]
-    if not mine:
-        say(f"{known} reads none of the query's tables")
-    show(mine, ("cache", "grouping_set", "outcome", "reasons"), client.output)
+    if client.output is Format.JSON:
+        show(mine, (), client.output)
+    elif mine:
+        show_candidates([c | {"grouping_set": c["groupingSet"]} for c in mine])
+    else:
+        say(f"{known} was not considered for this query")
+        show_reasons(found["reasons"])
 
 
 def _moment(since: str) -> str:

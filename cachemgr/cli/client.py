@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cachemgr.cli.output import Format
+from cachemgr.cli.output import Format, say
+from cachemgr.cli.starting import STARTING, STARTING_THERE
 from cachemgr.errors import CacheManagerError, ConfigurationError, MetastoreError
 from cachemgr.service_address import checked_token, is_service_url
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
 _SECONDS = 120.0
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Client:
         from cachemgr.serve import work_once
         from cachemgr.service_settings import service_settings
 
+        say(STARTING)
         try:
             work_once(service_settings(metastore_url=self.metastore))
         except MetastoreError as error:
@@ -91,7 +94,9 @@ class Client:
                 client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
             await stack.enter_async_context(client)
             try:
-                answer = await client.request(method, path, **more)
+                asked = asyncio.ensure_future(client.request(method, path, **more))
+                await self._say_if_spark_starts(client, asked)
+                answer = await asked
             except httpx.HTTPError as error:
                 raise CacheManagerError(
                     "SERVICE_UNREACHABLE",
@@ -99,6 +104,24 @@ class Client:
                     "): check --server, and that `cachemgr serve` runs",
                 ) from None
         return _read(answer, self.server)
+
+    async def _say_if_spark_starts(
+        self, client: httpx.AsyncClient, asked: asyncio.Future[httpx.Response]
+    ) -> None:
+        """Wait for an answer; if it waits for Spark to start, say so, once."""
+        while not (await asyncio.wait({asked}, timeout=_LOOK_SECONDS))[0]:
+            if await _spark_starts(client):
+                say(STARTING if self.server is None else STARTING_THERE)
+                return
+
+
+async def _spark_starts(client: httpx.AsyncClient) -> bool:
+    import httpx
+
+    try:
+        return bool((await client.get("/readyz")).json().get("spark") == "starting")
+    except (httpx.HTTPError, ValueError, AttributeError):  # the request itself will tell
+        return False
 
 
 def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -> Any:
@@ -120,7 +143,7 @@ def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -
         from cachemgr.serve import texts_of
 
         texts = stack.enter_context(texts_of(settings, host, wait_seconds=_SECONDS))
-    return create_app(ApiState(store, host, lambda: True, texts))
+    return create_app(ApiState(store, host, lambda: True, texts, lambda: host.state))
 
 
 def _read(answer: httpx.Response, server: str | None) -> Any:

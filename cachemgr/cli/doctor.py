@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 
 from cachemgr.cli.failure import handled
-from cachemgr.cli.output import Format, Output, show
+from cachemgr.cli.output import Format, Output, say, show
 from cachemgr.cli.serve import Location, Master, Metastore
+from cachemgr.cli.starting import STARTING
 from cachemgr.secrets import masked
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cachemgr.service_settings import ServiceSettings
     from cachemgr.spark.host import SparkHost
 
-_COLUMNS = ("check", "state", "found", "mend")
+_COLUMNS = ("check", "state", "found")
 
 
 def doctor(
@@ -56,8 +57,17 @@ def doctor(
             found += [Finding(n, SKIPPED, "--no-spark") for n in ("spark", "delta")]
         rows = [{k: masked(v) for k, v in asdict(finding).items()} for finding in found]
         show(rows, _COLUMNS, output)
+        if output is Format.TABLE:
+            _show_remedies(rows)
         if any(finding.state == FAILED for finding in found):
             raise typer.Exit(1)
+
+
+def _show_remedies(rows: Sequence[Mapping[str, str]]) -> None:
+    """Each on a line of its own, which no table folds: to be pasted as it stands."""
+    for row in rows:
+        if row["mend"]:
+            typer.echo(f"\nTo mend {row['check']}:\n  {row['mend']}")
 
 
 def _checks(
@@ -74,6 +84,7 @@ def _checks(
     if local:
         yield "storage", lambda: checks.storage(settings, LocalFiles())
     if with_spark:
+        say(STARTING)
         yield "spark", lambda: checkup.spark(application.plain())
         yield "delta", lambda: checkup.delta(application.plain(), settings.location)
         if not local:

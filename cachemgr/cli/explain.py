@@ -14,6 +14,7 @@ from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import text_of
 from cachemgr.cli.output import Format
+from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.errors import ConfigurationError
 from cachemgr.printable import printable_data
 
@@ -119,27 +120,17 @@ def _run_batch(path: Path, settings: Mapping[str, str]) -> None:
 
 
 def _print(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.syntax import Syntax
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
+    """For people; the SQL last and as it is, so that it can be copied from any terminal."""
     result = printable_data(result)
-    caches = escape(", ".join(result["caches"]))
-    console.print(f"[bold green]hit[/]: {caches}" if result["hit"] else "[bold yellow]miss[/]")
-    table = Table("cache", "grouping set", "outcome", "cost", "reasons")
-    for candidate in result["candidates"]:
-        keys = candidate["grouping_set"]
-        shown = "" if keys is None else f"({', '.join(keys)})"
-        reasons = "\n".join(f"{r['code']}: {r['detail']}" for r in candidate["reasons"])
-        cost = "" if candidate["cost"] is None else f"{candidate['cost']:.0f}"
-        outcome = candidate["outcome"]
-        table.add_row(Text(candidate["cache"]), Text(shown), outcome, cost, Text(reasons))
+    caches = ", ".join(result["caches"])
+    colour = typer.colors.GREEN if result["hit"] else typer.colors.YELLOW
+    verdict = typer.style("hit" if result["hit"] else "miss", fg=colour, bold=True)
+    typer.echo(f"{verdict}: {caches}" if result["hit"] else verdict)
+    reasons = result.get("reasons", ())  # offline the candidates alone have some
+    show_reasons(reasons)
     if result["candidates"]:
-        console.print(table)
-    elif not result["hit"]:
-        console.print("no cache reads any of the query's tables")
+        show_candidates(result["candidates"])
+    elif not result["hit"] and not reasons:
+        typer.echo("no cache reads any of the query's tables")
     if result["rewritten_sql"]:
-        console.print(Syntax(result["rewritten_sql"], "sql", background_color="default"))
+        typer.echo(f"\n{result['rewritten_sql']}")

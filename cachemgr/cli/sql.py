@@ -5,22 +5,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cachemgr.cli.failure import handled
-from cachemgr.cli.output import Format, Output, say, show_rows
+from cachemgr.cli.output import Format, Output, counted, say, show_rows
+from cachemgr.cli.prompt import statements, typed
 from cachemgr.cli.serve import Location, Master, Metastore
+from cachemgr.cli.starting import STARTING
 
 if TYPE_CHECKING:
     from cachemgr.spark.shell import Answer
 
-_HISTORY = Path("~/.cachemgr_history")
-_PROMPT, _MORE = "cachemgr> ", "     ...> "
+_WELCOME = "Statements end with `;`. help shows more, exit leaves."
 
 
 def sql(
@@ -44,17 +43,20 @@ def sql(
 
     asked = execute is None and sys.stdin.isatty()
     with handled():
-        texts = [] if asked else _split("\n;".join(execute) if execute else sys.stdin.read())
+        texts = [] if asked else statements("\n;".join(execute) if execute else sys.stdin.read())
         settings = service_settings(
             metastore_url=metastore, spark_master=spark_master, location=location
         )
         host = host_of(settings)
         try:
+            say(STARTING)
             spark = host.spark()
-            for text in _typed() if asked else texts:
+            if asked:
+                say(_WELCOME)
+            for text in typed() if asked else texts:
                 try:
                     _tell(run_statement(spark, text, limit), output)
-                except Exception as error:
+                except (Exception, KeyboardInterrupt) as error:
                     if not asked:
                         raise
                     say(f"error: {_first_line(error)}")
@@ -62,62 +64,30 @@ def sql(
             host.stop()
 
 
-def _split(text: str) -> list[str]:
-    from cachemgr.ddl.text import split_statements
-
-    pieces = [text[begin:end].strip() for begin, end in split_statements(text)]
-    return [piece for piece in pieces if piece]
-
-
-def _typed() -> Iterator[str]:
-    """Statements as they are typed, each up to its `;`."""
-    import readline
-
-    from cachemgr.errors import StatementError
-
-    history = _HISTORY.expanduser()
-    try:
-        readline.read_history_file(history)
-    except OSError:
-        pass  # the first time there is none
-    typed = ""
-    try:
-        while True:
-            try:
-                typed += input(_MORE if typed.strip() else _PROMPT) + "\n"
-            except KeyboardInterrupt:
-                typed = ""
-                say("")
-                continue
-            except EOFError:
-                return
-            if not typed.strip().endswith(";"):
-                if typed.strip().lower() in ("exit", "quit"):
-                    return
-                continue
-            try:
-                found = _split(typed)
-            except StatementError:  # a quote that is open still: its other end may follow
-                continue
-            typed = ""
-            yield from found
-    finally:
-        try:
-            readline.write_history_file(history)
-        except OSError as error:
-            say(f"the history is not kept: {error}")
-
-
 def _tell(answer: Answer, output: Format) -> None:
     if output is Format.JSON:
         typer.echo(json.dumps(asdict(answer)))
         return
     if answer.columns:
-        show_rows(answer.columns, answer.rows)
+        show_rows(answer.columns, [[_shown(value) for value in row] for row in answer.rows])
     more = ", and more: --limit shows more" if answer.more else ""
     verdict = "" if answer.verdict is None else f"{answer.verdict}; "
-    say(f"{verdict}{len(answer.rows)} rows{more}, {answer.seconds:.3f} s")
+    say(f"{verdict}{counted(len(answer.rows), 'row')}{more}, {answer.seconds:.3f} s")
 
 
-def _first_line(error: Exception) -> str:
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case dict() | list():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):  # at which PySpark cancels what runs
+        return "the statement was cancelled"
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -23,6 +23,8 @@ _OURS = {
     # Without it each task of a write is sorted by partition first, which takes the place of the
     # order that the rows were given. A task holds few grouping sets, so few files are open at once.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
+    # Spark warns of each plan whose text it shortens.
+    "spark.sql.debug.maxToStringFields": "1000",
     # The cache's table has no name in any catalog, and Delta's own statements take a path only so.
     "spark.sql.runSQLOnFiles": "true",
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",

@@ -116,8 +116,9 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
             return found
         explicit = explicit_settings(spark)
         settings = Settings.from_mapping(explicit)
-        for unknown in unknown_keys(explicit):
-            logger.warning("%s is no setting of relational caches, most likely misspelt", unknown)
+        for unknown, meant in unknown_keys(explicit).items():
+            hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
+            logger.warning("%s is no setting of relational caches: %s", unknown, hint)
         feed = acquire_feed_of(source_of(settings, explicit))
         session = CacheSession(spark, feed, Telemetry(), settings.pin_max_bytes)
         found = Enabled(session, _statements(session), shared)

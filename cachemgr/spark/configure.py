@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pyspark
 from delta import configure_spark_with_delta_pip
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from cachemgr.errors import ConfigurationError
+from cachemgr.spark.delta_jars import jars_of
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
@@ -34,6 +37,11 @@ DEFAULTS: tuple[tuple[str, str, str], ...] = (
         "spark.redaction.regex",
         r"(?i)secret|password|token|access[.]?key|cachemgr[.]metastore|://[^/\s:@]*:[^@\s]*@",
         "Spark's own, and the metastore's URL, whose password its UI and event log would show",
+    ),
+    (
+        "spark.sql.debug.maxToStringFields",
+        "1000",
+        "Delta's plans have more fields than the 25 that Spark writes down without a warning",
     ),
 )
 # The same for a local master, where Spark's defaults are made for clusters.
@@ -80,8 +88,11 @@ def configure_builder(
     is_local = master.startswith("local")
     packages = [p.strip() for p in str(given.get(_PACKAGES, "")).split(",") if p.strip()]
     packages += [p for p in extra_packages or () if p not in packages]
+    alone = ""
     if not _has_delta(given, is_local):
         configure_spark_with_delta_pip(builder, packages)
+        if is_local and not packages and not _names_jars(given):
+            alone = str(builder._options[_PACKAGES])
     elif packages:
         builder.config(_PACKAGES, ",".join(packages))
     extensions = [e.strip() for e in str(given.get(_EXTENSIONS, "")).split(",") if e.strip()]
@@ -92,8 +103,19 @@ def configure_builder(
     for key, value, _ in defaults:
         if key not in given:
             builder.config(key, value)
-    _enable_when_built(builder, started)
+    _when_built(builder, started, alone)
     return builder
+
+
+def _names_jars(given: Mapping[str, Any]) -> bool:
+    """Whether the user says anything of jars, in the builder or in Spark's own file."""
+    home = os.environ.get("SPARK_HOME") or pyspark.__path__[0]
+    folder = os.environ.get("SPARK_CONF_DIR") or str(Path(home, "conf"))
+    with suppress(OSError):
+        text = Path(folder, "spark-defaults.conf").read_text(errors="replace")
+        if any(line.strip().startswith("spark.jars") for line in text.splitlines()):
+            return True
+    return "PYSPARK_SUBMIT_ARGS" in os.environ or any(k.startswith("spark.jars") for k in given)
 
 
 def _has_delta(given: Mapping[str, Any], is_local: bool) -> bool:
@@ -117,15 +139,23 @@ def _names_delta(given: Mapping[str, Any], key: str, separator: str) -> bool:
     )
 
 
-def _enable_when_built(
-    builder: SparkSession.Builder, started: Callable[[SparkSession], object]
+def _when_built(
+    builder: SparkSession.Builder, started: Callable[[SparkSession], object], packages: str
 ) -> None:
-    """This builder alone, not the class: other builders of the process stay as they are."""
+    """Name the jars of these packages if the builder starts a Spark for them alone, and enable its
+    session. This builder alone, not the class: other builders of the process stay as they are.
+    """
     original = builder.getOrCreate
     if getattr(original, "_cachemgr", False):
         return
 
     def get_or_create() -> SparkSession:
+        options = builder._options
+        if packages and options.get(_PACKAGES) == packages and not SparkContext._gateway:
+            jars = jars_of(packages)
+            if jars is not None:
+                del options[_PACKAGES]
+                builder.config("spark.jars", jars)
         session = original()
         asked: Any = getattr(builder, "_options", {}).get("spark.cachemgr.enabled", "false")
         if str(asked).strip().lower() == "true":

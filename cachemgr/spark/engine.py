@@ -27,6 +27,7 @@ from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
 from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.session import CacheSession
+from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.tables import (
     base_tables,
     current_versions,
@@ -120,8 +121,7 @@ class SparkEngine:
         except PySparkException as error:
             raise DefinitionError(
                 (error.getCondition() or "NOT_ANALYSABLE").split(".")[0],
-                f"{name} cannot be read: {str(error).splitlines()[0]}; "
-                "name a Delta table that exists",
+                f"{name} cannot be read: {code_and_line(error)[1]}; name a Delta table that exists",
             ) from error
         found = captured.tables[0] if len(captured.tables) == 1 else None
         whole = _whole_table(captured.document) and not _is_view(self._spark, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from cachemgr.service_settings import ServiceSettings
 from cachemgr.settings import PREFIX
 from cachemgr.spark import api
 from cachemgr.spark.alive import jvm_is_gone
+from cachemgr.spark.spark_errors import without_traces
+from cachemgr.spark_state import SparkState
 from cachemgr.substitution import SUBSTITUTE, refuse_substitution
 from cachemgr.telemetry import logger
 
@@ -66,6 +69,16 @@ class SparkHost:
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
         self._over = False
+        self._starting = False
+
+    @property
+    def state(self) -> SparkState:
+        """Where its Spark is; waits for nothing."""
+        if self._starting:
+            return "starting"
+        if self._spark is None:
+            return "notStarted"
+        return "ended" if self._over or self.lost() else "running"
 
     def spark(self) -> SparkSession:
         """The session; started by the first who asks, again if its cluster gave up on it.
@@ -173,7 +186,16 @@ class SparkHost:
         return api.configure_spark_with_cachemgr(builder)
 
     def _created(self) -> SparkSession:
-        return with_priority(self._nice, lambda: self._builder().getOrCreate())
+        logger.info("Spark starts; it takes 10 to 20 s on a quiet machine")
+        began = time.monotonic()
+        without_traces()
+        self._starting = True
+        try:
+            spark = with_priority(self._nice, lambda: self._builder().getOrCreate())
+        finally:
+            self._starting = False
+        logger.info("Spark runs after %.0f s", time.monotonic() - began)
+        return spark
 
     def _started(self) -> SparkSession:
         try:

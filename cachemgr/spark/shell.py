@@ -16,6 +16,7 @@ from cachemgr.ddl import looks_like_ours
 from cachemgr.errors import CacheManagerError
 from cachemgr.spark import api
 from cachemgr.spark.explain import reason_text
+from cachemgr.spark.spark_errors import code_and_line
 
 _QUERY = re.compile(r"\s*(?:\(|(?:SELECT|WITH|FROM|VALUES|TABLE)\b)", re.IGNORECASE)
 
@@ -53,8 +54,7 @@ def run_statement(spark: SparkSession, text: str, limit: int) -> Answer:
     try:
         return _run(spark, text, limit)
     except PySparkException as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise CacheManagerError(error.getCondition() or "SPARK_FAILED", first) from error
+        raise CacheManagerError(*code_and_line(error)) from error
 
 
 def _run(spark: SparkSession, text: str, limit: int) -> Answer:

@@ -6,7 +6,7 @@ Where a session's plan holds every table at one version, the text says `VERSION 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import unquote
@@ -44,19 +44,30 @@ class Outcome:
         """Whether the answer is that of the tables as they are now."""
         return all(hit.exact for hit in self.hits.values())
 
-    def told(self, registry: Registry, options: MatchOptions) -> tuple[Reason, ...]:
-        """The reasons, with what the nearest caches lack where the index proposed none.
+    def told(
+        self, registry: Registry, options: MatchOptions, tables: Iterable[str]
+    ) -> dict[Reason, set[str]]:
+        """The reasons, with what the nearest caches lack where the index proposed none; for each
+        the places of the tables that it concerns.
 
         Args:
             registry: The caches' plans.
             options: The switches that were decided under.
+            tables: Places of the text's tables: reasons that are not of one block concern all.
         """
-        longer: dict[Reason, list[Reason]] = {}
+        longer: dict[Reason, dict[Reason, set[str]]] = {}
         for block, reasons in self.missed:
-            if len(reasons) == 1:
-                longer.setdefault(reasons[0], []).extend(registry.why(block, options, reasons))
-        found = (r for reason in self.reasons for r in longer.get(reason, [reason]))
-        return tuple(dict.fromkeys(found))
+            places = {relation.key for relation in block.relations}
+            for reason in reasons:
+                alone = len(reasons) == 1
+                for one in registry.why(block, options, reasons) if alone else (reason,):
+                    longer.setdefault(reason, {}).setdefault(one, set()).update(places)
+        everywhere = set(tables)
+        found: dict[Reason, set[str]] = {}
+        for reason in self.reasons:
+            for one, places in longer.get(reason, {reason: everywhere}).items():
+                found.setdefault(one, set()).update(places)
+        return found
 
 
 def decide(

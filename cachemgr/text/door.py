@@ -8,9 +8,10 @@ SQL reads them and no others, whenever it is run.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -21,8 +22,9 @@ from cachemgr.metastore.records import DecisionRecord
 from cachemgr.metastore.records import Outcome as LoggedOutcome
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.settings import PREFIX, Mode, Settings
-from cachemgr.spark.decider import match_options
+from cachemgr.spark.decider import Hit, match_options
 from cachemgr.spark.eligibility import Checks, QueryState
+from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import CommitTimes
 from cachemgr.spark.keys import keys_seen
@@ -39,13 +41,15 @@ from cachemgr.text.table_head import TableHead
 from cachemgr.text.templates import Templates
 from matcher.errors import MatcherError
 from matcher.from_sql import TextQuery, parse_query
-from matcher.ir import Candidate
+from matcher.ir import Candidate, MatchOptions
 from matcher.reasons import Reason, ReasonCode
 from matcher.schema import Table
 
 _READS: Final = 3
 _MOST_SETTINGS: Final = 256
 _LONG_SETTINGS: Final = 4_000
+_Told = Callable[[], Mapping[Reason, Iterable[str]]]
+_READ_BY_SPARK: Final = "correct it if it is wrong; if Spark can read it, run it there"
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ class TextAnswer:
         reasons: Why the parts that are not answered are not.
         candidates: What was considered, if that was asked for.
         settings: The settings that change results under which the text was read.
-        told: All that can be said of the reasons, which takes a while; None if that is no more.
+        grouping_set: The one that the outermost part reads, if its cache has some.
+        told: All that can be said of the reasons, which takes a while: for each the places of the
+            tables that it concerns. None if nothing more can be said.
     """
 
     sql: str | None = None
@@ -89,7 +95,8 @@ class TextAnswer:
     reasons: tuple[Reason, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
-    told: Callable[[], tuple[Reason, ...]] | None = field(default=None, compare=False, repr=False)
+    grouping_set: str | None = None
+    told: _Told | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +175,8 @@ class TextDoor:
 
         Args:
             request: The text.
-            explain: Also name so many candidates of each block; without, the decision goes to the
-                decision log.
+            explain: Also name so many candidates of each block. The decision log says of a hit
+                that it was planned only.
 
         Returns:
             The answer. That a text cannot be read is no error: it may still be one that Spark can.
@@ -221,10 +228,10 @@ class TextDoor:
             check_text(request.sql)
             parsed, heads = self._read(request, conf, names)
         except MatcherError as error:
-            return TextAnswer(reasons=(_unreadable(error, names),), settings=stated.shown)
+            return _not_read(error, names, request.sql, stated)
         except RecursionError:
             deep = MatcherError("TEXT_TOO_DEEP", "the query is nested too deeply to be read")
-            return TextAnswer(reasons=(_unreadable(deep, names),), settings=stated.shown)
+            return _not_read(deep, names, request.sql, stated)
         return self._outcome(request, stated, conf, stamp, parsed, heads, explain)
 
     def _outcome(
@@ -239,7 +246,7 @@ class TextDoor:
     ) -> TextAnswer:
         """What becomes of a text that was read, with its tables as they are now."""
         outcome = Outcome(reasons=list(parsed.reasons))
-        told: Callable[[], tuple[Reason, ...]] | None = None
+        registry, options = self._feed.registry, MatchOptions()
         if not parsed.reasons:
             hinted = parsed.hinted
             query = QueryState(
@@ -252,12 +259,11 @@ class TextDoor:
             )
             keys = keys_seen(self._feed.joins(), query.seen)
             options = match_options(conf.own, stated.merged, hinted, keys)
-            registry, checks = self._feed.registry, self._checks
+            checks = self._checks
             outcome = self._safely(
                 lambda: decide(parsed, registry, checks, query, options, heads, explain=explain)
             )
-            if outcome.missed:
-                told = partial(outcome.told, registry, options)
+        hit = next(iter(outcome.hits.values()), None)
         return TextAnswer(
             sql=outcome.sql,
             caches=tuple(dict.fromkeys(h.cache.name for h in outcome.hits.values())),
@@ -266,7 +272,8 @@ class TextDoor:
             reasons=tuple(dict.fromkeys(outcome.reasons)),
             candidates=tuple(outcome.candidates),
             settings=stated.shown,
-            told=told,
+            grouping_set=None if hit is None else _set_of(hit),
+            told=partial(outcome.told, registry, options, tuple(heads)),
         )
 
     def _safely(self, decided: Callable[[], Outcome]) -> Outcome:
@@ -352,23 +359,31 @@ class TextDoor:
         started: float,
         explain: int | None,
     ) -> None:
-        if explain is not None or not conf.own.decision_log_enabled:
+        if not conf.own.decision_log_enabled:
             return
+        outcome = LoggedOutcome.MISS if found.sql is None else LoggedOutcome.HIT
+        if explain is not None and found.sql is not None:
+            outcome = LoggedOutcome.PLAN_ONLY
         millis = (time.perf_counter() - started) * 1000
         at = datetime.now(UTC)
 
         def record() -> DecisionRecord:
             """Made in the background, where there is time to ask what the nearest caches lack."""
-            reasons = found.reasons if found.told is None else found.told()
+            told: Mapping[Reason, Iterable[str]] = dict.fromkeys(found.reasons, ())
+            if found.told is not None:
+                told = found.told()
             return DecisionRecord(
                 at=at,
-                session_id="rest",
+                session_id="rest" if explain is None else "explain",
                 principal=request.principal,
                 query_hash=hashlib.sha256(request.sql.encode(errors="replace")).hexdigest()[:16],
-                outcome=LoggedOutcome.MISS if found.sql is None else LoggedOutcome.HIT,
+                outcome=outcome,
                 caches=found.caches,
-                grouping_set=None,
-                reasons=tuple({"code": r.code.value, "detail": r.detail} for r in reasons),
+                grouping_set=found.grouping_set,
+                reasons=tuple(
+                    {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
+                    for r, places in told.items()
+                ),
                 millis=millis,
             )
 
@@ -380,6 +395,10 @@ def _as_read(tables: Mapping[str, Table], heads: Mapping[str, TableHead]) -> boo
     return all(read_columns(h.columns) == tables[p].columns for p, h in heads.items())
 
 
+def _set_of(hit: Hit) -> str | None:
+    return set_text(hit.cache.plan, hit.rewrite.grouping_set)
+
+
 def _versions(outcome: Outcome, heads: Mapping[str, TableHead]) -> tuple[TableHead, ...]:
     """The tables at the versions that the answer shows; those of a stale cache's snapshot."""
     shown = dict(heads)
@@ -388,6 +407,18 @@ def _versions(outcome: Outcome, heads: Mapping[str, TableHead]) -> tuple[TableHe
             if place in shown:
                 shown[place] = replace(shown[place], table_id=table_id, version=version)
     return tuple(shown[place] for place in sorted(shown))
+
+
+def _not_read(error: MatcherError, names: Names, sql: str, stated: _Stated) -> TextAnswer:
+    reason = _unreadable(error, names)
+
+    def told() -> Mapping[Reason, Iterable[str]]:
+        """Without a plan, the tables are those whose names are words of the text."""
+        words = set(re.findall(r"\w+", sql.lower()))
+        tables = names.tables.values()
+        return {reason: [t.location for t in tables if t.name.split(".")[-1].lower() in words]}
+
+    return TextAnswer(reasons=(reason,), settings=stated.shown, told=told)
 
 
 def _unreadable(error: MatcherError, names: Names) -> Reason:
@@ -401,4 +432,4 @@ def _unreadable(error: MatcherError, names: Names) -> Reason:
             detail,
             "name a table that a cache reads; views and tables without caches are not known here",
         )
-    return Reason(ReasonCode.UNSUPPORTED_OPERATOR, f"{error.code}: {error}", "")
+    return Reason(ReasonCode.UNSUPPORTED_OPERATOR, f"{error.code}: {error}", _READ_BY_SPARK)

@@ -39,9 +39,14 @@ def serve(store: Metastore) -> Iterator[object]:
     running: list[tuple[uvicorn.Server, threading.Thread]] = []
 
     def start(
-        *, open_to_all: bool = False, statements: object = None, texts: object = None, **options
+        *,
+        open_to_all: bool = False,
+        statements: object = None,
+        texts: object = None,
+        spark: object = lambda: None,
+        **options,
     ) -> str:
-        state = ApiState(store, statements or NoSpark(), lambda: open_to_all, texts)
+        state = ApiState(store, statements or NoSpark(), lambda: open_to_all, texts, spark)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

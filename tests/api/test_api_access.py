@@ -142,7 +142,7 @@ def test_grants_by_cli(store, cache):
     found = run(store, "cache", "grants", "cube", "-o", "json")
     assert json.loads(found.stdout) == [{"narrowed": True, "principals": ["ann@example.com"]}]
     assert run(store, "cache", "revoke", "cube", "ann@example.com").exit_code == 0
-    assert run(store, "cache", "grants", "cube").stdout.strip() == "principal"
+    assert run(store, "cache", "grants", "cube").stdout.strip() == "PRINCIPAL"
     failed = run(store, "cache", "revoke", "cube", "bob")
     assert failed.exit_code == 1 and "GRANT_NOT_FOUND" in failed.stderr
 

@@ -8,12 +8,15 @@ import pty
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
 from cachemgr.cli import main
+from cachemgr.errors import DefinitionError
 from cachemgr.roles import Role
 
 
@@ -24,9 +27,16 @@ def test_list_and_show(run, cache, new_cache):
     assert [c["name"] for c in json.loads(out)] == ["cube", "other"]
     code, out, _ = run("cache", "list", "--like", "o*")
     assert code == 0 and "other" in out and "cube" not in out and "NOT_REFRESHED" in out
+    heading, row = out.splitlines()
+    assert heading.split() == [
+        "NAMESPACE", "NAME", "STATUS", "REFRESH", "FRESHNESS", "ROWS", "REFRESHED", "NEXT",
+    ]  # fmt: skip
+    assert "ON DEMAND AUTO" in row and "STRICT" in row and "ON_DEMAND" not in row
     code, out, _ = run("cache", "show", "sales.other", "-o", "json")
     assert code == 0 and json.loads(out)["namespace"] == "sales"
-    assert "definition" in run("cache", "show", "cube")[1]
+    shown = run("cache", "show", "cube")[1]
+    assert "definition" in shown and "status combined" in shown and "{" not in shown
+    assert "ON DEMAND AUTO" in shown and "rewrite enabled" in shown
 
 
 def test_no_such_cache(run):
@@ -149,6 +159,34 @@ def test_a_service_that_is_not_there(monkeypatch):
 def test_what_cannot_be_a_service_or_its_token_is_not_asked(given, said):
     done = CliRunner().invoke(main, ["cache", "list", *given])
     assert done.exit_code == 1 and "BAD_SETTING" in done.stderr and said in done.stderr
+
+
+class SlowSpark:
+    """Starts for longer than a person likes to wait without a word."""
+
+    state = "notStarted"
+
+    def execute(self, text: str, principal: str):
+        self.state = "starting"
+        time.sleep(3)
+        self.state = "running"
+        raise DefinitionError("NO_SUCH_TABLE", "it was asked, after all")
+
+
+def test_who_waits_for_spark_to_start_is_told(serve, metastore_url):
+    slow = SlowSpark()
+    url = serve(open_to_all=True, statements=slow, spark=lambda: slow.state)
+    assert httpx.get(f"{url}/readyz").json() == {
+        "status": "ok",
+        "detail": None,
+        "spark": "notStarted",
+    }
+    given = ["cache", "create", "CREATE RELATIONAL CACHE c AS SELECT 1 AS a", "--server", url]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 1 and "NO_SUCH_TABLE" in done.stderr
+    assert done.stderr.splitlines()[0].startswith("The service starts its Spark")
+    assert done.stderr.count("starts its Spark") == 1
+    assert httpx.get(f"{url}/readyz").json()["spark"] == "running"
 
 
 def test_a_server_that_is_another_one():

@@ -51,6 +51,25 @@ def test_on_a_service(url, tmp_path):
     assert not json.loads(other[1])["hit"] and "SETTINGS_DIFFER" in other[1]
 
 
+def test_what_is_wrong_with_a_query_is_said(url):
+    code, out, _ = explain("SELEC 1", "--server", url)
+    assert code == 0 and out.startswith("miss\nUNSUPPORTED_OPERATOR: SYNTAX_ERROR: ")
+    assert "(correct it" in out and "no cache reads" not in out
+    out = explain("SELECT d_yera, SUM(lo_revenue) AS r FROM lineorder, dates GROUP BY d_yera",
+                  "--server", url)[1]  # fmt: skip
+    assert "COLUMN_NOT_FOUND" in out and "did you mean d_year?" in out
+    out = explain(SQL, "--server", url, "--conf", "spark.sql.ansi.enabled=false")[1]
+    assert "SETTINGS_DIFFER" in out and "set spark.sql.ansi.enabled to" in out
+
+
+def test_the_sql_can_be_copied(url):
+    """Each line whole: not cropped, not folded and not padded, however long."""
+    wanted = json.loads(explain(SQL, "--server", url, "--json")[1])["rewritten_sql"]
+    assert max(map(len, wanted.splitlines())) > 80
+    out = explain(SQL, "--server", url, env={"COLUMNS": "40"})[1]
+    assert out.endswith(f"\n\n{wanted}\n")
+
+
 @pytest.mark.parametrize("words", [[], ["SELECT 1", "--batch", "pyproject.toml"]])
 def test_wrong_usage(words):
     assert explain(*words, "--server", "http://127.0.0.1:9")[0] == 2

@@ -18,6 +18,7 @@ from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextDoor, TextRequest
 from cachemgr.text.heads import Heads
 from cachemgr.text.table_head import TableHead
+from cachemgr.why import why
 from tests.load.population import SETTINGS, populate, schema_of, write_commit
 
 FROM = """FROM lineorder, dates, customer, supplier, part
@@ -367,6 +368,23 @@ def test_the_log_names_what_the_nearest_caches_lack(texts: Texts):
         codes = {reason["code"] for reason in logged.reasons}
         assert codes and "NO_CACHE_FOR_TABLES" not in codes
         assert any("c_name" in reason["detail"] for reason in logged.reasons)
+
+
+def test_why_counts_what_was_rewritten_and_explained(texts: Texts):
+    name = texts.rewrite(QUERY)["caches"][0]
+    texts.ask("explain", {"sql": QUERY})
+    missed = QUERY.replace("c_nation", "c_name")
+    texts.ask("explain", {"sql": missed})
+    texts.rewrite(missed)
+    texts.rewrite(QUERY.replace("c_nation", "c_ntaion"))  # not read, but it names the tables
+    texts.rewrite("SELECT x FROM nowhere")  # concerns no cache
+    texts.feed.flush_log()
+    cache = texts.store.reader.cache("default", name)
+    found = why(texts.store, cache)
+    assert (found.hits, found.misses) == (2 * texts.times, 3 * texts.times)
+    assert {"UNSUPPORTED_OPERATOR"} < {r.code for r in found.reasons}
+    explained = texts.store.reader.decisions(session_id="explain")
+    assert {d.outcome.value for d in explained} == {"PLAN_ONLY", "MISS"}
 
 
 def test_while_the_metastore_is_away_nothing_is_answered(texts: Texts, monkeypatch):

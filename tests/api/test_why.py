@@ -23,7 +23,8 @@ def logged(store, new_cache):
             for code, table in reasons
         )
         at = now - timedelta(minutes=minutes)
-        return DecisionRecord(at, "s", f"q{minutes}", outcome, caches, None, found, 1.5)
+        stored = "(region, day)" if caches == ("shop.cube",) else None
+        return DecisionRecord(at, "s", f"q{minutes}", outcome, caches, stored, found, 1.5)
 
     store.writer.log_decisions(
         [
@@ -55,6 +56,17 @@ def test_hits_and_misses_by_reason(run, logged):
 def test_for_people(run, logged):
     code, out, err = run("cache", "why", "shop.cube")
     assert code == 0 and "2 hits, 4 misses" in err and "STALE 3" in out and "q600" in out
+    assert "GROUPING SET" in out and "LATEST" in out and "(region, day)" in out
+    err = run("cache", "why", "shop.cube", "--since", "150s")[2]
+    assert "1 hit, 0 misses" in err
+
+
+def test_one_query_on_a_metastore(run, logged):
+    code, out, err = run("cache", "why", "shop.cube", "SELEC 1")
+    if "NO_TEXT_DOOR" in err:  # the service of these tests decides no texts
+        return
+    assert code == 0 and "was not considered" in err
+    assert "UNSUPPORTED_OPERATOR: SYNTAX_ERROR" in out
 
 
 def test_wrong_usage(run, logged):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -45,6 +48,31 @@ def test_an_old_metastore(empty_metastore_url):
     assert found["metastore"]["state"] == "OK"
     assert found["migrations"]["state"] == "FAILED"
     assert "cachemgr db upgrade" in found["migrations"]["mend"]
+
+
+def test_remedies_can_be_pasted(tmp_path):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    url = f"sqlite:///{folder / 'metastore.db'}"
+    done = CliRunner().invoke(main, ["doctor", "--metastore", url, "--no-spark"])
+    assert done.exit_code == 1
+    (line,) = {n.strip() for n in done.stdout.splitlines() if "db upgrade" in n}
+    run = [sys.executable, "-c", "from cachemgr.cli import main; main()", *shlex.split(line)[1:]]
+    subprocess.run(run, check=True, timeout=120)
+    doctor(url, "--no-spark", code=0)
+
+
+def test_a_remedy_names_no_metastore_that_commands_find_anyway(monkeypatch, tmp_path):
+    url = f"sqlite:///{tmp_path / 'metastore.db'}"
+    monkeypatch.setenv("CACHEMGR_METASTORE_URL", url)
+    found = doctor(url, "--no-spark", "--host", "0.0.0.0", code=1)
+    assert found["metastore"]["mend"] == "cachemgr db upgrade"
+    migrate.upgrade(url)
+    found = doctor(url, "--no-spark", "--host", "0.0.0.0", code=1)["tokens"]
+    words = shlex.split(found["mend"])
+    assert words[:5] == ["cachemgr", "token", "create", "--role", "admin"] and len(words) == 6
+    assert CliRunner().invoke(main, words[1:]).exit_code == 0
+    doctor(url, "--no-spark", "--host", "0.0.0.0", code=0)
 
 
 def test_a_database_that_is_down_and_secrets(tmp_path):
@@ -110,3 +138,9 @@ def test_a_stored_text_that_was_substituted_once(metastore_url):
     found = doctor(metastore_url, "--no-spark", code=1)["definitions"]
     assert found["state"] == "FAILED" and "cache default.leaky" in found["found"]
     assert "plain" not in found["found"] and "create it again" in found["mend"]
+
+
+def test_a_setting_that_is_none_names_the_one_that_was_meant(tmp_path):
+    (tmp_path / "cachemgr.toml").write_text('metastore = "sqlite:///x.db"\n')
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code == 1 and "did you mean metastore_url?" in done.stderr

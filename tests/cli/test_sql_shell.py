@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.processes import SMALL_SPARK
+from tests.processes import SMALL_SPARK, until
 
 pytestmark = pytest.mark.spark
 TOTALS = "SELECT k, SUM(v) AS s FROM t GROUP BY k"
@@ -46,7 +48,9 @@ def test_a_script_then_the_doctor(environment, tmp_path):
         input=script, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
-    assert "PARSE_SYNTAX_ERROR" in done.stderr
+    assert done.stderr.count("[PARSE_SYNTAX_ERROR]") == 1 and "Starting Spark" in done.stderr
+    assert '"level"' not in done.stderr  # PySpark's own log of it, with a stack trace
+    assert "escapedStringLiterals" not in done.stderr and "deprecated" not in done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == 6  # what is behind the wrong one is not run
     assert [a["verdict"] for a in answers[:4]] == [None] * 4
@@ -64,17 +68,34 @@ def test_a_script_then_the_doctor(environment, tmp_path):
     assert found["spark"] == found["delta"] == found["storage"] == "OK"
 
 
+# some minutes of one task, unless somebody cancels it
+LONG = (
+    "SELECT SUM(sqrt(a.id + b.id)) AS endless FROM range(1000000) a CROSS JOIN range(1000000) b;\n"
+)
+
+
 def test_on_a_terminal(environment, tmp_path):
     ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        [*COMMAND, "sql"],
-        stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=tmp_path,
-    )  # fmt: skip
-    os.write(ours, b"SELECT 1 AS one,\n 'x;y' AS two;\nSELEC;\nSELECT 40 + 2 AS n;\nexit\n")
-    out, err = running.communicate(timeout=240)
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        running = subprocess.Popen(
+            [*COMMAND, "sql"],
+            stdin=theirs, stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=tmp_path,
+        )  # fmt: skip
+    os.write(ours, b"SELECT 1 AS one,\n 'x;y' AS two;\nSELEC;\nhelp\n")
+    os.write(ours, b"SELECT 1 AS x,\n\\?\n NULL AS y, true AS z;\n")
+    until(lambda: "Ctrl-C" in log.read_text() and "NULL" in log.read_text(), 240, "the answers")
+    os.write(ours, LONG.encode())
+    time.sleep(5)  # it is planned, or runs
+    running.send_signal(signal.SIGINT)
+    until(lambda: "was cancelled" in log.read_text(), 60, "the statement is cancelled")
+    os.write(ours, b"SELECT 40 + 2 AS n;\nSELECT\n\\q\n")
+    assert running.wait(240) == 0, log.read_text()
     os.close(ours)
     os.close(theirs)
-    assert running.returncode == 0, err
-    assert b"x;y" in out and b"42" in out
-    assert b"PARSE_SYNTAX_ERROR" in err and b"1 rows, " in err
+    text = log.read_text()
+    assert "Starting Spark" in text and "42" in text and "endless" not in text
+    assert text.count("Ctrl-C") == 2 and "1 row, " in text
+    assert "x;y" in text and text.count("[PARSE_SYNTAX_ERROR]") == 1
+    assert "Traceback" not in text and '"level"' not in text
     assert (tmp_path / ".cachemgr_history").exists()

@@ -55,8 +55,10 @@ def session(spark, service: Replica, postgres_url: str, tmp_path: Path) -> Itera
 
 def test_a_cache_made_by_rest_keeps_itself_fresh(service: Replica, session, tmp_path: Path):
     until(service.ready, 60, "the service answers")
+    assert service.client.get("/readyz").json()["spark"] == "notStarted"
     made = service.client.post("/api/v1/caches", json={"ddl": DDL})
     assert made.status_code == 201, made.text
+    assert service.client.get("/readyz").json()["spark"] == "running"
     assert made.json()["owner"] == "ann" and made.json()["trigger"]["kind"] == "ON_COMMIT"
     assert service.client.post("/api/v1/caches", json={"ddl": DDL}).status_code == 409
 
@@ -103,6 +105,8 @@ def test_a_cache_made_by_rest_keeps_itself_fresh(service: Replica, session, tmp_
     ours = service.started.events()
     assert any("refresh of default.totals asked for" in line["event"] for line in ours)
     assert not any(line.get("level") == "error" for line in ours)
+    told = [line["event"] for line in ours if line["event"].startswith("Spark ")]
+    assert len(told) == 2 and "starts" in told[0] and "runs after" in told[1]
 
 
 def test_a_cache_over_a_cache_follows_it(service: Replica, session):

@@ -158,11 +158,16 @@ public final class Tables {
 
     /** Parses our own text: under the session's settings, save those that give its quotes another meaning. */
     public static LogicalPlan parse(SparkSession spark, final String text) {
-        SQLConf conf = spark.sessionState().conf().clone();
-        conf.setConfString("spark.sql.parser.escapedStringLiterals", "false");
-        conf.setConfString("spark.sql.ansi.doubleQuotedIdentifiers", "false");
-        conf.setConfString("spark.sql.ansi.enforceReservedKeywords", "false");
-        conf.setConfString("spark.sql.legacy.literal.pickMinimumPrecision", "true");
+        // Put in as Spark does for views: its setters log a warning for each that is deprecated.
+        Map theirs = spark.sessionState().conf().settings();
+        SQLConf conf = new SQLConf();
+        synchronized (theirs) {
+            conf.settings().putAll(theirs);
+        }
+        conf.settings().put("spark.sql.parser.escapedStringLiterals", "false");
+        conf.settings().put("spark.sql.ansi.doubleQuotedIdentifiers", "false");
+        conf.settings().put("spark.sql.ansi.enforceReservedKeywords", "false");
+        conf.settings().put("spark.sql.legacy.literal.pickMinimumPrecision", "true");
         return (LogicalPlan) org.apache.spark.sql.internal.SQLConf$.MODULE$.withExistingConf(
             conf, new Parse(text));
     }

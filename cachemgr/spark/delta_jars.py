@@ -1,0 +1,84 @@
+"""Delta's jars, which Maven is asked for once and not at each start.
+
+Spark resolves `spark.jars.packages` anew each time: that takes seconds, and a hundred lines on
+stderr before anything of the user's. Here it happens once for each version, in a process whose
+output nobody sees; what was found is written down, and later starts name the jars themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+_SECONDS: Final = 600
+_MARK: Final = "jars: "
+
+
+def jars_of(coordinates: str) -> str | None:
+    """The jars of some Maven coordinates and of all that these need.
+
+    Args:
+        coordinates: As in `spark.jars.packages`.
+
+    Returns:
+        A value for `spark.jars`; None if they cannot be had so: then let Spark ask Maven, which
+        says what is wrong.
+    """
+    record = _folder() / f"{re.sub('[^A-Za-z0-9.]+', '_', coordinates)}.jars"
+    with suppress(OSError):
+        known = record.read_text().strip()
+        if known and _are_there(known):
+            return known
+    print("Fetching Delta's jars (90 MB, once for each version)", file=sys.stderr, flush=True)
+    found = _fetched(coordinates)
+    if found is not None:
+        with suppress(OSError):
+            record.parent.mkdir(parents=True, exist_ok=True)
+            part = record.with_suffix(f".{os.getpid()}")
+            part.write_text(found)
+            part.replace(record)
+    return found
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "relational-cache"
+
+
+def _are_there(jars: str) -> bool:
+    return all(Path(unquote(urlsplit(jar).path)).is_file() for jar in jars.split(","))
+
+
+def _fetched(coordinates: str) -> str | None:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "cachemgr.spark.delta_jars", coordinates],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    found = lines[0].removeprefix(_MARK) if lines else ""
+    return found if found and _are_there(found) else None
+
+
+def _main(coordinates: str) -> None:
+    """Have a JVM resolve them, and print what it found; no Spark is started."""
+    from pyspark import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf().set("spark.jars.packages", coordinates)
+    gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]
+    print(_MARK + gateway.jvm.java.lang.System.getProperty("spark.jars"))
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

@@ -1,0 +1,96 @@
+"""Delta's jars are looked up once; where that fails Spark is left to ask Maven itself."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cachemgr.spark import configure, delta_jars
+from cachemgr.spark.configure import configure_builder
+
+DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    # as if no JVM of Spark ran in this process
+    monkeypatch.setattr(configure.SparkContext, "_gateway", None)
+
+
+def maven(monkeypatch, output: str) -> list[list[str]]:
+    """Stands in for the process that asks Maven; gives what it was asked."""
+    asked: list[list[str]] = []
+
+    def run(command, **_):
+        asked.append(command)
+        return subprocess.CompletedProcess(command, 0, output, "")
+
+    monkeypatch.setattr(delta_jars.subprocess, "run", run)
+    return asked
+
+
+def test_it_is_asked_once_and_again_when_a_jar_is_gone(monkeypatch, tmp_path, capsys):
+    jars = [tmp_path / "delta spark.jar", tmp_path / "storage.jar"]
+    for jar in jars:
+        jar.touch()
+    urls = ",".join(jar.as_uri() for jar in jars)
+    asked = maven(monkeypatch, f":: loading settings ::\njars: {urls}\n")
+    assert [delta_jars.jars_of(DELTA) for _ in range(3)] == [urls] * 3
+    assert len(asked) == 1 and asked[0][-1] == DELTA
+    assert capsys.readouterr().err.count("Fetching") == 1
+    jars[1].unlink()
+    assert delta_jars.jars_of(DELTA) is None and len(asked) == 2
+
+
+@pytest.mark.parametrize("output", ["", "jars: \n", "jars: file:///nowhere/x.jar\n"])
+def test_what_cannot_be_fetched_is_not_remembered(monkeypatch, tmp_path, output):
+    asked = maven(monkeypatch, output)
+    assert delta_jars.jars_of(DELTA) is delta_jars.jars_of(DELTA) is None
+    assert len(asked) == 2 and not (tmp_path / "cache").exists()
+
+
+def built(monkeypatch, found: str | None, **options: str) -> dict[str, str]:
+    """The options with which a builder starts Spark."""
+    monkeypatch.setattr(configure, "jars_of", lambda packages: found)
+    builder = SparkSession.Builder()
+    started: dict[str, str] = {}
+    builder.getOrCreate = lambda: started.update(builder._options)
+    for key, value in options.items():
+        builder.config(key.replace("__", "."), value)
+    configure_builder(builder, None, lambda spark: None).getOrCreate()
+    return started
+
+
+def test_spark_gets_jars_in_place_of_packages(monkeypatch):
+    options = built(monkeypatch, "file:///a.jar,file:///b.jar")
+    assert options["spark.jars"] == "file:///a.jar,file:///b.jar"
+    assert "spark.jars.packages" not in options
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"spark__jars__packages": "c:d:2"},
+        {"spark__jars": "/x.jar"},
+        {"spark__jars__repositories": "http://mirror"},
+        {"spark__master": "spark://host:7077"},
+    ],
+)
+def test_whoever_says_something_of_jars_is_left_alone(monkeypatch, given):
+    options = built(monkeypatch, "file:///a.jar", **given)
+    assert "delta-spark" in options["spark.jars.packages"]
+    assert options.get("spark.jars") == given.get("spark__jars")
+
+
+def test_so_is_sparks_own_file(monkeypatch, tmp_path):
+    (tmp_path / "spark-defaults.conf").write_text("# x\n spark.jars /x.jar\n")
+    assert "spark.jars.packages" in built(monkeypatch, "file:///a.jar")
+
+
+def test_without_a_network_spark_is_left_to_say_so(monkeypatch):
+    assert "delta-spark" in built(monkeypatch, None)["spark.jars.packages"]
