@@ -343,7 +343,7 @@ def _few_of_many(hit: Hit) -> bool:
     rewrite, plan = hit.rewrite, hit.cache.plan
     if rewrite.group_keys is not None or rewrite.extra or rewrite.branches:
         return False
-    return rows_left(plan, rewrite.grouping_set, rewrite.filters) <= _FEW_ROWS
+    return rows_left(plan, rewrite.grouping_set, rewrite.compensating) <= _FEW_ROWS
 
 
 def _exact_only(context: HookContext) -> Reason | None:
