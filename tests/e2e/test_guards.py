@@ -2,7 +2,9 @@
 """What keeps an expression from raising: a filter that the cache guarantees is still said where
 Spark concludes from it what holds for joined rows, and nothing that may raise is taken for true.
 
-Each query is answered by Spark alone, or ends there with an error: with us it does the same.
+Each query is answered by Spark alone, or ends there with an error: with us it does the same. Over
+real tables, since Spark works out a filter of constants (as the matcher's text cases hold their
+rows) before it concludes anything from it.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def chosen_links(rng: Random, world: World, share: float) -> list[Link]:
 
 def _filters(rng: Random, columns: list[Column]) -> list[Piece]:
     found = [predicate(rng, columns) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2]))]
-    kept = guard(rng, columns) if rng.random() < 0.08 else None
+    kept = guard(rng, columns) if rng.random() < 0.2 else None
     return found if kept is None else [*found, kept]
 
 

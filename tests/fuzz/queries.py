@@ -51,7 +51,7 @@ def _where(rng: Random, world: World, cache: Cache, usable: list[Column]) -> tup
         column = by_ref.get(piece.column)
         if rng.random() < 0.07:
             continue
-        behind = guarded(rng, piece, list(cache.columns)) if rng.random() < 0.5 else None
+        behind = guarded(rng, piece, list(cache.columns)) if rng.random() < 0.7 else None
         if behind is not None:
             found.append(behind)
             continue
