@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from cachemgr.ddl.statements import QualifiedName
@@ -41,6 +42,30 @@ def shown_name(namespace: str, name: str) -> str:
     ('c', 's.c')
     """
     return name if namespace.lower() in ("", DEFAULT_NAMESPACE) else f"{namespace}.{name}"
+
+
+def hinted_name(written: str, catalog: str, schema: str, known: Callable[[str], str | None]) -> str:
+    """The lower-case name of the cache that a hint means: by Spark's rules that of the session's
+    own schema, or else the name as it is shown.
+
+    Args:
+        written: The name in the hint, without quotes.
+        catalog: The session's current catalog.
+        schema: The session's current schema.
+        known: A cache's name by its shown name in any case; None where there is no such cache.
+
+    >>> hinted_name("C", "spark_catalog", "s", {"s.c": "s.c"}.get)
+    's.c'
+    >>> hinted_name("C", "spark_catalog", "s", {}.get)
+    'c'
+    """
+    parts = tuple(part.strip() for part in written.split("."))
+    if all(parts) and len(parts) <= 3:
+        namespace = namespace_of(QualifiedName(parts), catalog, schema)
+        found = shown_name(namespace, parts[-1]).lower()
+        if known(found) is not None:
+            return found
+    return written.lower()
 
 
 def absolute_location(root: str) -> str:

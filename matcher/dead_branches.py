@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from matcher.domains import Domain
 from matcher.expr import Call, Expr, columns, conjuncts, disjuncts
 from matcher.predicates import PredicateContext
+from matcher.raising import may_raise
 from matcher.spelling import holds
 from matcher.truth import domain_of
 
@@ -35,6 +36,8 @@ def without_dead_branches(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
 def _without_implied(parts: tuple[Expr, ...], choices: list[Expr]) -> tuple[Expr, ...]:
     """The conjuncts but for ORs that the ones left always make true."""
     for choice in choices:
+        if may_raise(choice, overflow=False):  # `10 / k > 1 OR k >= 0` is an error where k is 0
+            continue
         rest = tuple(part for part in parts if part is not choice)
         known = PredicateContext(rest)
         if any(known.implies(branch) for branch in disjuncts(choice)):
@@ -61,7 +64,10 @@ def _alive(conjunct: Expr, known: PredicateContext) -> Expr:
 
 
 def _is_dead(branch: Expr, known: PredicateContext) -> bool:
-    """True if some operand has no value left by the branch and what is known."""
+    """True if some operand has no value left by the branch and what is known, and nothing in it
+    may raise."""
+    if may_raise(branch, overflow=False):
+        return False
     left: dict[Expr, Domain] = {}
     for part in conjuncts(holds(known.canonical(branch))):
         pair = domain_of(part)

@@ -70,7 +70,7 @@ def match_by_sets(query: NormalQuery, match: Match) -> tuple[Rewrite | None, lis
         rewrites = [r for r in results if isinstance(r, Rewrite)]
         if not rewrites:
             return None, [r for r in results if isinstance(r, Miss)]
-        found[members] = min(rewrites, key=lambda r: r.cost)
+        found[members] = _unguarded(min(rewrites, key=lambda r: r.cost))
     parts = [found[members] for members in written]
     whole = _one_scan(block, parts) or _union(block, parts)
     ordered = tuple(
@@ -145,6 +145,11 @@ def _is_false(condition: Expr) -> bool:
     if condition.op in ("eq", "lt", "le", "gt", "ge") and None in values:
         return True  # unknown: HAVING keeps what is true
     return condition.op == "eq" and isinstance(values[0], int) and values[0] != values[1]
+
+
+def _unguarded(part: Rewrite) -> Rewrite:
+    """Spark concludes nothing from the filters below grouping sets."""
+    return replace(part, filters=part.compensating, guards=frozenset())
 
 
 def _one_scan(block: Block, parts: list[Rewrite]) -> Rewrite | None:

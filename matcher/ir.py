@@ -235,6 +235,8 @@ class Rewrite:
     the keys are aggregated by each set, and the other expressions name them `SET_KEY_PREFIX` and
     their number. `branches` are rewrites over the same cache whose rows, one below the other, are
     what is read instead of the table; their columns are c0, c1, ….
+    `guards` are the filters that every row of the cache satisfies: Spark concludes from them what
+    holds for joined rows (`matcher.rules.restate_guards`).
     `steps` names the compensations for people, `joins_used` the
     record-preserving joins relied upon.
     """
@@ -254,6 +256,12 @@ class Rewrite:
     cost: float = 0.0
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
     branches: tuple[Rewrite, ...] = ()
+    guards: frozenset[Expr] = frozenset()
+
+    @property
+    def compensating(self) -> tuple[Expr, ...]:
+        """The filters that rows of the cache may break."""
+        return tuple(f for f in self.filters if f not in self.guards)
 
 
 @dataclass(frozen=True, slots=True)

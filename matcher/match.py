@@ -226,6 +226,7 @@ def _rewrite(attempt: Attempt) -> Rewrite:
         cache=attempt.view.name,
         grouping_set=attempt.grouping_set,
         filters=tuple(attempt.filters),
+        guards=attempt.guards,
         group_keys=keys if sets is None else attempt.set_keys,
         grouping_sets=sets,
         outputs=attempt.outputs,
@@ -239,7 +240,7 @@ def _rewrite(attempt: Attempt) -> Rewrite:
         cost=rewrite_cost(
             attempt.view.plan,
             attempt.grouping_set,
-            tuple(attempt.filters),
+            tuple(f for f in attempt.filters if f not in attempt.guards),
             passes=len(sets) if sets is not None else int(attempt.regroup),
             joins=len(extra),
         ),

@@ -111,12 +111,15 @@ class HungTables:
 
     The conjuncts are spelled in one way, but with no column for another: what is equal above the
     join need not be so for the rows that it looks at. The two `sides` of a FULL join have no order.
+    `written` are the conjuncts of `on` as they were written and in that order, by which one may
+    keep the next from raising.
     """
 
     kind: str
     right: frozenset[int]
     on: frozenset[Expr]
     declared: frozenset[Col] = field(compare=False)
+    written: tuple[Expr, ...] = field(compare=False)
     sides: frozenset[tuple[frozenset[int], frozenset[Expr]]] = frozenset()
 
     def mentions(self, rel: int) -> bool:
@@ -157,6 +160,7 @@ def _hung(
             frozenset(rels[rel] for rel in join.right),
             _where_true(relabel(p, rels, memo) for p in join.on),
             frozenset(Col(rels[c.rel], c.name, c.type, c.nullable) for c in join.declared),
+            tuple(part for p in join.on for part in conjuncts(relabel(p, rels, memo))),
             frozenset(
                 (
                     frozenset(rels[rel] for rel in side.rels),

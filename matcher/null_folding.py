@@ -20,6 +20,7 @@ from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts
 from matcher.ir import Block, OuterJoin, Output, SortKey
 from matcher.outer_joins import settled
 from matcher.predicates import PredicateContext
+from matcher.raising import may_raise
 from matcher.spelling import holds, spell
 
 NeverNull = Callable[[Expr], bool]
@@ -161,6 +162,8 @@ def _passes_all(condition: Expr, known: NeverNull) -> bool:
     not to be NULL."""
     if not isinstance(condition, Call):
         return condition == TRUE
+    if may_raise(condition, overflow=False):
+        return False
     return _folded(holds(spell(condition)), known) == TRUE
 
 

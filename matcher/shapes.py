@@ -54,7 +54,8 @@ class Served:
             id(old): new for old, new in zip(self.slots, constants, strict=True)
         }
         filters = tuple(_filled(f, by_slot) for f in self.template.filters)
-        return replace(self.template, filters=filters)
+        guards = frozenset(_filled(g, by_slot) for g in self.template.guards)
+        return replace(self.template, filters=filters, guards=guards)
 
 
 def _filled(expr: Expr, by_slot: dict[int, Expr]) -> Expr:

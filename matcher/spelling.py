@@ -11,6 +11,7 @@ from typing import Final
 from matcher.constants import NULL, fold
 from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit
 from matcher.null_sources import NULL_TESTS, null_sources
+from matcher.raising import may_raise
 from matcher.types import INTEGRAL
 
 _FLIP: Final = {
@@ -165,7 +166,7 @@ def spell_agg(agg: Agg) -> Agg:
     arguments counts the rows where none is NULL, in whatever order."""
     if agg.filter is not None:
         taken = holds(agg.filter)
-        kept = None if taken == TRUE else taken
+        kept = None if taken == TRUE and not may_raise(agg.filter, overflow=False) else taken
         agg = Agg(agg.func, agg.args, agg.type, agg.nullable, agg.distinct, kept, agg.params)
     if agg.func == "count" and len(agg.args) > 1:
         args = tuple(sorted(dict.fromkeys(agg.args), key=repr))

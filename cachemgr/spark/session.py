@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.names import hinted_name
 from cachemgr.refresh.layout import LARGE_SET_ROWS
 from cachemgr.refresh.session import own_session
 from cachemgr.settings import PREFIX, Mode, Settings
@@ -187,7 +188,7 @@ class CacheSession:
             now_ms=int(time.time() * 1000),
             stamp=self.feed.stamp,
             exact_only=_exact_only(context),
-            only=frozenset(name.lower() for name in context.hinted_caches),
+            only=self._hinted(context),
         )
         joins = self.feed.joins()
 
@@ -204,6 +205,16 @@ class CacheSession:
             if not found.keys_moved:
                 return found
         return examined(query, keys_seen(joins, seen))
+
+    def _hinted(self, context: HookContext) -> frozenset[str]:
+        """The caches that the query's hints name, of the session's current schema where a name
+        does not say."""
+        if not context.hinted_caches:
+            return frozenset()
+        catalog = (context.session or self.spark).catalog
+        current = catalog.currentCatalog(), catalog.currentDatabase()
+        known = self.feed.registry.spelled
+        return frozenset(hinted_name(name, *current, known) for name in context.hinted_caches)
 
     def settings(self, explicit: Mapping[str, str]) -> Settings:
         """Our settings among those explicitly set in a session.
@@ -343,7 +354,7 @@ def _few_of_many(hit: Hit) -> bool:
     rewrite, plan = hit.rewrite, hit.cache.plan
     if rewrite.group_keys is not None or rewrite.extra or rewrite.branches:
         return False
-    return rows_left(plan, rewrite.grouping_set, rewrite.filters) <= _FEW_ROWS
+    return rows_left(plan, rewrite.grouping_set, rewrite.compensating) <= _FEW_ROWS
 
 
 def _exact_only(context: HookContext) -> Reason | None:

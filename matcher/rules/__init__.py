@@ -16,6 +16,7 @@ from matcher.rules.contain_grouping import contain_grouping
 from matcher.rules.contain_limit import contain_limit, refuse_unlimited
 from matcher.rules.derive_columns import derive_columns, refuse_missing
 from matcher.rules.map_relations import map_relations
+from matcher.rules.restate_guards import restate_guards
 from matcher.rules.subsume_predicates import subsume_predicates
 
 VIEW_RULES: Final[tuple[Callable[[Attempt], None], ...]] = (
@@ -23,6 +24,7 @@ VIEW_RULES: Final[tuple[Callable[[Attempt], None], ...]] = (
     contain_grouping,
     carry_outputs,  # needs the derived keys and whether the groups are aggregated again
     contain_limit,
+    restate_guards,  # once it is known which tables are joined, and whether any filter is left
     refuse_missing,  # last, so that the reason names all that lacks and not just the first
 )
 

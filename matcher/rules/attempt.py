@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matcher.expr import Agg, Call, Col, Expr
+from matcher.expr import Agg, Call, Col, Expr, Lit
 from matcher.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
 from matcher.normal_form import HungTables, NormalQuery, PreparedPlan
 from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
-from matcher.render import NotRenderable, render_expr
+from matcher.render import NotRenderable, render_expr, render_literal
 from matcher.time_buckets import Bucket
 from matcher.types import FLOATS, sum_type
 
@@ -25,6 +25,8 @@ class Attempt:
     stored columns;
     `missing` the expressions that no stored column gives, with what they are needed for;
     `buckets` what is stored of each time, made when first asked for (`coarsen_time`);
+    `derived` the filters that stand for `pending` ones; `guards` those that every row of the cache
+    satisfies (`restate_guards`);
     `set_keys` the derived keys of a query with grouping sets, in its own order;
     `must_regroup` asks for a roll-up though the groups are the same: some aggregate must still be
     computed; `delta` allows to join tables of the query to the cache: `extra`, those that it does
@@ -49,6 +51,8 @@ class Attempt:
     stored_aggs: dict[Expr, Measure] = field(default_factory=dict)
     missing: list[tuple[Expr, str]] = field(default_factory=list)
     filters: list[Expr] = field(default_factory=list)
+    derived: dict[Expr, Expr] = field(default_factory=dict)
+    guards: frozenset[Expr] = frozenset()
     keys: dict[Expr, Expr] = field(default_factory=dict)
     buckets: dict[Expr, list[Bucket]] | None = None
     must_regroup: bool = False
@@ -99,6 +103,15 @@ def spell(expr: Expr) -> str:
         return render_expr(expr, lambda col: col.name)
     except NotRenderable:
         return repr(expr)
+
+
+def is_spellable(lit: Lit) -> bool:
+    """True if a constant can be written as SQL."""
+    try:
+        render_literal(lit)
+    except NotRenderable:
+        return False
+    return True
 
 
 class Refused(Exception):

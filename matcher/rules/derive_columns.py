@@ -16,8 +16,8 @@ from matcher.ir import GROUPING_ID_COLUMN
 from matcher.normal_form import HungTables
 from matcher.predicates import PredicateContext, column_equality
 from matcher.reasons import Reason, ReasonCode
-from matcher.render import NotRenderable, is_renderable, render_literal
-from matcher.rules.attempt import Attempt, Refused, spell, stored
+from matcher.render import is_renderable
+from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_test
 from matcher.rules.filter_by_image import filter_by_image, is_redundant
@@ -25,7 +25,7 @@ from matcher.rules.join_tables import fetch
 from matcher.rules.map_outer_joins import filter_found
 
 # Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
-_BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
+BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
 
 
 def derive_columns(attempt: Attempt) -> None:
@@ -49,6 +49,7 @@ def derive_columns(attempt: Attempt) -> None:
         found = _derive_filter(attempt, predicate)
         if found is not None and found not in attempt.filters:
             attempt.filters.append(found)
+            attempt.derived[predicate] = found
     for join in attempt.hung_extra:
         _derive_condition(attempt, join)
 
@@ -58,7 +59,7 @@ def _derive_condition(attempt: Attempt, join: HungTables) -> None:
     (rel,) = join.right
     own = attempt.extra.index(rel) + 1
     found: list[Expr] = []
-    for part in sorted(join.on, key=repr):
+    for part in join.written:
         derived = derive(attempt, part, "filter")
         if derived is None:
             continue
@@ -120,9 +121,9 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
         return stored(column, expr)
     pinned = attempt.context.constant(canonical) if constants else None
     if isinstance(expr, Lit):
-        if _is_spellable(expr):
+        if is_spellable(expr):
             return expr
-    elif pinned is not None and _is_spellable(pinned):
+    elif pinned is not None and is_spellable(pinned):
         return pinned
     elif isinstance(expr, Call):
         found = coarsen_time(attempt, expr) or derive_null_test(attempt, canonical)
@@ -130,7 +131,7 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
             return found
         if is_renderable(expr.op, len(expr.args)):
             parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
-            if any(map(attempt.is_float_key, parts)) and expr.op not in _BLIND_TO_ZERO_SIGN:
+            if any(map(attempt.is_float_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
                 attempt.missing.append((expr, purpose))
                 return None
             if all(part is not None for part in parts):
@@ -177,14 +178,6 @@ def _same_in_group(attempt: Attempt, column: Col) -> Col | None:
     attempt.used.add(measure.name)
     attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, *given.joins_used)))
     return Col(0, measure.name, column.type)
-
-
-def _is_spellable(lit: Lit) -> bool:
-    try:
-        render_literal(lit)
-    except NotRenderable:
-        return False
-    return True
 
 
 def refuse_missing(attempt: Attempt) -> None:

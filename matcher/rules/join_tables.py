@@ -33,14 +33,15 @@ def fetch(attempt: Attempt, column: Col, equal: Iterable[Col]) -> Col | None:
     candidates = list(equal)
     for member in candidates:
         if member.rel in attempt.extra:
-            return _reference(attempt, member, column)
+            return reference(attempt, member, column)
     for member in candidates:
         if member.rel in attempt.again or _join_again(attempt, member.rel):
-            return _reference(attempt, member, column)
+            return reference(attempt, member, column)
     return None
 
 
-def _reference(attempt: Attempt, member: Col, column: Col) -> Col:
+def reference(attempt: Attempt, member: Col, column: Col) -> Col:
+    """`member` of a table that is joined, with the type of `column`, which it stands for."""
     place = (*attempt.extra, *attempt.again).index(member.rel) + 1
     return Col(place, member.name, column.type, member.nullable)
 
@@ -56,7 +57,7 @@ def _join_again(attempt: Attempt, rel: int) -> bool:
             if keys:
                 attempt.again[rel] = join.name
                 for key, column in keys:
-                    mine = _reference(attempt, column, column)
+                    mine = reference(attempt, column, column)
                     attempt.filters.append(Call("eq", (key, mine), "boolean"))
                 attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, join.name)))
                 return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from matcher.expr import Expr
 from matcher.predicates import column_equality
+from matcher.raising import always_computed, raising
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.map_outer_joins import check_conditions
@@ -23,10 +24,29 @@ def subsume_predicates(attempt: Attempt, required: tuple[Expr, ...]) -> None:
     check_conditions(attempt)
     guaranteed = attempt.guaranteed
     attempt.pending = tuple(
-        p for p in attempt.query.context().conjuncts if not guaranteed.implies(p)
+        p
+        for p in attempt.query.context().conjuncts
+        if not guaranteed.implies(p) or _raises_anew(attempt, p)
     )
     if attempt.pending:
         attempt.steps.append("compensate_filter")
+
+
+def _raises_anew(attempt: Attempt, predicate: Expr) -> bool:
+    """True if the predicate may raise by what no row of the cache was asked: it may be true
+    wherever it has a value, as `10 / k > 1 OR 10 / k <= 1` is, and still end the query."""
+    parts = set(raising(predicate, ansi=attempt.options.ansi, overflow=False))
+    if not parts:
+        return False
+    canonical = attempt.guaranteed.canonical
+    return not {canonical(p) for p in parts} <= _computed(attempt)
+
+
+def _computed(attempt: Attempt) -> set[Expr]:
+    """What was worked out for each row that the cache was made of."""
+    view, canonical = attempt.view, attempt.guaranteed.canonical
+    exprs = (*view.predicates, *(expr for expr, _ in view.columns))
+    return {canonical(part) for expr in exprs for part in always_computed(expr)}
 
 
 def _not_contained(attempt: Attempt, predicate: Expr) -> Reason:

@@ -140,3 +140,15 @@ def test_delta_takes_no_informational_constraint(lab):
         lab.plain.sql(
             "CREATE TABLE keyed (id INT NOT NULL PRIMARY KEY NOT ENFORCED RELY) USING delta"
         )
+
+
+def test_a_hint_names_a_cache_of_the_current_schema(lab):
+    lab.cache(CUBE)
+    query = "SELECT {}region, SUM(amt) AS s FROM sales GROUP BY region"
+    for name in ("c", "C", f"{lab.schema}.c", f"spark_catalog.{lab.schema}.c"):
+        lab.hit(query.format(f"/*+ RELATIONAL_CACHE({name}) */ "))
+    before = lab.hits()
+    lab.spark.sql(query.format("")).hint("RELATIONAL_CACHE", "c").collect()
+    assert lab.hits() == before + 1
+    for name in ("other", "default.c"):
+        lab.miss(query.format(f"/*+ RELATIONAL_CACHE({name}) */ "), "HINT")

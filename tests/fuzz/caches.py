@@ -8,7 +8,7 @@ from random import Random
 
 from tests.fuzz.capabilities import tags
 from tests.fuzz.measures import COUNT_STAR, Measure, bucket, key, measure
-from tests.fuzz.predicates import predicate
+from tests.fuzz.predicates import guard, predicate
 from tests.fuzz.spec import Item, Join, Piece, Spec
 from tests.fuzz.world import Column, Link, World
 
@@ -88,7 +88,9 @@ def chosen_links(rng: Random, world: World, share: float) -> list[Link]:
 
 
 def _filters(rng: Random, columns: list[Column]) -> list[Piece]:
-    return [predicate(rng, columns) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2]))]
+    found = [predicate(rng, columns) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2]))]
+    kept = guard(rng, columns) if rng.random() < 0.2 else None
+    return found if kept is None else [*found, kept]
 
 
 def _plain(rng: Random, name: str, base: Spec, columns: list[Column]) -> Cache:

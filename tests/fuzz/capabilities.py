@@ -12,7 +12,7 @@ _ITEMS: Final = {
     "predicate": """range_number range_decimal range_float range_string range_date range_timestamp
         literal_spelling in_list between or_one_column or_columns like_prefix is_null is_not_null
         null_safe_equal not case boolean_column equal_columns transitive constant_folded
-        stored_expression on_group_key having_on_measure having_as_filter""",
+        stored_expression on_group_key having_on_measure having_as_filter guard""",
     "rollup": """sum count count_star min max avg stddev variance covariance correlation bool_and_or
         bit_and_or_xor any_value collect_set count_distinct hll percentile approx_count_distinct
         filter_clause case_inside arithmetic sum_plus_minus sum_literal aggregate_of_key

@@ -15,6 +15,7 @@ _CLASS = {
     "decimal(38,4)": "decimal", "double": "float", "float": "float", "date": "date",
     "timestamp": "timestamp", "string": "string", "boolean": "number",
 }  # fmt: skip
+_DIVISORS = ("int", "smallint", "bigint")
 _OPS = ("=", "=", "<>", "<", "<=", ">", ">=")
 
 
@@ -87,6 +88,34 @@ def simple(rng: Random, column: Column) -> Piece:
         negated = "NOT " if rng.random() < 0.15 else ""
         return Piece(f"{ref} {negated}LIKE '{pattern}'", tags("predicate.like_prefix"), ref)
     return comparison(rng, column)
+
+
+def guard(rng: Random, columns: list[Column]) -> Piece | None:
+    """A predicate that keeps a division by its column, or a cast of it, from raising."""
+    fit = [c for c in columns if c.type in _DIVISORS or c.type == "string"]
+    if not fit:
+        return None
+    column = rng.choice(fit)
+    if column.type == "string":
+        return Piece(f"{column.ref} IN ('1', '2')", tags("predicate.in_list"), column.ref)
+    ranged = tags(f"predicate.range_{_CLASS[column.type]}")
+    return Piece(f"{column.ref} <> 0", ranged, column.ref, "<>", "0")
+
+
+def guarded(rng: Random, piece: Piece, others: list[Column]) -> Piece | None:
+    """`piece`, where it is a guard, and behind it what it keeps from raising, compared with some
+    other column; what stands in one place keeps its order."""
+    numbers = [c for c in others if c.type in _DIVISORS and c.ref != piece.column]
+    right = rng.choice(numbers).ref if numbers and rng.random() < 0.7 else "1"
+    op = rng.choice([">", "<=", "<>"])
+    if piece.text == f"{piece.column} <> 0":
+        raising = rng.choice([f"10 / {piece.column}", f"7 % {piece.column}"])
+    elif piece.text == f"{piece.column} IN ('1', '2')":
+        raising = f"CAST({piece.column} AS INT)"
+    else:
+        return None
+    text = f"{piece.text} AND {raising} {op} {right}"
+    return Piece(text, piece.tags | tags("predicate.guard"), piece.column)
 
 
 def comparison(rng: Random, column: Column) -> Piece:

@@ -10,7 +10,7 @@ from random import Random
 from tests.fuzz.caches import Cache, link_join
 from tests.fuzz.capabilities import tags
 from tests.fuzz.measures import bucket, key, measure, near_measure, shown
-from tests.fuzz.predicates import near, predicate, simple
+from tests.fuzz.predicates import guarded, near, predicate, simple
 from tests.fuzz.spec import Item, Join, Piece, Spec
 from tests.fuzz.world import Column, World
 from tests.fuzz.wraps import wrapped
@@ -50,6 +50,10 @@ def _where(rng: Random, world: World, cache: Cache, usable: list[Column]) -> tup
     for piece in cache.spec.where:
         column = by_ref.get(piece.column)
         if rng.random() < 0.07:
+            continue
+        behind = guarded(rng, piece, list(cache.columns)) if rng.random() < 0.7 else None
+        if behind is not None:
+            found.append(behind)
             continue
         found += [piece] if column is None else near(rng, piece, column)
     for _ in range(rng.choice([0, 0, 1, 1, 2])):

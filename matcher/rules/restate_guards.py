@@ -1,0 +1,130 @@
+"""Guards: what the query says and every row of the cache satisfies, said once more over the cache.
+
+`WHERE k <> 0` keeps `10 / k` from raising. Where the cache was filtered so, its own rows need no
+such filter; but Spark works the division out for other rows as well. From `e.k = ed.k` it concludes
+that `10 / e.k > length(ed.s)` holds of `10 / ed.k`, and filters ed by it before the join; what
+keeps that from raising is `ed.k <> 0`, which it concludes from the very same filter. So a guard
+stays a filter of the rewrite, at its own place among the query's conjuncts: one may keep the next
+from raising.
+
+A guard on a column that is not stored cannot be said, and nothing above the block relies on it:
+Spark concludes by the columns that a block puts out. Inside, where the rewrite itself joins a
+table, such a guard on one of its join's columns is refused if a condition may raise.
+"""
+
+from __future__ import annotations
+
+from matcher.expr import Call, Col, Expr, Lit, columns, rebuild
+from matcher.predicates import column_equality
+from matcher.raising import may_raise
+from matcher.reasons import Reason, ReasonCode
+from matcher.render import is_renderable
+from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
+from matcher.rules.derive_columns import BLIND_TO_ZERO_SIGN
+from matcher.rules.join_tables import reference
+
+
+def restate_guards(attempt: Attempt) -> None:
+    """Put the guards among `filters`, where the query says them, and note them in `guards`.
+
+    Raises:
+        Refused: PREDICATE_COLUMN_MISSING for a guard that cannot be said over the tables that the
+            rewrite joins, where something in it may raise.
+    """
+    pending = set(attempt.pending)
+    guaranteed = [p for p in attempt.query.context().conjuncts if p not in pending]
+    if not guaranteed:
+        return
+    restated = {p: found for p in guaranteed if (found := _restated(attempt, p)) is not None}
+    if attempt.extra or attempt.again:
+        _refuse_unsaid(attempt, [p for p in guaranteed if p not in restated])
+    placed = set(attempt.derived.values())
+    ordered = [f for f in attempt.filters if f not in placed]
+    for predicate in attempt.query.context().conjuncts:
+        found = attempt.derived.get(predicate) or restated.get(predicate)
+        if found is not None and found not in ordered:
+            ordered.append(found)
+    attempt.guards = frozenset(restated.values()) - set(attempt.filters)
+    attempt.filters = ordered
+
+
+def _restated(attempt: Attempt, predicate: Expr) -> Expr | None:
+    """The conjunct over the rewrite's tables; None where that says nothing, or cannot be said."""
+    if _is_null_test(predicate):  # an equality, by which alone it would matter, says so as well
+        return None
+    found = _over_tables(attempt, predicate, _own_columns(attempt))
+    if found is None or not columns(found):
+        return None
+    if column_equality(predicate) is not None and len(set(columns(found))) < 2:
+        return None
+    return found
+
+
+def _is_null_test(predicate: Expr) -> bool:
+    return (
+        isinstance(predicate, Call)
+        and predicate.op == "isnotnull"
+        and isinstance(predicate.args[0], Col)
+    )
+
+
+def _own_columns(attempt: Attempt) -> dict[Expr, Col]:
+    """The stored columns, by what the cache itself guarantees to be equal: equalities of the
+    query's are filters of their own, which need not be reached first."""
+    found: dict[Expr, Col] = {}
+    for expr, column in attempt.view.stored(attempt.grouping_set):
+        found.setdefault(expr, stored(column, expr))
+    for expr, column in attempt.view.stored(attempt.grouping_set):
+        found.setdefault(attempt.guaranteed.canonical(expr), stored(column, expr))
+    return found
+
+
+def _over_tables(attempt: Attempt, expr: Expr, own: dict[Expr, Col]) -> Expr | None:
+    """`expr` over the stored columns and the tables that are joined again, without joining one
+    for it."""
+    canonical = attempt.guaranteed.canonical(expr)
+    column = own.get(expr) or own.get(canonical)
+    if column is not None:
+        return column
+    if isinstance(expr, Lit):
+        return expr if is_spellable(expr) else None
+    if isinstance(expr, Col):
+        for member in attempt.guaranteed.members(expr):
+            if member.rel in attempt.again:
+                return reference(attempt, member, expr)
+        constant = attempt.guaranteed.constant(canonical)
+        return constant if constant is not None and is_spellable(constant) else None
+    if not isinstance(expr, Call) or not is_renderable(expr.op, len(expr.args)):
+        return None
+    parts = [_over_tables(attempt, arg, own) for arg in expr.args]
+    if any(map(attempt.is_float_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
+        return None
+    done = tuple(part for part in parts if part is not None)
+    return rebuild(expr, done) if len(done) == len(parts) else None
+
+
+def _refuse_unsaid(attempt: Attempt, unsaid: list[Expr]) -> None:
+    """Refuse a guard on what a joined table's columns are equal to, if it cannot be said."""
+    ansi = attempt.options.ansi
+    conditions = [*attempt.pending, *(p for join in attempt.hung_extra for p in join.written)]
+    relying = [p for p in conditions if may_raise(p, ansi=ansi)]
+    joined = {*attempt.extra, *attempt.again}
+    for guard in unsaid if relying else ():
+        equality = column_equality(guard) is not None
+        if equality or _is_null_test(guard) or not _reaches(attempt, guard, joined):
+            continue
+        raise Refused(
+            Reason(
+                ReasonCode.PREDICATE_COLUMN_MISSING,
+                f"{attempt.view_name()} cannot repeat {spell(guard)}, which may keep "
+                f"{spell(relying[0])} from raising an error for rows of a joined table",
+                f"add what {spell(guard)} is about to the columns of {attempt.view.name}",
+            ),
+            lacking=1,
+        )
+
+
+def _reaches(attempt: Attempt, guard: Expr, joined: set[int]) -> bool:
+    """True if some column of the guard is equal to one of a joined table."""
+    context = attempt.context
+    return any(m.rel in joined for c in columns(guard) for m in context.members(c))
