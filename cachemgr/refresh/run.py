@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from cachemgr.errors import SPARK_LOST, CacheManagerError, NotFoundError, RefreshError
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord, RunState
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.damage import damage_of, placed
 from cachemgr.refresh.delta_log import head
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
@@ -135,7 +136,9 @@ def run_claimed(
     with beat, _tagged(spark, tag):
         try:
             checkpoint("started")
-            job = _prepare(spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint)
+            job = _prepare(
+                spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint, run
+            )
             _note_tables(job)
             plan = plan_refresh(_request(job, mode or cache.refresh_mode.value, run))
             return carry_out(job, plan, run, beat)
@@ -242,8 +245,12 @@ def _prepare(
     replan: Replan | None,
     drop_grace_seconds: int,
     checkpoint: Checkpoint,
+    run: RefreshRunRecord | None = None,
 ) -> Job:
     session = own_session(spark, cache.settings)
+    published = metastore.reader.published(cache.id)
+    damage = damage_of(session, cache, published)
+    cache = placed(cache, damage, None if run is None else run.fencing_token)
     plan = _current_plan(session, cache, replan)
     tables = pin_versions(session, cache.qualified_name, plan)
     versions = {t.location: t.version for t in tables}
@@ -258,7 +265,8 @@ def _prepare(
         table=table_spec(cache, plan, drop_grace_seconds),
         tables=tables,
         sources=find_sources(session, metastore, cache, plan, tables),
-        published=metastore.reader.published(cache.id),
+        published=published,
+        damage=damage,
         now=now,
         checkpoint=checkpoint,
     )
@@ -333,6 +341,7 @@ def _request(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshReques
         properties_changed=newest is not None and bool(missing_properties(job.session, job.table)),
         joins_known=_joins_known(job, joins),
         sources=tuple(s.offer if isinstance(s, Source) else s for s in job.sources),
+        damage=job.damage.what,
     )
 
 

@@ -129,15 +129,6 @@ def base_table(spark: SparkSession, name: str, state: TableVersion) -> BaseTable
     )
 
 
-def has_delta_log(spark: SparkSession, location: str) -> bool:
-    """Whether a Delta table lies at a place. One question to the storage, none to Delta, which may
-    remember a table whose files are gone."""
-    jvm: Any = spark._jvm
-    log = jvm.org.apache.hadoop.fs.Path(location, "_delta_log")
-    conf = spark._jsparkSession.sessionState().newHadoopConf()
-    return bool(log.getFileSystem(conf).exists(log))
-
-
 def first_commit_after(spark: SparkSession, location: str, version: int) -> int | None:
     """When the first commit after `version` was made, in milliseconds since the epoch.
 

@@ -48,6 +48,7 @@ def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatu
         retry_at=record.retry_at,
         reads=frozenset(reads),
         running_since=_running_since(record),
+        damaged=cache.damaged is not None,
     )
 
 

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.AliasIdentifier;
@@ -111,6 +112,25 @@ public final class Tables {
             out.append(',');
             Scala.quote(out, head.metadata().id());
             out.append(',').append(head.version()).append(',').append(head.timestamp()).append(']');
+        }
+        return out.append(']').toString();
+    }
+
+    /** One line of JSON: [name, is a folder, bytes, modified at (ms)] of each entry of a folder; none if it is not there. */
+    public static String listing(SparkSession spark, String folder) throws Exception {
+        Path path = new Path(folder);
+        FileSystem fs = path.getFileSystem(spark.sessionState().newHadoopConf());
+        StringBuilder out = new StringBuilder("[");
+        try {
+            FileStatus[] found = fs.listStatus(path);
+            for (int i = 0; i < found.length; i++) {
+                out.append(i > 0 ? ",[" : "[");
+                Scala.quote(out, found[i].getPath().getName());
+                out.append(',').append(found[i].isDirectory()).append(',').append(found[i].getLen());
+                out.append(',').append(found[i].getModificationTime()).append(']');
+            }
+        } catch (java.io.FileNotFoundException gone) {
+            // no folder has no entries
         }
         return out.append(']').toString();
     }
