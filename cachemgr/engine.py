@@ -94,7 +94,7 @@ class Engine(Protocol):
         ...
 
     def table_states(self, locations: Sequence[str]) -> Mapping[str, tuple[str, int] | None]:
-        """(table id, version) at each place now, None where there is no table."""
+        """(table id, version) at each place now, None where there is no table that can be read."""
         ...
 
     def lag_seconds(self, tables: Mapping[str, tuple[str, int]]) -> int | None:

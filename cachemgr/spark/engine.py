@@ -27,7 +27,13 @@ from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
 from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.session import CacheSession
-from cachemgr.spark.tables import base_tables, current_versions, first_commit_after
+from cachemgr.spark.tables import (
+    TableVersion,
+    Unreadable,
+    base_tables,
+    current_versions,
+    first_commit_after,
+)
 from matcher.errors import MatcherError
 from matcher.expr import Col
 from matcher.from_spark import definition_block
@@ -138,6 +144,12 @@ class SparkEngine:
         versions: dict[str, int] = {}
         for side in (join.left, join.right):
             state = states[side.location]
+            if isinstance(state, Unreadable):
+                raise JoinValidationError(
+                    "TABLE_UNREADABLE",
+                    f"record-preserving join {join.name}: {side.name} at {side.location} cannot be "
+                    f"read: {state.why}",
+                )
             if state is None:
                 raise JoinValidationError(
                     "TABLE_GONE",
@@ -148,7 +160,11 @@ class SparkEngine:
         check = validate_join(
             self._spark, join.left.location, join.right.location, join.keys, versions
         )
-        seen = {place: (s.table_id, s.version) for place, s in states.items() if s is not None}
+        seen = {
+            place: (s.table_id, s.version)
+            for place, s in states.items()
+            if isinstance(s, TableVersion)
+        }
         return JoinVerdict(
             check.message(join.name, join.left.name, join.right.name, join.keys), seen
         )
@@ -158,7 +174,10 @@ class SparkEngine:
         if not locations:
             return {}
         found = current_versions(self._spark, locations)
-        return {p: None if s is None else (s.table_id, s.version) for p, s in found.items()}
+        return {
+            p: (s.table_id, s.version) if isinstance(s, TableVersion) else None
+            for p, s in found.items()
+        }
 
     def lag_seconds(self, tables: Mapping[str, tuple[str, int]]) -> int | None:
         """How long ago the first commit after these versions was, 0 if there is none."""

@@ -94,7 +94,10 @@ public final class Tables {
             false);
     }
 
-    /** One line of JSON: [location, table id, version, timestamp] or null for each location asked. */
+    /**
+     * One line of JSON: for each location asked [location, table id, version, timestamp], null where there is no table, or
+     * what is wrong where its log cannot be read: that is the others' business no more.
+     */
     public static String versions(SparkSession spark, List locations) {
         StringBuilder out = new StringBuilder("[");
         for (int i = 0; i < locations.size(); i++) {
@@ -102,7 +105,13 @@ public final class Tables {
                 out.append(',');
             }
             String location = (String) locations.get(i);
-            Snapshot head = head(log(spark, location));
+            Snapshot head = null;
+            try {
+                head = head(log(spark, location));
+            } catch (Exception unreadable) {
+                Scala.quote(out, unreadable.toString());
+                continue;
+            }
             if (head.version() < 0) {
                 out.append("null");
                 continue;
