@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cachemgr.ddl.statements import SelectText
+from cachemgr.journal.files import Files
 from cachemgr.metastore.records import (
     BaseTableRecord,
     CacheRecord,
@@ -113,6 +114,6 @@ class Engine(Protocol):
         """Which cache would answer a query, or why none."""
         ...
 
-    def remove_files(self, location: str) -> None:
-        """Delete a cache's files."""
+    def files(self, location: str) -> Files:
+        """The storage of a place."""
         ...

@@ -7,7 +7,7 @@ REST) ends here. It decides nothing about text (cachemgr.ddl) and nothing about 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import assert_never
 
 from cachemgr import restrictions
@@ -57,13 +57,13 @@ from cachemgr.describe import (
 from cachemgr.engine import Engine
 from cachemgr.errors import AlreadyExistsError, JoinValidationError, NotFoundError
 from cachemgr.joins import build_join
-from cachemgr.journal.journal import records_of
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
 from cachemgr.names import namespace_of, shown_name
 from cachemgr.results import ResultRows, done, table
 from cachemgr.secrets import refuse_secrets
 from cachemgr.settings import Settings
+from cachemgr.tidy import Tidy
 
 Clock = Callable[[], datetime]
 
@@ -97,6 +97,9 @@ class CacheService:
         self._settings = settings
         self._changed = changed
         self._now = now
+        self._tidy = Tidy(
+            metastore, engine.files, lambda: self._settings().drop_grace_seconds, self._now
+        )
 
     def execute(self, statement: Statement, *, principal: str | None = None) -> ResultRows:
         """Carry a statement out.
@@ -247,6 +250,7 @@ class CacheService:
     def _refresh(self, cache: CacheRecord, mode: str | None) -> ResultRows:
         run = self._engine.refresh(cache, mode)
         self.purge()
+        self._tidy.cache(cache.id)
         return table(
             ["name", "result", "mode", "reason", "rows bigint", "bytes bigint", "version bigint",
              "seconds double"],
@@ -281,17 +285,7 @@ class CacheService:
         Returns:
             How many caches were forgotten.
         """
-        before = self._now() - timedelta(seconds=self._settings().drop_grace_seconds)
-        gone = [
-            cache
-            for cache in self._metastore.reader.caches(include_dropped=True)
-            if cache.dropped_at is not None and cache.dropped_at <= before
-        ]
-        for cache in gone:
-            self._engine.remove_files(cache.location)
-            self._engine.remove_files(records_of(cache.location))
-            self._metastore.writer.purge_cache(cache.id)
-        return len(gone)
+        return self._tidy.purge()
 
     def _show(self, pattern: str | None) -> ResultRows:
         return show_rows([self._facts(c) for c in self._metastore.reader.list_caches(pattern)])

@@ -265,6 +265,21 @@ class SnapshotTableRecord:
 
 
 @dataclass(frozen=True)
+class TableUsage:
+    """Which versions of a cache's table may be read still.
+
+    Args:
+        oldest: The least version that was served at some moment or later; None if none was.
+        newest: The version published last.
+        failed: The last refresh that had ended by then without publishing.
+    """
+
+    oldest: int | None
+    newest: int | None
+    failed: str | None
+
+
+@dataclass(frozen=True)
 class SnapshotRecord:
     """A refresh run and the base versions that it read."""
 

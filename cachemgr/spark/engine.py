@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from cachemgr.ddl.statements import SelectText
 from cachemgr.engine import Definition, JoinVerdict, TableState
 from cachemgr.errors import DefinitionError, JoinValidationError
+from cachemgr.journal.files import Files
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.joins import validate_join
@@ -22,6 +23,7 @@ from cachemgr.results import ResultRows, table
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.explain import Explanation
+from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.jvm import session_of
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
@@ -227,12 +229,9 @@ class SparkEngine:
         explanation = self._explain(query)
         return explanation.json() if as_json else explanation.rows()
 
-    def remove_files(self, location: str) -> None:
-        """Delete a cache's files."""
-        jvm: Any = self._spark._jvm
-        path = jvm.org.apache.hadoop.fs.Path(location)
-        conf = self._spark._jsparkSession.sessionState().newHadoopConf()
-        path.getFileSystem(conf).delete(path, True)
+    def files(self, location: str) -> Files:
+        """The storage of a place."""
+        return files_of(self._spark)(location)
 
     def _grace(self) -> int:
         return self._session.settings(explicit_settings(self._spark)).drop_grace_seconds
