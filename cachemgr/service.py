@@ -45,7 +45,12 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.definitions import build_record, grouping_set_records, matched_columns
+from cachemgr.definitions import (
+    build_record,
+    grouping_set_records,
+    matched_columns,
+    refuse_properties,
+)
 from cachemgr.describe import (
     CacheFacts,
     describe_rows,
@@ -240,6 +245,7 @@ class CacheService:
                 fields, said = freshness_fields(freshness), "freshness set"
             case SetProperties(properties):
                 refuse_secrets(cache.name, {}, dict(properties))
+                refuse_properties(cache.name, dict(properties))
                 fields = {"properties": {**cache.properties, **dict(properties)}}
                 said = "properties set"
             case _:

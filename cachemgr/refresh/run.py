@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 from cachemgr.errors import SPARK_LOST, CacheManagerError, NotFoundError, RefreshError
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord, RunState
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.damage import damage_of, placed
-from cachemgr.refresh.delta_log import head
+from cachemgr.refresh.delta_log import head, last_number
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
@@ -228,12 +229,10 @@ def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
 
 
 def _told(cache: CacheRecord, error: Exception) -> RefreshError:
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return RefreshError(
         "REFRESH_FAILED",
-        f"the refresh of cache {cache.qualified_name} failed: {text}; its last snapshot keeps "
-        "serving; "
-        f"remove the cause and refresh again",
+        f"the refresh of cache {cache.qualified_name} failed: {cause_of(error)}; its last "
+        "snapshot keeps serving; remove the cause and refresh again",
     )
 
 
