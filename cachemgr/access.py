@@ -33,6 +33,8 @@ from matcher.reasons import Reason, ReasonCode
 
 # A cache's files lie in a folder named by its id; Delta's own table ids have dashes.
 _CACHE_ID = re.compile(r"[0-9a-f]{32}")
+# A folder that was lost is left, and another one beside it has a number (`names.moved_location`).
+_CACHE_FOLDER = re.compile(r"([0-9a-f]{32})((?:-\d+)?)")
 
 
 def may_use(
@@ -102,9 +104,11 @@ def keys_of(location: str) -> tuple[str, ...]:
 
     >>> keys_of("file:/data/t"), len(keys_of("file:/caches/" + "0" * 32))
     (('file:/data/t',), 3)
+    >>> keys_of("file:/caches/" + "0" * 32 + "-7")[1] == "0" * 32
+    True
     """
-    last = location.rstrip("/").rpartition("/")[2]
-    return (location, last, veiled(last)) if _CACHE_ID.fullmatch(last) else (location,)
+    found = _CACHE_FOLDER.fullmatch(location.rstrip("/").rpartition("/")[2])
+    return (location,) if found is None else (location, found[1], veiled(found[1]))
 
 
 def veiled(key: str) -> str:
@@ -125,7 +129,8 @@ def veiled_place(location: str) -> str:
     'file:/data/t'
     """
     folder, slash, last = location.rstrip("/").rpartition("/")
-    return f"{folder}{slash}{veiled(last)}" if _CACHE_ID.fullmatch(last) else location
+    found = _CACHE_FOLDER.fullmatch(last)
+    return location if found is None else f"{folder}{slash}{veiled(found[1])}{found[2]}"
 
 
 def reads_of(entry: RegistryEntry) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cachemgr.convert import LOCATION_GIVEN, freshness_fields, policy_fields
 from cachemgr.ddl.statements import CreateRelationalCache
@@ -44,6 +44,7 @@ def build_record(
     refuse_secrets(str(statement.name), texts, dict(statement.properties))
     # its user's session has put in what it knows; no other may put anything in later
     refuse_substitution(statement.select.text, f"the SELECT of cache {statement.name}")
+    refuse_properties(str(statement.name), dict(statement.properties))
     partition_by, cluster_by = matched_columns(statement, definition)
     if statement.location is not None:
         location_root = storage_place(statement.location, f"LOCATION of cache {statement.name}")
@@ -74,6 +75,31 @@ def build_record(
         **policy_fields(statement.refresh),
         **freshness_fields(statement.freshness),
     )
+
+
+def refuse_properties(name: str, properties: Mapping[str, str]) -> None:
+    """Refuse table properties under which each refresh would fail, or not do what it says.
+
+    Args:
+        name: The cache's name, for the message.
+        properties: Those of CREATE or ALTER.
+
+    Raises:
+        DefinitionError: Names the property, and what to do.
+    """
+    for key, value in properties.items():
+        spelled = key.lower()
+        append_only = spelled == "delta.appendonly" and value.strip().lower() == "true"
+        if append_only or spelled.startswith("delta.constraints."):
+            why = (
+                "a refresh replaces rows"
+                if append_only
+                else "the rows are the SELECT's, and those that it refuses would stop each refresh"
+            )
+            raise DefinitionError(
+                "PROPERTY_NOT_ALLOWED",
+                f"cache {name}: the table property {key} cannot be set, since {why}: leave it out",
+            )
 
 
 def matched_columns(

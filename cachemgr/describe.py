@@ -57,7 +57,8 @@ def status_of(
     Returns:
         `definition` VALID, OUTDATED (stored by another version of this program) or BROKEN (a base
         table is gone); `refresh` NEVER, RUNNING, CANCELLED, FAILED or OK; `availability` DISABLED,
-        NOT_REFRESHED, STALE or AVAILABLE; `combined` the worst of them, HEALTHY if all is well.
+        NOT_REFRESHED, DAMAGED (its files are gone), STALE or AVAILABLE; `combined` the
+        worst of them, HEALTHY if all is well.
     """
     definition = "VALID"
     if cache.plan_version != PLAN_VERSION:
@@ -73,6 +74,8 @@ def status_of(
         availability = "DISABLED"
     elif published is None:
         availability = "NOT_REFRESHED"
+    elif cache.damaged is not None:
+        availability = "DAMAGED"
     else:
         availability = "STALE" if stale else "AVAILABLE"
     return Status(definition, refresh, availability, _combined(definition, refresh, availability))
@@ -89,6 +92,8 @@ def _run_word(run: RefreshRunRecord) -> str:
 def _combined(definition: str, refresh: str, availability: str) -> str:
     if definition != "VALID":
         return definition
+    if availability == "DAMAGED":
+        return availability
     if refresh == "FAILED":
         return "REFRESH_FAILED"
     return "HEALTHY" if availability == "AVAILABLE" else availability
@@ -168,6 +173,7 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
         ("availability", status.availability),
         ("refresh", render_refresh(policy_of(cache)) + (" (paused)" if cache.paused else "")),
         ("freshness", render_freshness(freshness_of(cache))),
+        *([("damage", cache.damaged)] if cache.damaged is not None else []),
         ("rewrite", "ENABLED" if cache.rewrite_enabled else "DISABLED"),
         ("read it with", read_select(facts)),
     ]

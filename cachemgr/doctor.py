@@ -79,6 +79,7 @@ def light_checks(settings: ServiceSettings) -> Iterator[Check]:
     yield "metastore", lambda: metastore(settings.metastore_url)
     yield "migrations", lambda: migrations(settings.metastore_url)
     yield "definitions", lambda: definitions(settings.metastore_url)
+    yield "caches", lambda: caches(settings.metastore_url)
     yield "clock", lambda: clock(settings.metastore_url)
     yield "tokens", lambda: tokens(settings)
 
@@ -148,6 +149,20 @@ def definitions(url: str) -> str:
             "create it again with the values written out; if a secret was put in, change that",
         )
     return f"{len(texts)} definitions"
+
+
+def caches(url: str) -> str:
+    """Whether some cache answers nothing since its files are gone."""
+    with open_metastore(url, create=False) as store:
+        found = store.reader.caches()
+    damaged = [cache for cache in found if cache.damaged is not None]
+    if damaged:
+        first = damaged[0]
+        raise _Sick(
+            f"{len(damaged)} of {len(found)} are damaged: {first.qualified_name}: {first.damaged}",
+            f"cachemgr cache refresh {first.qualified_name}",
+        )
+    return f"{len(found)}, none of them damaged"
 
 
 def clock(url: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cachemgr.ddl.statements import SelectText
+from cachemgr.journal.files import Files
 from cachemgr.metastore.records import (
     BaseTableRecord,
     CacheRecord,
@@ -106,7 +107,7 @@ class Engine(Protocol):
         ...
 
     def table_states(self, locations: Sequence[str]) -> Mapping[str, tuple[str, int] | None]:
-        """(table id, version) at each place now, None where there is no table."""
+        """(table id, version) at each place now, None where there is no table that can be read."""
         ...
 
     def lag_seconds(self, tables: Mapping[str, tuple[str, int]]) -> int | None:
@@ -125,6 +126,6 @@ class Engine(Protocol):
         """Which cache would answer a query, or why none."""
         ...
 
-    def remove_files(self, location: str) -> None:
-        """Delete a cache's files."""
+    def files(self, location: str) -> Files:
+        """The storage of a place."""
         ...

@@ -88,6 +88,15 @@ def is_local(location: str) -> bool:
     return _SCHEME.match(location) is None or location.startswith("file:")
 
 
+def moved_location(location: str, cache_id: str, number: int) -> str:
+    """Another place of a cache, beside the one that is lost.
+
+    >>> moved_location("/caches/0a1b", "0a1b", 7)
+    '/caches/0a1b-7'
+    """
+    return f"{location.rpartition('/')[0]}/{cache_id}-{number}"
+
+
 def cache_location(root: str, cache_id: str) -> str:
     """The private place of one cache: never another cache's, also after OR REPLACE.
 

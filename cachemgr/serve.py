@@ -23,13 +23,15 @@ from cachemgr.api.receiving import ImpatientProtocol
 from cachemgr.api.state import ApiState
 from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
 from cachemgr.heap import SettledHeap
-from cachemgr.journal.files import Files
+from cachemgr.journal.files import Files, LocalFiles
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.engine import hidden, metastore_url
+from cachemgr.names import is_local
 from cachemgr.priority import lower_session
 from cachemgr.service_settings import ServiceSettings
+from cachemgr.settings import PREFIX, Settings
 from cachemgr.spark.feed import acquire_feed, release_feed
 from cachemgr.spark.hadoop_files import HadoopFiles
 from cachemgr.spark.heads import SparkHeads
@@ -39,7 +41,7 @@ from cachemgr.telemetry import logger
 from cachemgr.text.door import TextDoor
 from cachemgr.text.heads import Heads
 from cachemgr.text.settings import service_defaults
-from cachemgr.worker.housekeeping import forget_the_past
+from cachemgr.worker.housekeeping import Housekeeping, forget_the_past
 from cachemgr.worker.process import Process
 from cachemgr.worker.single import sole_process
 from cachemgr.worker.worker import Worker
@@ -205,13 +207,26 @@ def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -
     refresher = _refresher(settings, metastore, host)
     journal = _journal(settings, metastore, host, since=0)
     worker = _worker(settings, metastore, refresher)
-    return Process(
+    local = LocalFiles()
+    files = Housekeeping(
         metastore,
-        refresher,
-        worker,
-        journal=journal.catch_up,
-        housekeeping=lambda: forget_the_past(metastore, settings.history_days),
+        lambda place: local if is_local(place) else HadoopFiles(host.spark()),
+        drop_grace(settings),
     )
+
+    def housekeeping() -> None:
+        forget_the_past(metastore, settings.history_days)
+        files.look()
+
+    return Process(
+        metastore, refresher, worker, journal=journal.catch_up, housekeeping=housekeeping
+    )
+
+
+def drop_grace(settings: ServiceSettings) -> int:
+    """How many seconds files stay for queries that were planned before."""
+    ours = {k: v for k, v in settings.spark_conf.items() if k.startswith(PREFIX)}
+    return Settings.from_mapping(ours).drop_grace_seconds
 
 
 def _journal(
@@ -224,7 +239,12 @@ def _journal(
 
 
 def _refresher(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> SparkRefresher:
-    return SparkRefresher(host.spark, metastore, lease_seconds=settings.lease_seconds)
+    return SparkRefresher(
+        host.spark,
+        metastore,
+        lease_seconds=settings.lease_seconds,
+        drop_grace_seconds=drop_grace(settings),
+    )
 
 
 def _worker(settings: ServiceSettings, metastore: Metastore, refresher: SparkRefresher) -> Worker:

@@ -7,7 +7,7 @@ REST) ends here. It decides nothing about text (cachemgr.ddl) and nothing about 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import assert_never
 
 from cachemgr import restrictions
@@ -45,7 +45,12 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.definitions import build_record, grouping_set_records, matched_columns
+from cachemgr.definitions import (
+    build_record,
+    grouping_set_records,
+    matched_columns,
+    refuse_properties,
+)
 from cachemgr.describe import (
     CacheFacts,
     describe_rows,
@@ -63,7 +68,7 @@ from cachemgr.errors import (
     NotFoundError,
 )
 from cachemgr.joins import build_join
-from cachemgr.journal.journal import FOLDER, records_of
+from cachemgr.journal.journal import FOLDER
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
 from cachemgr.names import namespace_of, shown_name
@@ -71,6 +76,7 @@ from cachemgr.places import is_inside, storage_place
 from cachemgr.results import ResultRows, done, table
 from cachemgr.secrets import refuse_secrets
 from cachemgr.settings import Settings
+from cachemgr.tidy import Tidy
 
 Clock = Callable[[], datetime]
 
@@ -104,6 +110,9 @@ class CacheService:
         self._settings = settings
         self._changed = changed
         self._now = now
+        self._tidy = Tidy(
+            metastore, engine.files, lambda: self._settings().drop_grace_seconds, self._now
+        )
 
     def execute(self, statement: Statement, *, principal: str | None = None) -> ResultRows:
         """Carry a statement out.
@@ -265,6 +274,7 @@ class CacheService:
                 fields, said = freshness_fields(freshness), "freshness set"
             case SetProperties(properties):
                 refuse_secrets(cache.name, {}, dict(properties))
+                refuse_properties(cache.name, dict(properties))
                 fields = {"properties": {**cache.properties, **dict(properties)}}
                 said = "properties set"
             case _:
@@ -275,6 +285,7 @@ class CacheService:
     def _refresh(self, cache: CacheRecord, mode: str | None, principal: str) -> ResultRows:
         run = self._told_to(principal).run(self._engine.refresh(cache, mode), cache)
         self.purge()
+        self._tidy.cache(cache.id)
         return table(
             ["name", "result", "mode", "reason", "rows bigint", "bytes bigint", "version bigint",
              "seconds double"],
@@ -309,17 +320,7 @@ class CacheService:
         Returns:
             How many caches were forgotten.
         """
-        before = self._now() - timedelta(seconds=self._settings().drop_grace_seconds)
-        gone = [
-            cache
-            for cache in self._metastore.reader.caches(include_dropped=True)
-            if cache.dropped_at is not None and cache.dropped_at <= before
-        ]
-        for cache in gone:
-            self._engine.remove_files(cache.location)
-            self._engine.remove_files(records_of(cache.location))
-            self._metastore.writer.purge_cache(cache.id)
-        return len(gone)
+        return self._tidy.purge()
 
     def _show(self, pattern: str | None, principal: str) -> ResultRows:
         told = self._told_to(principal)

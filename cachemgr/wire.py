@@ -66,6 +66,7 @@ def encode_entry(entry: RegistryEntry, principal: str) -> dict[str, Any]:
         "freshness": cache.freshness.value,
         "maxStalenessSeconds": cache.max_staleness_seconds,
         "rewriteEnabled": cache.rewrite_enabled,
+        "damaged": cache.damaged,
         "granted": cache.narrowed and bool(shown_to(principal, entry).grants),
         "plan": None if plan is None else dict(plan),
         "groupingSets": [
@@ -113,6 +114,7 @@ def decode_entry(data: Mapping[str, Any], principal: str) -> RegistryEntry:
         freshness=Freshness(data["freshness"]),
         max_staleness_seconds=data["maxStalenessSeconds"],
         rewrite_enabled=data["rewriteEnabled"],
+        damaged=data.get("damaged"),
         narrowed=data["granted"],
         plan=data["plan"] if published is None else None,
         published_refresh_id=None if published is None else published.run.id,

@@ -36,6 +36,7 @@ class CacheStatus:
         created_at: When it was created.
         paused: True if its schedule is off.
         busy: True if a refresh of it waits or runs.
+        damaged: True if its files are gone, so that it answers nothing.
         running_since: When the refresh that runs began; None if none runs.
         started_at: When its last refresh began, whatever started it and however it ended.
         behind_since: When the first commit was made that its snapshot lacks; None if there is none.
@@ -58,6 +59,7 @@ class CacheStatus:
     retry_at: datetime | None = None
     reads: frozenset[str] = frozenset()
     running_since: datetime | None = None
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ def next_due(status: CacheStatus) -> Due | None:
         return Due(status.retry_at, f"retry after {_times(status.failures)}")
     if status.started_at is None:
         return Due(status.created_at, "never refreshed")
+    if status.damaged:
+        return Due(status.started_at, "its files are damaged")
     return _by_trigger(status, status.started_at)
 
 

@@ -6,9 +6,10 @@ clock skips in spring runs right after the gap, one that the clock repeats in au
 
 from __future__ import annotations
 
+import functools
 import zoneinfo
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, TypeAlias
 
 from cronsim import CronSim, CronSimError
@@ -76,6 +77,7 @@ def check_seconds(seconds: int | None) -> None:
         raise ValueError(f"an interval is positive, not {seconds} seconds")
 
 
+@functools.lru_cache(maxsize=4096)  # a scheduler asks the same of each cache every second
 def next_fire(cron: Cron, after: datetime) -> datetime | None:
     """The first moment after `after` that a cron expression names.
 
@@ -89,12 +91,32 @@ def next_fire(cron: Cron, after: datetime) -> datetime | None:
     Raises:
         ValueError: The expression or the zone is not one.
     """
-    zone = zoneinfo.ZoneInfo(cron.time_zone) if cron.time_zone else UTC
+    zone = _zone(cron)
     try:
-        found = next(CronSim(cron.expression, after.astimezone(zone)), None)
+        fires = (fire.astimezone(UTC) for fire in CronSim(cron.expression, after.astimezone(zone)))
+        # In the hour that an autumn night repeats, cronsim goes on from the first of the two.
+        return next((fire for fire in fires if fire > after), None)
     except CronSimError as error:
         raise ValueError(f"{cron.expression!r} is not a cron expression: {error}") from None
-    return None if found is None else found.astimezone(UTC)
+
+
+def check_cron(cron: Cron) -> None:
+    """Refuse what names no moments: an expression that is none, or a zone that is not known here.
+
+    Raises:
+        ValueError: Says which.
+    """
+    next_fire(cron, _ANY)
+
+
+def _zone(cron: Cron) -> tzinfo:
+    if not cron.time_zone:
+        return UTC
+    try:
+        return zoneinfo.ZoneInfo(cron.time_zone)
+    except (KeyError, ValueError, OSError):
+        said = f"there is no time zone {cron.time_zone!r} on this machine (is tzdata up to date?)"
+        raise ValueError(said) from None
 
 
 def is_cron_field(index: int, text: str) -> bool:

@@ -54,6 +54,9 @@ class ServedCache(_Model):
     freshness: Literal["STRICT", "MAX_STALENESS", "UNLIMITED"]
     max_staleness_seconds: int | None
     rewrite_enabled: bool
+    damaged: Annotated[
+        str | None, Field(description="What is wrong with its files; it answers nothing then.")
+    ] = None
     granted: Annotated[bool, Field(description="The principal has a grant on it.")]
     plan: dict[str, Any] | None
     grouping_sets: list[ServedSet]

@@ -41,6 +41,11 @@ class CacheMetrics(Collector):
             "paused", "Caches whose schedule is off.", sum(s.cache.paused for s in schedules)
         )
         yield _gauge(
+            "damaged",
+            "Caches that answer nothing since their files are gone.",
+            sum(s.cache.damaged is not None for s in schedules),
+        )
+        yield _gauge(
             "behind",
             "Caches known to be behind their base tables.",
             sum(s.behind_since is not None for s in schedules),

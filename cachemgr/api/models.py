@@ -99,6 +99,7 @@ class Cache(_Model):
     freshness: str
     max_staleness_seconds: int | None
     status: Status
+    damaged: Annotated[str | None, Field(description="What is wrong with its files.")] = None
     published: Published | None
     next_due_at: datetime | None
     narrowed: bool

@@ -89,6 +89,7 @@ def _cache(
         freshness=cache.freshness.value,
         max_staleness_seconds=cache.max_staleness_seconds,
         status=models.Status.model_validate(status),
+        damaged=cache.damaged,
         published=None if published is None else _published(published),
         next_due_at=None if due is None else due.at,
         narrowed=cache.narrowed,

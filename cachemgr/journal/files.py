@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One entry of a folder.
+
+    Args:
+        is_folder: Whether it is a folder; its size then says nothing.
+        size: Bytes.
+        modified_ms: When it was last written, in milliseconds since 1970.
+    """
+
+    is_folder: bool
+    size: int
+    modified_ms: int
+
+
 class Files(Protocol):
     """Text files of one storage."""
 
+    def listing(self, folder: str) -> Mapping[str, FileInfo]:
+        """What is in a folder, by name; nothing if it does not exist."""
+        ...
+
     def names(self, folder: str) -> list[str]:
         """The names in a folder, none if it does not exist."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
         ...
 
     def read(self, path: str) -> str | None:
@@ -27,9 +54,28 @@ class Files(Protocol):
         """Delete a file, if it exists."""
         ...
 
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all that is in it, if it exists."""
+        ...
+
 
 class LocalFiles:
     """Files of this machine, by path or `file:` URI."""
+
+    def listing(self, folder: str) -> Mapping[str, FileInfo]:
+        """What is in a folder, by name; nothing if it does not exist."""
+        found = {}
+        try:
+            with os.scandir(_path(folder)) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):  # deleted meanwhile
+                        seen = entry.stat()
+                        found[entry.name] = FileInfo(
+                            entry.is_dir(), seen.st_size, seen.st_mtime_ns // 1_000_000
+                        )
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        return found
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, none if it does not exist."""
@@ -37,6 +83,10 @@ class LocalFiles:
             return sorted(os.listdir(_path(folder)))
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        return _path(path).exists()
 
     def read(self, path: str) -> str | None:
         """A file's text; None if it does not exist."""
@@ -59,6 +109,26 @@ class LocalFiles:
     def delete(self, path: str) -> None:
         """Delete a file, if it exists."""
         _path(path).unlink(missing_ok=True)
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all that is in it, if it exists."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(_path(folder))
+
+
+def root_of(location: str) -> str:
+    """A table's place as `Files` takes it with any name below: a URI would be unescaped."""
+    return str(_path(location)) if location.startswith("file:") else location
+
+
+def under(root: str, path: str) -> str:
+    """A file of a Delta table.
+
+    Args:
+        root: What `root_of` gives.
+        path: The file as the table's log spells it: relative, and escaped as in a URI.
+    """
+    return f"{root}/{unquote(path)}"
 
 
 def _path(text: str) -> Path:

@@ -28,10 +28,10 @@ def records_of(location: str) -> str:
     """The folder of a cache's records.
 
     Args:
-        location: Where the cache's table is: its root and its id.
+        location: Where the cache's table is: its root and its id, and a number if it was moved.
     """
-    root, _, cache_id = location.rpartition("/")
-    return f"{root}/{FOLDER}/{cache_id}"
+    root, _, folder = location.rpartition("/")
+    return f"{root}/{FOLDER}/{folder.partition('-')[0]}"
 
 
 def keep_journal(

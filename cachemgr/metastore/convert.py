@@ -47,6 +47,7 @@ _OWN_FIELDS = frozenset(
         "dropped_at",
         "published_refresh_id",
         "narrowed",
+        "damaged",
     }
 )
 CACHE_FIELDS: frozenset[str] = (
@@ -91,6 +92,7 @@ def cache_record(row: CacheRow, *, with_plan: bool = True) -> CacheRecord:
         dropped_at=row.dropped_at,
         version=row.version,
         published_refresh_id=row.published_refresh_id,
+        damaged=row.damaged,
         revision=row.revision,
     )
 

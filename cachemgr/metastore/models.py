@@ -130,6 +130,8 @@ class CacheRow(Base):
     version: Mapped[int]
     # No foreign key: runs already point at caches, and a circle could not be created at once.
     published_refresh_id: Mapped[str | None] = mapped_column(String(32))
+    # What is wrong with its files, so that it answers nothing until a refresh has mended it.
+    damaged: Mapped[str | None] = mapped_column(Text)
     # The registry revision of the last change, so that a session loads only what is new to it.
     revision: Mapped[int] = mapped_column(BigInteger)
 

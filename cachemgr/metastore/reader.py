@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from cachemgr.metastore.access import AccessReads
 from cachemgr.metastore.base_tables import BaseTableReads
@@ -38,7 +38,9 @@ from cachemgr.metastore.records import (
     LeaseRecord,
     Outcome,
     RefreshRunRecord,
+    RunState,
     SnapshotRecord,
+    TableUsage,
     as_utc,
     name_key,
 )
@@ -136,6 +138,41 @@ class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads,
         )
         with self._session() as session:
             return tuple(run_record(row) for row in session.scalars(query))
+
+    def usage(self, cache_id: str, since: datetime | int) -> TableUsage:
+        """What of a cache's table is or was read, and what refreshes left in it.
+
+        Args:
+            cache_id: The cache's id.
+            since: What it served from at that moment or later counts as read.
+        """
+        moment = as_utc(since)
+        mine = RefreshRunRow.cache_id == cache_id
+        served = (mine, RefreshRunRow.state == RunState.PUBLISHED.value)
+        newest = RefreshRunRow.fencing_token.desc()
+        version = select(RefreshRunRow.cache_version).where(*served)
+        failed = select(RefreshRunRow.id).where(
+            mine,
+            RefreshRunRow.state.in_(
+                [s.value for s in (RunState.FAILED, RunState.SUPERSEDED, RunState.CANCELLED)]
+            ),
+            RefreshRunRow.finished_at <= moment,
+        )
+        with self._session() as session:
+            then = session.scalar(
+                version.where(RefreshRunRow.finished_at <= moment).order_by(newest).limit(1)
+            )
+            later = session.scalar(
+                select(func.min(RefreshRunRow.cache_version)).where(
+                    *served, RefreshRunRow.finished_at > moment
+                )
+            )
+            known = [v for v in (then, later) if v is not None]
+            return TableUsage(
+                oldest=min(known, default=None),
+                newest=session.scalar(version.order_by(newest).limit(1)),
+                failed=session.scalar(failed.order_by(newest).limit(1)),
+            )
 
     def snapshot(self, refresh_id: str) -> SnapshotRecord | None:
         """A refresh run with the base versions that it read; None if there is none."""

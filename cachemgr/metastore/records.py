@@ -109,8 +109,10 @@ class ColumnRecord:
 class CacheRecord:
     """A relational cache. `depends_on` are the ids of the caches that its definition names.
 
-    `created_at`, `updated_at`, `version`, `revision`, `dropped_at`, `published_refresh_id` and
-    `narrowed` are the metastore's own: what a new record says there is not stored.
+    `damaged` says what is wrong with its files; None if nothing is known to be.
+
+    `created_at`, `updated_at`, `version`, `revision`, `dropped_at`, `published_refresh_id`,
+    `narrowed` and `damaged` are the metastore's own: what a new record says there is not stored.
     """
 
     namespace: str
@@ -142,6 +144,7 @@ class CacheRecord:
     dropped_at: datetime | None = None
     version: int = 0
     published_refresh_id: str | None = None
+    damaged: str | None = None
     revision: int = 0
 
     @property
@@ -259,6 +262,21 @@ class SnapshotTableRecord:
     table_id: str | None
     version: int | None
     commit_timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class TableUsage:
+    """Which versions of a cache's table may be read still.
+
+    Args:
+        oldest: The least version that was served at some moment or later; None if none was.
+        newest: The version published last.
+        failed: The last refresh that had ended by then without publishing.
+    """
+
+    oldest: int | None
+    newest: int | None
+    failed: str | None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
@@ -159,6 +159,7 @@ class RefreshWrites(Writes):
         sets: Iterable[GroupingSetRecord] = (),
         facts: Mapping[str, Any] | None = None,
         plan: Mapping[str, Any] | None = None,
+        location: str | None = None,
     ) -> RefreshRunRecord:
         """Make a refresh the one that its cache serves from, and give the lease back.
 
@@ -173,6 +174,7 @@ class RefreshWrites(Writes):
             sets: The cache's grouping sets with their rows and bytes.
             facts: What was measured on the way.
             plan: The plan of this snapshot; None keeps what the run has.
+            location: Where it wrote, if that is another place than the cache's; None if it is not.
 
         Returns:
             The run, PUBLISHED.
@@ -188,7 +190,12 @@ class RefreshWrites(Writes):
             published = session.scalar(
                 update(CacheRow)
                 .where(CacheRow.id == run.cache_id, CacheRow.dropped_at.is_(None))
-                .values(published_refresh_id=run.id, revision=revision)
+                .values(
+                    published_refresh_id=run.id,
+                    revision=revision,
+                    damaged=None,
+                    **({} if location is None else {"location": location}),
+                )
                 .returning(CacheRow.id)
                 .execution_options(synchronize_session=False)
             )
@@ -234,6 +241,37 @@ class RefreshWrites(Writes):
             _release(session, run.cache_id, token)
             session.flush()
             return run_record(run)
+
+    def note_damage(self, cache_id: str, refresh_id: str, what: str) -> bool:
+        """Note down that files of a cache are gone: it answers nothing until it is refreshed.
+
+        Args:
+            cache_id: The cache's id.
+            refresh_id: The refresh whose files were looked for; where another one is published by
+                now, nothing is noted.
+            what: What is wrong, for people.
+
+        Returns:
+            Whether that was news.
+        """
+        with self._transaction() as session:
+            published = (
+                CacheRow.id == cache_id,
+                CacheRow.published_refresh_id == refresh_id,
+                CacheRow.dropped_at.is_(None),
+                CacheRow.damaged.is_(None),
+            )
+            if session.scalar(select(CacheRow.id).where(*published)) is None:
+                return False
+            revision = bump_revision(session)
+            noted = session.scalar(
+                update(CacheRow)
+                .where(*published)
+                .values(damaged=what, revision=revision)
+                .returning(CacheRow.id)
+                .execution_options(synchronize_session=False)
+            )
+            return noted is not None
 
     def fail_refresh(
         self, refresh_id: str, token: int, error: str, *, now: datetime | int | None

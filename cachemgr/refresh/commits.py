@@ -10,8 +10,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
-    """One file of a commit; `rows` and `nulls` come from Delta's statistics and may be unknown."""
+    """One file of a commit; `path` is as the log spells it, `rows` and `nulls` come from Delta's
+    statistics and may be unknown.
+    """
 
+    path: str
     partition: Mapping[str, str | None]
     bytes: int
     rows: int | None
@@ -20,12 +23,15 @@ class AddedFile:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit: what it says about itself, its transaction identifier, and the files it added."""
+    """One commit: what it says about itself, its transaction identifier, the files that it added,
+    and the paths of those that it removed.
+    """
 
     version: int
     stamp: Mapping[str, Any]
     txn: tuple[str, int] | None
     added: tuple[AddedFile, ...]
+    removed: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int | None:
@@ -52,6 +58,7 @@ def parse_commit(version: int, text: str) -> Commit:
     stamp: Mapping[str, Any] = {}
     txn = None
     added = []
+    removed = []
     for line in text.splitlines():
         action = json.loads(line)
         if "commitInfo" in action:
@@ -60,7 +67,9 @@ def parse_commit(version: int, text: str) -> Commit:
             txn = (action["txn"]["appId"], action["txn"]["version"])
         elif "add" in action:
             added.append(_added(action["add"]))
-    return Commit(version, stamp, txn, tuple(added))
+        elif "remove" in action:
+            removed.append(action["remove"]["path"])
+    return Commit(version, stamp, txn, tuple(added), tuple(removed))
 
 
 def _stamp(text: str | None) -> Mapping[str, Any]:
@@ -74,4 +83,5 @@ def _stamp(text: str | None) -> Mapping[str, Any]:
 def _added(action: Mapping[str, Any]) -> AddedFile:
     stats = json.loads(action.get("stats") or "{}")
     nulls = {k: v for k, v in stats.get("nullCount", {}).items() if isinstance(v, int)}
-    return AddedFile(action["partitionValues"], action["size"], stats.get("numRecords"), nulls)
+    path, partition, size = action["path"], action["partitionValues"], action["size"]
+    return AddedFile(path, partition, size, stats.get("numRecords"), nulls)

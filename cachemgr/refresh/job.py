@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.damage import Damage
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.steps import BaseVersion, SourceOffer
 from cachemgr.refresh.write import TableSpec
@@ -36,6 +37,7 @@ class Job:
         tables: The pinned base tables.
         sources: The caches that it is defined over, as far as it can be built from them.
         published: The snapshot that serves now.
+        damage: What is wrong with the table that serves now.
         now: The clock.
         checkpoint: Called after each step.
     """
@@ -49,6 +51,7 @@ class Job:
     tables: tuple[BaseVersion, ...]
     sources: tuple[Source | SourceOffer, ...]
     published: SnapshotRecord | None
+    damage: Damage
     now: Clock
     checkpoint: Checkpoint
 

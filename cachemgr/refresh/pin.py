@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.errors import RefreshError
 from cachemgr.refresh.steps import BaseVersion
-from cachemgr.spark.tables import TableRead, current_versions, run_select
+from cachemgr.spark.tables import TableRead, Unreadable, current_versions, run_select
 from matcher.expr import Col, Expr, walk
 from matcher.ir import CachePlan
 
@@ -50,6 +50,12 @@ def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[Base
     pinned = []
     for location, name in names.items():
         found = before[location]
+        if isinstance(found, Unreadable):
+            raise RefreshError(
+                "BASE_TABLE_UNREADABLE",
+                f"base table {name} of cache {cache} cannot be read: {found.why}; the last "
+                f"snapshot is kept; mend the log at {location}, or drop or replace the cache",
+            )
         if found is None:
             raise RefreshError(
                 "BASE_TABLE_LOST",

@@ -70,6 +70,7 @@ class RefreshRequest:
         properties_changed: The cache's table lacks a property that it should have.
         joins_known: The published snapshot says of every declared join whether it held.
         sources: The caches that it is defined over, nearest first.
+        damage: What is wrong with the files that serve now; empty if nothing is.
     """
 
     cache: str
@@ -83,6 +84,7 @@ class RefreshRequest:
     properties_changed: bool = False
     joins_known: bool = True
     sources: tuple[SourceOffer, ...] = ()
+    damage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +138,10 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
             f"unknown refresh mode {request.mode!r} for cache {request.cache}; use {accepted}",
         )
     moved = _why_stale(request)
-    if moved is None:
+    if moved is None and request.mode != FULL:
         return _nothing_to_compute(request)
+    if moved is None:
+        return _full(request, "no base table moved")
     if _can_adopt(request):
         return _adopt(request)
     if request.mode == INCREMENTAL_ONLY:
@@ -151,10 +155,12 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
 
 
 def _why_stale(request: RefreshRequest) -> str | None:
-    """What moved since the published snapshot; None if nothing did."""
+    """What moved since the published snapshot or is lost of it; None if nothing is."""
     published = request.published
     if published is None:
         return "the cache was never refreshed"
+    if request.damage:
+        return request.damage
     if published.spec != request.spec:
         return "the definition, its views, the settings or the layout changed"
     then = {t.location: t for t in published.tables}
@@ -186,13 +192,7 @@ def _head_is_published(request: RefreshRequest) -> bool:
 def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
     published, head = request.published, request.head
     assert published is not None
-    if head is None:
-        raise RefreshError(
-            "CACHE_TABLE_LOST",
-            f"the Delta table of cache {request.cache} is gone though version "
-            f"{published.cache_version} was "
-            f"published; drop the cache and create it again, or restore its files",
-        )
+    assert head is not None, "a table that is gone is damage"
     intact = _head_is_published(request)
     if intact and request.joins_known:
         stage = Unchanged(published.cache_version)
@@ -215,7 +215,7 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
 
 def _can_adopt(request: RefreshRequest) -> bool:
     head = request.head
-    if head is None or request.adoptable is None:
+    if head is None or request.adoptable is None or request.damage:
         return False
     stamp = head.stamp
     parent = stamp.get("parent_version")
@@ -256,7 +256,10 @@ def _full(request: RefreshRequest, moved: str) -> RefreshPlan:
     }[request.mode]
     stages: list[Stage] = [PinVersions(request.tables), *_join_stage(request)]
     published, head = request.published, request.head
-    if published is not None and head is not None and not _head_is_published(request):
+    # what is damaged cannot be put back, and is written anew
+    restorable = published is not None and head is not None and not request.damage
+    if restorable and not _head_is_published(request):
+        assert published is not None and head is not None
         if not restores_published(head, published):
             stages.append(RestorePublished(published.cache_version, head.version))
     if head is None or request.properties_changed:

@@ -24,6 +24,8 @@ from cachemgr.errors import (
 )
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord, RunState
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.causes import cause_of
+from cachemgr.refresh.damage import damage_of, placed
 from cachemgr.refresh.delta_log import head
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
@@ -141,7 +143,9 @@ def run_claimed(
     with beat, _tagged(spark, tag):
         try:
             checkpoint("started")
-            job = _prepare(spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint)
+            job = _prepare(
+                spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint, run
+            )
             _note_tables(job)
             plan = plan_refresh(_request(job, mode or cache.refresh_mode.value, run))
             return carry_out(job, plan, run, beat)
@@ -231,12 +235,10 @@ def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
 
 
 def _told(cache: CacheRecord, error: Exception) -> RefreshError:
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return RefreshError(
         "REFRESH_FAILED",
-        f"the refresh of cache {cache.qualified_name} failed: {text}; its last snapshot keeps "
-        "serving; "
-        f"remove the cause and refresh again",
+        f"the refresh of cache {cache.qualified_name} failed: {cause_of(error)}; its last "
+        "snapshot keeps serving; remove the cause and refresh again",
     )
 
 
@@ -248,8 +250,12 @@ def _prepare(
     replan: Replan | None,
     drop_grace_seconds: int,
     checkpoint: Checkpoint,
+    run: RefreshRunRecord | None = None,
 ) -> Job:
     session = own_session(spark, cache.settings)
+    published = metastore.reader.published(cache.id)
+    damage = damage_of(session, cache, published)
+    cache = placed(cache, damage, None if run is None else run.fencing_token)
     _check_place(session, cache)
     plan = _current_plan(session, cache, replan)
     tables = pin_versions(session, cache.qualified_name, plan)
@@ -265,7 +271,8 @@ def _prepare(
         table=table_spec(cache, plan, drop_grace_seconds),
         tables=tables,
         sources=find_sources(session, metastore, cache, plan, tables),
-        published=metastore.reader.published(cache.id),
+        published=published,
+        damage=damage,
         now=now,
         checkpoint=checkpoint,
     )
@@ -351,6 +358,7 @@ def _request(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshReques
         properties_changed=newest is not None and bool(missing_properties(job.session, job.table)),
         joins_known=_joins_known(job, joins),
         sources=tuple(s.offer if isinstance(s, Source) else s for s in job.sources),
+        damage=job.damage.what,
     )
 
 

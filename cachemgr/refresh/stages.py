@@ -262,6 +262,7 @@ def _publish(job: Job, progress: _Progress) -> RefreshRunRecord:
         sets=_set_records(found.plan),
         facts=facts,
         plan=encode_plan(replace(found.plan, joins=joins)),
+        location=job.table.location if job.damage.is_lost else None,
     )
 
 

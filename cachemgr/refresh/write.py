@@ -47,8 +47,8 @@ def table_spec(cache: CacheRecord, plan: CachePlan, drop_grace_seconds: int) -> 
     rhythm = max((int(v) for k, v in trigger.items() if k.endswith("seconds") and v), default=0)
     longest = max(drop_grace_seconds, cache.max_staleness_seconds or 0, 2 * rhythm)
     properties = {
-        "delta.deletedFileRetentionDuration": _interval(max(7 * DAY, longest)),
-        "delta.logRetentionDuration": _interval(max(30 * DAY, longest)),
+        "delta.deletedFileRetentionDuration": _interval(max(DAY, longest)),
+        "delta.logRetentionDuration": _interval(max(2 * DAY, longest)),
         **cache.properties,
     }
     first = (GROUPING_ID_COLUMN,) if plan.is_cube else ()

@@ -24,7 +24,7 @@ from cachemgr.metastore.records import Freshness, JoinState
 from cachemgr.results import ResultRows
 from cachemgr.service import CacheService, utc_now
 from cachemgr.settings import PREFIX, Settings, unknown_keys
-from cachemgr.spark import hook
+from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.configure import configure_builder
@@ -136,6 +136,7 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
             spark.conf.set(_ENABLED, "true")
         _enabled[key] = found
         _wrap_sql()
+        failures.watch(session.failed_on)
         install_dataframe_hint()
     feed.wait_loaded(_LOAD_PATIENCE_SECONDS)
     feed.listen(_push_locations)
@@ -183,6 +184,7 @@ def disable(spark: SparkSession) -> None:
             return
         if found.shared:
             hook.uninstall_shared(spark)
+        failures.unwatch(found.session.failed_on)
         found.session.close()
         feed = found.session.feed
         if all(other.session.feed is not feed for other in _enabled.values()):

@@ -58,13 +58,14 @@ class QueryState:
 @dataclass(frozen=True)
 class Checks:
     """The sources that eligibility asks; `restricted` gives what `cachemgr.access` calls so,
-    `is_gone` whether a cache's files are known to be away."""
+    `missing` what is wrong with the files of a cache's grouping set (None: of all that it stores),
+    for people; empty if nothing is."""
 
     served: Callable[[str], ServedCache | None]
     comparer: SettingsComparer
     commits: CommitTimes
     restricted: Callable[[], Mapping[str, str]]
-    is_gone: Callable[[ServedCache], bool] = lambda cache: False
+    missing: Callable[[ServedCache, int | None], str] = lambda cache, grouping_id: ""
 
 
 @dataclass
@@ -134,13 +135,10 @@ class BlockVeto:
             )
         if not verdict.exact and self.query.exact_only is not None:
             return self.query.exact_only
-        if self.checks.is_gone(cache):
-            return Reason(
-                ReasonCode.CACHE_NOT_REFRESHED,
-                f"the files of cache {cache.name} are gone: it was dropped while nothing was heard "
-                "of the service",
-                "run the query again when the service is back",
-            )
+        chosen = rewrite.grouping_set
+        missing = self.checks.missing(cache, None if chosen is None else chosen.grouping_id)
+        if missing:
+            return _damaged(cache, missing)
         self.passed[id(rewrite)] = (cache, verdict.exact, sql)
         return None
 
@@ -185,4 +183,14 @@ def _state(cache: ServedCache, query: QueryState) -> Reason | None:
             f"cache {cache.name} was never refreshed",
             f"REFRESH RELATIONAL CACHE {cache.name}",
         )
+    if cache.damaged is not None:
+        return _damaged(cache, cache.damaged)
     return None
+
+
+def _damaged(cache: ServedCache, what: str) -> Reason:
+    return Reason(
+        ReasonCode.CACHE_DAMAGED,
+        f"files of cache {cache.name} are damaged: {what}",
+        f"REFRESH RELATIONAL CACHE {cache.name}",
+    )

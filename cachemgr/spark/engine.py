@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from cachemgr.ddl.statements import SelectText
 from cachemgr.engine import Definition, JoinVerdict, TableState
 from cachemgr.errors import DefinitionError, JoinValidationError
+from cachemgr.journal.files import Files
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.joins import validate_join
@@ -22,6 +23,7 @@ from cachemgr.results import ResultRows, table
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.explain import Explanation
+from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.nested import is_known
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
@@ -29,6 +31,8 @@ from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.tables import (
+    TableVersion,
+    Unreadable,
     base_tables,
     current_versions,
     first_commit_after,
@@ -148,6 +152,12 @@ class SparkEngine:
         versions: dict[str, int] = {}
         for side in (join.left, join.right):
             state = states[side.location]
+            if isinstance(state, Unreadable):
+                raise JoinValidationError(
+                    "TABLE_UNREADABLE",
+                    f"record-preserving join {join.name}: {side.name} at {side.location} cannot be "
+                    f"read: {state.why}",
+                )
             if state is None:
                 raise JoinValidationError(
                     "TABLE_GONE",
@@ -158,7 +168,11 @@ class SparkEngine:
         check = validate_join(
             self._spark, join.left.location, join.right.location, join.keys, versions
         )
-        seen = {place: (s.table_id, s.version) for place, s in states.items() if s is not None}
+        seen = {
+            place: (s.table_id, s.version)
+            for place, s in states.items()
+            if isinstance(s, TableVersion)
+        }
         return JoinVerdict(
             check.message(join.name, join.left.name, join.right.name, join.keys), seen
         )
@@ -173,7 +187,10 @@ class SparkEngine:
         if not locations:
             return {}
         found = current_versions(self._spark, locations)
-        return {p: None if s is None else (s.table_id, s.version) for p, s in found.items()}
+        return {
+            p: (s.table_id, s.version) if isinstance(s, TableVersion) else None
+            for p, s in found.items()
+        }
 
     def lag_seconds(self, tables: Mapping[str, tuple[str, int]]) -> int | None:
         """How long ago the first commit after these versions was, 0 if there is none."""
@@ -223,12 +240,9 @@ class SparkEngine:
         explanation = self._explain(query)
         return explanation.json() if as_json else explanation.rows()
 
-    def remove_files(self, location: str) -> None:
-        """Delete a cache's files."""
-        jvm: Any = self._spark._jvm
-        path = jvm.org.apache.hadoop.fs.Path(location)
-        conf = self._spark._jsparkSession.sessionState().newHadoopConf()
-        path.getFileSystem(conf).delete(path, True)
+    def files(self, location: str) -> Files:
+        """The storage of a place."""
+        return files_of(self._spark)(location)
 
     def _grace(self) -> int:
         return self._session.settings(explicit_settings(self._spark)).drop_grace_seconds

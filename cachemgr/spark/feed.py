@@ -22,13 +22,14 @@ from cachemgr.spark.decision_log import DecisionLog
 from cachemgr.spark.result_settings import changes_results
 from cachemgr.spark.served import ServedCache, matcher_name, rejoined, serve
 from cachemgr.spark.sources import MetastoreSource, Source, SourceRefused
+from cachemgr.stored_files import StoredFiles
 from cachemgr.telemetry import Telemetry
 from matcher.reasons import Reason, ReasonCode
 from matcher.registry import Registry
 from matcher.sharing import Sharing
 
-_SILENT_SECONDS = 10.0
 _CATCH_UPS = 3
+_MOST_DAMAGE = 1_000
 
 
 class Feed:
@@ -62,6 +63,8 @@ class Feed:
         self._refused = ""
         self._syncing = threading.Lock()
         self._log = DecisionLog(source, self.telemetry)
+        self._damage: dict[str, str] = {}
+        self._untold: list[tuple[str, str, str]] = []
         self._listeners: list[Callable[[], None]] = []
         self._wake = threading.Event()
         self._closed = False
@@ -110,11 +113,6 @@ class Feed:
     def joins(self) -> tuple[JoinRecord, ...]:
         """All record-preserving joins as they are declared now."""
         return self._joins
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether the source has not answered for a while: what was dropped since is not known."""
-        return self._clock() - self._fresh_at > _SILENT_SECONDS
 
     def why_not_ready(self) -> Reason | None:
         """Why nothing may be answered from caches at this moment; None if it may."""
@@ -197,6 +195,52 @@ class Feed:
         """Note a decision; its record is made and sent in the background, not in the query."""
         self._log.note(decision)
 
+    def missing(self, cache: ServedCache, grouping_id: int | None, stored: StoredFiles) -> str:
+        """What is wrong with the files that a cache serves from; the source is told beside the
+        query.
+
+        Args:
+            cache: A refreshed cache.
+            grouping_id: The grouping set that is to be read; None for all that is stored.
+            stored: Looks for the files.
+
+        Returns:
+            What it is, for people; empty if nothing is.
+        """
+        known = self._damage.get(cache.refresh_id or "")
+        if known is not None or cache.version is None:
+            return known or ""
+        found = stored.missing(cache.location, cache.version, grouping_id)
+        if found:
+            self.note_damage(cache, found)
+        return found
+
+    def note_damage(self, cache: ServedCache, what: str) -> None:
+        """A cache's files are gone: nobody here is answered from them, and the source is told, in
+        the background.
+
+        Args:
+            cache: The cache in the state that was looked at.
+            what: What is wrong, for people.
+        """
+        if cache.refresh_id is None or cache.refresh_id in self._damage:
+            return
+        if len(self._damage) >= _MOST_DAMAGE:
+            self._damage.clear()
+        self._damage[cache.refresh_id] = what
+        self._untold.append((cache.id, cache.refresh_id, what))
+        self.telemetry.count("damaged_caches")
+        self.telemetry.warn_once(
+            f"damage {cache.refresh_id}",
+            f"cache {cache.name} answers nothing until it is refreshed: {what}",
+        )
+        self._wake.set()
+
+    def _tell_damage(self) -> None:
+        while self._untold:
+            self.source.tell_damage(*self._untold[0])
+            del self._untold[0]
+
     def flush_log(self) -> None:
         """Hand over the decisions noted so far."""
         self._log.flush()
@@ -262,6 +306,7 @@ class Feed:
         failures = 0
         while not self._closed:
             try:
+                self._tell_damage()
                 self.sync()
                 failures = 0
             except Exception as error:  # the thread must outlive any trouble of the source

@@ -6,7 +6,6 @@ created again with as many commits, and a clock alone by a commit that arrives l
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +15,6 @@ from cachemgr.spark.served import ServedCache
 from matcher.reasons import Reason, ReasonCode
 
 CLOCK_SKEW_MS = 30_000
-PLACE_SECONDS = 10.0
 
 FirstCommitAfter = Callable[[str, int], "int | None"]
 
@@ -80,34 +78,6 @@ class CommitTimes:
                 self._known.clear()
             self._known[key] = found
         return self._known[key]
-
-
-class PlaceMemory:
-    """Remembers for a moment whether tables are where they were.
-
-    Args:
-        lookup: Whether there is a table at a place; an error counts as no.
-        clock: Monotonic seconds.
-    """
-
-    def __init__(
-        self, lookup: Callable[[str], bool], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._lookup = lookup
-        self._clock = clock
-        self._known: dict[str, tuple[bool, float]] = {}
-
-    def has(self, place: str) -> bool:
-        """Whether there is a table, as of the last `PLACE_SECONDS`."""
-        found, at = self._known.get(place, (False, -PLACE_SECONDS))
-        if self._clock() - at < PLACE_SECONDS:
-            return found
-        try:
-            found = self._lookup(place)
-        except Exception:  # a storage that does not answer answers no query either
-            found = False
-        self._known[place] = (found, self._clock())
-        return found
 
 
 def by_location(tables: Iterable[TableSeen]) -> dict[str, list[TableSeen]]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import uuid
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+from cachemgr.journal.files import FileInfo, Files, LocalFiles
+from cachemgr.names import is_local
+from cachemgr.spark.jvm import java_class, session_of
 
 
 class HadoopFiles:
@@ -16,8 +22,16 @@ class HadoopFiles:
     """
 
     def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
         self._jvm: Any = spark._jvm
         self._conf = spark._jsparkSession.sessionState().newHadoopConf()
+
+    def listing(self, folder: str) -> Mapping[str, FileInfo]:
+        """What is in a folder, by name; nothing if it does not exist."""
+        rows = json.loads(
+            java_class(self._spark, "Tables").listing(session_of(self._spark), folder)
+        )
+        return {name: FileInfo(*told) for name, *told in rows}
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, none if it does not exist."""
@@ -25,6 +39,11 @@ class HadoopFiles:
         if not system.exists(path):
             return []
         return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        target, system = self._open(path)
+        return bool(system.exists(target))
 
     def read(self, path: str) -> str | None:
         """A file's text; None if it does not exist."""
@@ -56,9 +75,24 @@ class HadoopFiles:
         target, system = self._open(path)
         system.delete(target, False)
 
+    def delete_folder(self, folder: str) -> None:
+        """Delete a folder with all that is in it, if it exists."""
+        target, system = self._open(folder)
+        system.delete(target, True)
+
     def _path(self, text: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(text)
 
     def _open(self, text: str) -> tuple[Any, Any]:
         path = self._path(text)
         return path, path.getFileSystem(self._conf)
+
+
+def files_of(spark: SparkSession) -> Callable[[str], Files]:
+    """The storage of a place: this machine's own, or what Hadoop reaches.
+
+    Args:
+        spark: A session of the application.
+    """
+    local, others = LocalFiles(), HadoopFiles(spark)
+    return lambda location: local if is_local(location) else others

@@ -12,7 +12,7 @@ from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.run import DEFAULT_DROP_GRACE, run_claimed
 from cachemgr.spark.replan import replan_anywhere
-from cachemgr.spark.tables import current_versions, first_commit_after
+from cachemgr.spark.tables import TableVersion, current_versions, first_commit_after
 from cachemgr.telemetry import logger
 
 
@@ -74,9 +74,13 @@ class SparkRefresher:
         )
 
     def heads(self, places: Collection[str]) -> Mapping[str, tuple[str, int] | None]:
-        """(table id, version) of the Delta table at each place now, None where there is none."""
+        """(table id, version) of the Delta table at each place now, None where there is none that
+        can be read."""
         found = current_versions(self.spark, places)
-        return {p: None if s is None else (s.table_id, s.version) for p, s in found.items()}
+        return {
+            p: (s.table_id, s.version) if isinstance(s, TableVersion) else None
+            for p, s in found.items()
+        }
 
     def first_commit_after(self, place: str, version: int) -> datetime | None:
         """When the first commit after a version was made; None if it is the newest."""

@@ -87,6 +87,9 @@ class ServiceSource:
         except _NotTaken as error:
             raise BatchRefused(error.code, error.message) from error
 
+    def tell_damage(self, cache_id: str, refresh_id: str, what: str) -> None:
+        """Nothing: the service believes its own eyes, and its workers look once a minute."""
+
     def pause(self, failures: int) -> float:
         """Nothing after an answer, since asking waits; else longer and longer, at random."""
         if failures == 0:

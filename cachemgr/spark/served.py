@@ -39,6 +39,8 @@ class ServedCache:
         unvalidated: Names of the joins in the plan that nobody validated.
         reads: The places and table ids that its rows come from (`cachemgr.access.reads_of`).
         held: The joins that held when it was refreshed, as stored with it.
+        refresh_id: The refresh that it serves from; None before the first one.
+        damaged: What is wrong with its files; None if nothing is known to be.
         stamp: The feed's count of changes once this state was complete.
     """
 
@@ -57,6 +59,8 @@ class ServedCache:
     reads: frozenset[str]
     held: tuple[RecordPreservingJoin, ...] = ()
     stamp: int = 0
+    refresh_id: str | None = None
+    damaged: str | None = None
 
 
 def matcher_name(cache: CacheRecord) -> str:
@@ -117,6 +121,8 @@ def serve(
         unvalidated=_unvalidated(plan.joins),
         held=stored.joins,
         reads=reads_of(entry),
+        refresh_id=cache.published_refresh_id,
+        damaged=cache.damaged,
     )
 
 

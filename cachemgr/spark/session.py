@@ -33,9 +33,11 @@ from cachemgr.spark.decider import (
 )
 from cachemgr.spark.eligibility import RELATION, Checks, QueryState, extra_names
 from cachemgr.spark.explain import set_text
+from cachemgr.spark.failures import cache_ids, is_read_failure
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
-from cachemgr.spark.freshness import CommitTimes, PlaceMemory
+from cachemgr.spark.freshness import CommitTimes
+from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
@@ -43,7 +45,8 @@ from cachemgr.spark.pins import PinKey, PinStore, most_selective_first
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
-from cachemgr.spark.tables import TableRead, first_commit_after, has_delta_log, run_select
+from cachemgr.spark.tables import TableRead, first_commit_after, run_select
+from cachemgr.stored_files import StoredFiles
 from cachemgr.telemetry import Telemetry
 from matcher.cost import rows_left
 from matcher.explain import set_names
@@ -82,9 +85,9 @@ class CacheSession:
         self._user: str = spark.sparkContext.sparkUser()
         self.comparer = SettingsComparer(self._default_of)
         self.commits = CommitTimes(lambda place, version: first_commit_after(spark, place, version))
-        self._places = PlaceMemory(lambda place: has_delta_log(spark, place))
+        self.stored = StoredFiles(files_of(spark))
         self.checks = Checks(
-            feed.served, self.comparer, self.commits, feed.restricted, self._is_gone
+            feed.served, self.comparer, self.commits, feed.restricted, self._missing
         )
         # In a session of ours: what the user sets in his must not decide how pins are read.
         self.pins_session = own_session(spark, {})
@@ -248,9 +251,32 @@ class CacheSession:
             return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE}", "remove it")
         return self.feed.why_not_ready()
 
-    def _is_gone(self, cache: ServedCache) -> bool:
-        # Whoever hears of drops hears of them long before the files go.
-        return self.feed.is_silent and not self._places.has(cache.location)
+    def failed_on(self, text: str) -> str | None:
+        """Take note of a query that failed: its caches must not fail the next one.
+
+        Args:
+            text: What Spark says of the failure.
+
+        Returns:
+            For the user, where it failed on a file of a cache; None where it did not.
+        """
+        if not is_read_failure(text):
+            return None
+        ids = cache_ids(text)
+        for cache in self.feed.caches() if ids else ():
+            if cache.id in ids and cache.version is not None:
+                found = self.stored.look(cache.location, cache.version)
+                what = found or "a query failed to read one of its files"
+                self.feed.note_damage(cache, what)
+                return (
+                    f"relational cache {cache.name} is damaged: {what}; it answers nothing until "
+                    f"REFRESH RELATIONAL CACHE {cache.name}: run the query again, it then reads "
+                    "the base tables"
+                )
+        return None
+
+    def _missing(self, cache: ServedCache, grouping_id: int | None) -> str:
+        return self.feed.missing(cache, grouping_id, self.stored)
 
     def _replacement(
         self, hit: Hit, settings: Settings, mixed: bool, is_sorted: bool

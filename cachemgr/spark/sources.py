@@ -79,6 +79,14 @@ class Source(Protocol):
         """
         ...
 
+    def tell_damage(self, cache_id: str, refresh_id: str, what: str) -> None:
+        """Files of a cache, as that refresh published them, are gone.
+
+        Raises:
+            CacheManagerError: It could not be told now.
+        """
+        ...
+
     def pause(self, failures: int) -> float:
         """Seconds until the source is to be asked again, after so many failures in a row."""
         ...
@@ -130,6 +138,10 @@ class MetastoreSource:
             if error.code in _PASSING:
                 raise
             raise BatchRefused(error.code, error.message) from error
+
+    def tell_damage(self, cache_id: str, refresh_id: str, what: str) -> None:
+        """Have it noted; see `Source`."""
+        self.metastore.writer.note_damage(cache_id, refresh_id, what)
 
     def pause(self, failures: int) -> float:
         """Seconds until the next look; see `Source`."""

@@ -89,31 +89,48 @@ def normalise_location(spark: SparkSession, location: str) -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """There is a log at a place, and it cannot be read: a newer protocol, or files of it are gone.
+
+    Args:
+        why: What Delta says, for people; one line.
+    """
+
+    why: str
+
+
 def current_versions(
     spark: SparkSession, locations: Iterable[str]
-) -> dict[str, TableVersion | None]:
+) -> dict[str, TableVersion | Unreadable | None]:
     """What stands at each place now, None where there is no Delta table. Reads the logs' heads
-    only, no job is run."""
+    only, no job is run; one that cannot be read keeps no other from being told."""
     asked = list(locations)
     jvm: Any = spark._jvm
     places = jvm.java.util.ArrayList()
     for location in asked:
         places.add(location)
     rows = json.loads(java_class(spark, "Tables").versions(session_of(spark), places))
-    return {
-        location: None if row is None else TableVersion(*row)
-        for location, row in zip(asked, rows, strict=True)
-    }
+    return {location: _found(row) for location, row in zip(asked, rows, strict=True)}
+
+
+def _found(row: list[Any] | str | None) -> TableVersion | Unreadable | None:
+    if isinstance(row, str):
+        _, _, said = row.strip().partition(": ")
+        return Unreadable((said or row).splitlines()[0][:300])
+    return None if row is None else TableVersion(*row)
 
 
 def base_tables(spark: SparkSession, names: Mapping[str, str]) -> tuple[BaseTableRecord, ...]:
-    """Base tables as they are now, to be noted down in the metastore; one that is gone is left out.
+    """Base tables as they are now, to be noted down in the metastore; those that are gone or cannot
+    be read are left out.
 
     Args:
         spark: Any session.
         names: Location to the table's name in the catalog.
     """
-    states = [found for found in current_versions(spark, names).values() if found is not None]
+    found = current_versions(spark, names).values()
+    states = [state for state in found if isinstance(state, TableVersion)]
     return tuple(base_table(spark, names[state.location], state) for state in states)
 
 

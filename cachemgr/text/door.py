@@ -18,9 +18,10 @@ from functools import partial
 from typing import Final
 
 from cachemgr.errors import CacheManagerError
+from cachemgr.journal.files import LocalFiles
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.metastore.records import Outcome as LoggedOutcome
-from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
+from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, is_local
 from cachemgr.settings import PREFIX, Mode, Settings
 from cachemgr.spark.decider import Hit, match_options
 from cachemgr.spark.eligibility import Checks, QueryState
@@ -29,7 +30,9 @@ from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import CommitTimes
 from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.result_settings import SettingsComparer, changes_results
+from cachemgr.spark.served import ServedCache
 from cachemgr.spark.sources import metastore_of
+from cachemgr.stored_files import StoredFiles
 from cachemgr.telemetry import logger
 from cachemgr.text.columns import read_columns
 from cachemgr.text.decide import Outcome, decide
@@ -132,8 +135,13 @@ class TextDoor:
         self._defaults = dict(defaults)
         self._clock = clock
         self._comparer = SettingsComparer(default_of)
+        self._stored = StoredFiles(lambda location: LocalFiles())
         self._checks = Checks(
-            feed.served, self._comparer, CommitTimes(heads.first_commit_after), feed.restricted
+            feed.served,
+            self._comparer,
+            CommitTimes(heads.first_commit_after),
+            feed.restricted,
+            self._missing,
         )
         self._templates = Templates()
         self._settings: dict[frozenset[tuple[str, str]], _Stated] = {}
@@ -196,6 +204,12 @@ class TextDoor:
         found = self._decided(request, stated, conf, explain)
         self._log(request, conf, found, started, explain)
         return found
+
+    def _missing(self, cache: ServedCache, grouping_id: int | None) -> str:
+        """What is wrong with a cache's files. Those on other storages the workers look for."""
+        if not is_local(cache.location):
+            return ""
+        return self._feed.missing(cache, grouping_id, self._stored)
 
     def _stated(self, settings: Mapping[str, str]) -> _Stated:
         """The settings of a request in the forms that the parts need; remembered unless long."""

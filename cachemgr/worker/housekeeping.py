@@ -1,4 +1,5 @@
-"""Once a minute: the metastore forgets what is too old to be of use."""
+"""Once a minute: what is too old in the metastore is forgotten, files that nobody reads go, and
+files that are gone are noticed."""
 
 from __future__ import annotations
 
@@ -6,11 +7,64 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from cachemgr.journal.files import Files
 from cachemgr.metastore.store import Metastore
+from cachemgr.stored_files import StoredFiles
 from cachemgr.telemetry import logger
+from cachemgr.tidy import Tidy
 
 # A look ends soon, since a process that stops waits for it; the next one goes on.
 _MOST_PORTIONS: Final = 20
+_MOST_LOOKED_AT: Final = 200
+
+
+class Housekeeping:
+    """What a worker does about files, a portion at a time.
+
+    Args:
+        metastore: Where the caches are.
+        files_of: The storage of a place.
+        grace_seconds: How long queries that were planned before may run (`dropGrace`).
+    """
+
+    def __init__(
+        self, metastore: Metastore, files_of: Callable[[str], Files], grace_seconds: int
+    ) -> None:
+        self._metastore = metastore
+        self._stored = StoredFiles(files_of)
+        self._tidy = Tidy(metastore, files_of, lambda: grace_seconds)
+        self._next = ""
+
+    def look(self) -> None:
+        """One look at the files of all caches."""
+        self.look_for_damage()
+        deleted, purged = self._tidy.look(), self._tidy.purge()
+        if deleted or purged:
+            logger.info("deleted %d files, and the folders of %d caches", deleted, purged)
+
+    def look_for_damage(self, most: int = _MOST_LOOKED_AT) -> int:
+        """Look for the files that caches serve from, and note down where some are gone.
+
+        Args:
+            most: At so many caches; the next look goes on with the next ones.
+
+        Returns:
+            How many were found damaged.
+        """
+        found = 0
+        caches = [c for c in self._metastore.reader.caches() if c.damaged is None]
+        caches.sort(key=lambda c: (c.id <= self._next, c.id))
+        published = {c.published_refresh_id for c in caches[:most] if c.published_refresh_id}
+        snapshots = self._metastore.reader.snapshots(published)
+        for cache in caches[:most]:
+            self._next = cache.id
+            snapshot = snapshots.get(cache.published_refresh_id or "")
+            version = None if snapshot is None else snapshot.run.cache_version
+            what = "" if version is None else self._stored.look(cache.location, version)
+            if what and snapshot is not None:
+                found += self._metastore.writer.note_damage(cache.id, snapshot.run.id, what)
+                logger.error("cache %s is damaged: %s", cache.qualified_name, what)
+        return found
 
 
 def forget_the_past(metastore: Metastore, days: int) -> int:

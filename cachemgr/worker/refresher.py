@@ -25,7 +25,8 @@ class Refresher(Protocol):
         ...
 
     def heads(self, places: Collection[str]) -> Mapping[str, tuple[str, int] | None]:
-        """(table id, version) of the Delta table at each place now, None where there is none."""
+        """(table id, version) of the Delta table at each place now, None where there is none that
+        can be read: the refresh of those that read it says why."""
         ...
 
     def first_commit_after(self, place: str, version: int) -> datetime | None:

@@ -9,29 +9,28 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from cachemgr.convert import trigger_of
-from cachemgr.metastore.records import Origin, RunState, ScheduleRecord
+from cachemgr.metastore.records import CacheRecord, Origin, RunState, ScheduleRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import logger
 from cachemgr.worker.refresher import Refresher
 from scheduler.due import CacheStatus
 from scheduler.order import sources_of
 from scheduler.tick import Look, look
-from scheduler.triggers import OnCommit, TargetLag
+from scheduler.triggers import Cron, OnCommit, TargetLag, Trigger, check_cron
 
 _Snapshot = Mapping[str, tuple[str | None, int | None]]
 
 
 def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatus | None:
-    """What the scheduler is to know of a cache; None where its trigger cannot be read.
+    """What the scheduler is to know of a cache; None where its trigger cannot be read here.
 
     Args:
         record: What the metastore knows of it.
         reads: Ids of the caches that it is defined over, also through others.
     """
     cache = record.cache
-    try:
-        trigger = trigger_of(cache.refresh_trigger)
-    except (ValueError, KeyError, TypeError):
+    trigger = _trigger(cache)
+    if isinstance(trigger, str):
         return None
     assert cache.created_at is not None
     return CacheStatus(
@@ -48,7 +47,19 @@ def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatu
         retry_at=record.retry_at,
         reads=frozenset(reads),
         running_since=_running_since(record),
+        damaged=cache.damaged is not None,
     )
+
+
+def _trigger(cache: CacheRecord) -> Trigger | str:
+    """When a cache is to be refreshed, or why that cannot be read here."""
+    try:
+        trigger = trigger_of(cache.refresh_trigger)
+        if isinstance(trigger, Cron):
+            check_cron(trigger)
+        return trigger
+    except (ValueError, KeyError, TypeError) as error:
+        return str(error) or type(error).__name__
 
 
 def _running_since(record: ScheduleRecord) -> datetime | None:
@@ -67,8 +78,13 @@ def ask_for_due(metastore: Metastore) -> Look:
     """
     records = {r.cache.id: r for r in metastore.reader.schedules()}
     reads = {i: r.cache.depends_on for i, r in records.items()}
-    known = (status_of(r, sources_of(reads, i)) for i, r in records.items())
-    statuses = [s for s in known if s is not None]
+    statuses = []
+    for cache_id, record in records.items():
+        status = status_of(record, sources_of(reads, cache_id))
+        if status is not None:
+            statuses.append(status)
+        elif not record.cache.paused:
+            _pause_unreadable(metastore, record)
     found = look(statuses, metastore.reader.now())
     for wanted in found.wanted:
         record = records[wanted.cache_id]
@@ -79,6 +95,19 @@ def ask_for_due(metastore: Metastore) -> Look:
             name = record.cache.qualified_name
             logger.info("refresh of %s asked for: %s [%s]", name, wanted.why, asked.id)
     return found
+
+
+def _pause_unreadable(metastore: Metastore, record: ScheduleRecord) -> None:
+    """A schedule that cannot be read keeps no other waiting, and its cache says so."""
+    cache = record.cache
+    why = (
+        f"its schedule cannot be read: {_trigger(cache)}; ALTER RELATIONAL CACHE "
+        f"{cache.qualified_name} SET REFRESH …, then RESUME"
+    )
+    metastore.writer.note_failure(
+        cache.id, failures=record.failures + 1, retry_at=None, paused_because=why
+    )
+    logger.error("cache %s is paused: %s", cache.qualified_name, why)
 
 
 class Watch:
@@ -127,10 +156,18 @@ class Watch:
                 continue
             moment = None
             if head is not None and head[0] == table_id and version is not None:
-                moment = self._refresher.first_commit_after(place, version)
-            # a table that is gone or was made again: the refresh will say so
+                moment = self._first_commit_after(place, version)
+            # a table that is gone, cannot be read or was made again: the refresh will say so, and
+            # its failures are counted for its cache alone
             moments.append(moment or self._metastore.reader.now())
         return min(moments, default=None)
+
+    def _first_commit_after(self, place: str, version: int) -> datetime | None:
+        try:
+            return self._refresher.first_commit_after(place, version)
+        except Exception as error:  # it has moved, and when does not count
+            logger.warning("the commit of %s after %d cannot be read: %s", place, version, error)
+            return None
 
     def _snapshot(self, refresh_id: str | None) -> _Snapshot:
         if refresh_id is None:

@@ -154,7 +154,7 @@ def test_the_whole_life_of_a_remote_session(
         location = feed.served("lagging").location.removeprefix("file:")
         shutil.rmtree(location)
         monkeypatch.setattr(feed, "_clock", lambda: time.monotonic() + 60)
-        assert "CACHE_NOT_REFRESHED" in why_not(session, COUNTED)
+        assert "CACHE_DAMAGED" in why_not(session, COUNTED)
         assert len(rows(session, COUNTED)) == 5
         monkeypatch.setattr(feed, "_clock", lambda: time.monotonic() + 48 * 3600)
         assert why_not(session, QUERY) == {"REGISTRY_LOADING"}

@@ -99,6 +99,7 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, BaseTableR
             freshness=Freshness.STRICT,
         )
         store.writer.create_cache(record, now=now)
+        _make_stored(Path(record.location))
         run = store.writer.start_refresh(
             cache_id, "load", now=now, lease_seconds=60, mode="FULL", reason="load"
         )
@@ -112,6 +113,13 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, BaseTableR
             run.id, run.fencing_token, now=now, cache_version=1, rows=1, bytes=1, tables=snapshot
         )
     return tables
+
+
+def _make_stored(location: Path) -> None:
+    """The published version of a cache's table, as far as an answer looks at it: its log."""
+    log = location / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{1:020d}.json").write_text('{"commitInfo": {}}\n')
 
 
 def _plans(folder: Path, count: int) -> Iterator[CachePlan]:

@@ -10,6 +10,7 @@ import pytest
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import Origin, RunState
+from cachemgr.worker.schedule import ask_for_due
 
 
 def ask(store, cache, now, **more):
@@ -331,3 +332,23 @@ def test_schedules_of_some_caches_are_those_among_all(store, now, new_cache):
         assert store.reader.schedules(ids) == wanted and len(wanted) == len(chosen)
     assert store.reader.schedule(caches[0].id).last.state is RunState.PUBLISHED
     assert store.reader.schedule("gone") is None
+
+
+def test_a_schedule_that_cannot_be_read_holds_up_its_own_cache_alone(store, now, new_cache):
+    """A time zone of a newer tzdata, or a trigger of another release."""
+    odd = {
+        "moon": {"kind": "CRON", "expression": "0 6 * * *", "time_zone": "Moon/Tranquility"},
+        "later": {"kind": "WHENEVER"},
+    }
+    odd["good"] = {"kind": "EVERY", "seconds": 60}
+    made = {
+        n: store.writer.create_cache(new_cache(n, refresh_trigger=t), now=now)
+        for n, t in odd.items()
+    }
+    good = made.pop("good")
+    assert [w.cache_id for w in ask_for_due(store).wanted] == [good.id]
+    assert [w.cache_id for w in ask_for_due(store).wanted] == []
+    for name, cache in made.items():
+        found = schedule(store, cache)
+        assert found.cache.paused and "cannot be read" in found.paused_because
+        assert ("Moon/Tranquility" in found.paused_because) is (name == "moon")

@@ -197,3 +197,34 @@ def test_what_is_not_there(store):
         store.writer.fail_refresh("x", 1, "e", now=0)
     with pytest.raises(NotFoundError):
         store.writer.publish_refresh("x", 1, now=0, cache_version=0, rows=0, bytes=0, tables=())
+
+
+def test_damage_is_noted_for_what_is_published_and_mended_by_the_next_refresh(store, cache, now):
+    def refreshed(location=None):
+        run = store.writer.start_refresh(
+            cache.id, "w", now=now, lease_seconds=60, mode="FULL", reason="test"
+        )
+        return store.writer.publish_refresh(
+            run.id,
+            run.fencing_token,
+            now=now,
+            cache_version=1,
+            rows=1,
+            bytes=1,
+            tables=(),
+            location=location,
+        )
+
+    first = refreshed()
+    revision = store.reader.revision()
+    assert store.writer.note_damage(cache.id, first.id, "its file f is gone")
+    assert store.reader.revision() > revision
+    (entry,) = store.reader.registry(revision).entries
+    assert entry.cache.damaged == "its file f is gone"
+    assert not store.writer.note_damage(cache.id, first.id, "again")
+    second = refreshed(location="/caches/elsewhere")
+    found = store.reader.cache_by_id(cache.id)
+    assert found.damaged is None and found.location == "/caches/elsewhere"
+    assert not store.writer.note_damage(cache.id, first.id, "of the refresh before")
+    store.writer.drop_cache(cache.id, now=now)
+    assert not store.writer.note_damage(cache.id, second.id, "dropped")

@@ -143,9 +143,20 @@ def test_unchanged_runs_no_job_and_writes_no_commit(star: Star) -> None:
     cache = star.cache(plain_plan(star))
     star.refresh(cache)
     before = star.head(cache)
-    run = star.refresh(cache, mode="FULL")
+    run = star.refresh(cache)
     assert run.state is RunState.UNCHANGED and star.head(cache) == before
     assert [s["stage"] for s in run.stages] == ["Unchanged"]
+
+
+def test_full_computes_anew_whether_or_not_anything_moved(star: Star) -> None:
+    cache = star.cache(plain_plan(star))
+    star.refresh(cache)
+    before, rows = star.head(cache), star.stored(cache)
+    run = star.refresh(cache, mode="FULL")
+    assert (
+        run.state is RunState.PUBLISHED and run.reason == "full was asked for; no base table moved"
+    )
+    assert star.head(cache) == before + 1 and star.stored(cache) == rows
 
 
 def test_each_refresh_is_one_commit_with_its_stamp(star: Star) -> None:

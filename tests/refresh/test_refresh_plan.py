@@ -81,9 +81,18 @@ def test_joins_are_validated_before_the_write() -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", ["AUTO", "FULL", "INCREMENTAL", "INCREMENTAL_ONLY"])
-def test_nothing_moved_is_no_job_in_any_mode(mode: str) -> None:
+@pytest.mark.parametrize("mode", ["AUTO", "INCREMENTAL", "INCREMENTAL_ONLY"])
+def test_nothing_moved_is_no_job_unless_full_was_asked_for(mode: str) -> None:
     assert names(replace(BASE, mode=mode, tables=(TABLE,))) == ["Unchanged"]
+    assert "WriteFull" in names(replace(BASE, mode="FULL", tables=(TABLE,)))
+
+
+def test_damage_is_written_anew_and_never_restored_or_adopted() -> None:
+    above = Head(9, {"refresh_id": "r9", "kind": "FULL", "parent_version": 8, "spec": "spec"})
+    lost = replace(BASE, tables=(TABLE,), damage="its file f is gone", head=above, adoptable="r9")
+    plan = plan_refresh(lost)
+    assert plan.mode == "FULL" and "its file f is gone" in plan.reason
+    assert {"RestorePublished", "Adopt"}.isdisjoint(names(lost)) and "WriteFull" in names(lost)
 
 
 @pytest.mark.parametrize(
@@ -173,10 +182,10 @@ def test_joins_declared_since_are_checked_without_computing() -> None:
     assert plan_refresh(request).stages[-1] == Publish(version=3)
 
 
-def test_a_lost_cache_table_is_an_error_and_not_called_unchanged() -> None:
-    with pytest.raises(RefreshError, match="is gone"):
-        plan_refresh(replace(BASE, head=None, tables=(TABLE,)))
-    assert "PrepareTable" in names(replace(BASE, head=None))
+def test_a_lost_cache_table_is_made_again_and_not_called_unchanged() -> None:
+    lost = replace(BASE, tables=(TABLE,), head=None, damage="its Delta table is gone")
+    assert names(lost)[:2] == ["PinVersions", "PrepareTable"]
+    assert "its Delta table is gone" in plan_refresh(lost).reason
 
 
 def test_fingerprints_ignore_what_a_refresh_measures() -> None:

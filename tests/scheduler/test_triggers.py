@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import functools
+import itertools
+import zoneinfo
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scheduler.triggers import Cron, Every, OnCommit, TargetLag, is_cron_field, next_fire
 
@@ -55,6 +60,70 @@ def test_a_time_that_the_clock_repeats_comes_once() -> None:
     # 02:30 comes twice in Berlin on 25 October 2026
     found = fires("30 2 * * *", "Europe/Berlin", "2026-10-24 12:00", 2)
     assert found == ["2026-10-25 00:30", "2026-10-26 01:30"]
+
+
+def test_the_second_of_two_equal_hours_does_not_go_back_to_the_first() -> None:
+    # 02:31 for the second time, of a job that ran at 02:30 of the first
+    assert fires("30 2 * * *", "Europe/Berlin", "2026-10-25 01:31") == ["2026-10-26 01:30"]
+    assert fires("30 2 * * *", "Europe/Berlin", "2026-10-25 01:10") == ["2026-10-26 01:30"]
+
+
+@functools.cache
+def changes(zone: str) -> tuple[datetime, ...]:
+    """The moments from 2010 to 2014 at which a zone's clocks change, to the minute."""
+    there, found = zoneinfo.ZoneInfo(zone), []
+
+    def offset(moment: datetime) -> timedelta | None:
+        return moment.astimezone(there).utcoffset()
+
+    weeks = [at("2010-01-01") + timedelta(weeks=n) for n in range(5 * 52)]
+    for low, high in itertools.pairwise(weeks):
+        if offset(low) == offset(high):
+            continue
+        while high - low > timedelta(minutes=1):
+            middle = low + (high - low) / 2
+            low, high = (middle, high) if offset(middle) == offset(low) else (low, middle)
+        found.append(high.replace(second=0, microsecond=0))
+    return tuple(found)
+
+
+ZONES = sorted(zoneinfo.available_timezones())
+EXPRESSIONS = (
+    "30 2 * * *",
+    "0 * * * *",
+    "*/10 * * * *",
+    "15,45 1-3 * * *",
+    "0 0 * * *",
+    "59 23 * * *",
+    "5 */2 * * *",
+    "*/7 0,1,2,3 * * *",
+    "30 1 * * 0",
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(ZONES),
+    st.sampled_from(EXPRESSIONS),
+    st.integers(0, 20),
+    st.integers(-3 * 3600, 3 * 3600),
+    st.floats(0, 0.99),
+)
+def test_around_each_change_of_clocks_a_fire_comes_after_and_once(
+    zone: str, expression: str, which: int, off: int, between: float
+) -> None:
+    moments = changes(zone) or (at("2020-06-01"),)
+    cron = Cron(expression, zone)
+    seen = [moments[which % len(moments)] + timedelta(seconds=off)]
+    for _ in range(4):
+        found = next_fire(cron, seen[-1])
+        assert found is not None and found > seen[-1]
+        seen.append(found)
+    for fire, following in itertools.pairwise(seen):
+        assert next_fire(cron, fire + (following - fire) * between) == following
+    if "*" not in "".join(expression.split()[:2]):
+        walls = [m.astimezone(zoneinfo.ZoneInfo(zone)).replace(tzinfo=None) for m in seen[1:]]
+        assert len(set(walls)) == len(walls), "a job of a fixed time ran twice in a night"
 
 
 def test_every_hour_goes_on_through_the_change() -> None:

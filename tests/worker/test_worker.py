@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from cachemgr.metastore.records import CacheRecord, Origin, RunState
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
-from tests.refresh.star import Star, plain_plan, rows_of
+from tests.refresh.star import SALES, SALES_ROWS, Star, plain_plan, rows_of
 
 pytestmark = pytest.mark.spark
 LEASE = 20.0
@@ -73,6 +75,35 @@ def test_a_lost_base_table_pauses_the_cache_at_once(star, refresher):
     assert found.cache.paused and "BASE_TABLE_LOST" in found.paused_because
     assert found.last.state is RunState.FAILED
     assert ask_for_due(star.store).wanted == ()
+
+
+def test_a_table_that_cannot_be_read_holds_up_its_own_caches_alone(star, refresher):
+    """A newer protocol than this Delta knows, written by somebody else."""
+    good = made(star, "ON_COMMIT")
+    star.write("newer", SALES_ROWS, SALES, "overwrite")
+    plan = replace(plain_plan(star, "over_newer"), relations=(star.relation("newer"),))
+    text = "SELECT item, SUM(amount) AS total FROM elsewhere.newer GROUP BY item"
+    bad = star.cache(plan, definition=text, refresh_trigger={"kind": "ON_COMMIT"})
+    watch = Watch(star.store, refresher)
+    assert len(ask_for_due(star.store).wanted) == 2
+    assert work(star, refresher) + work(star, refresher) == 2
+    assert watch.look() == 0
+
+    log = Path(star.path("newer")) / "_delta_log"
+    newest = max(int(p.stem) for p in log.glob("*.json"))
+    protocol = {"protocol": {"minReaderVersion": 99, "minWriterVersion": 99}}
+    (log / f"{newest + 1:020d}.json").write_text(json.dumps(protocol))
+    star.sell((3, "cup", 9, 100, "1.00"))
+    assert watch.look() == 2, "what cannot be read has moved: its refresh says why"
+    assert len(ask_for_due(star.store).wanted) == 2
+    assert work(star, refresher) + work(star, refresher) == 2
+    assert star.store.reader.refreshes(good.id)[0].state is RunState.PUBLISHED
+    run = star.store.reader.refreshes(bad.id)[0]
+    assert run.state is RunState.FAILED and "default.newer" in run.error
+    assert "cannot be read" in run.error and "protocol" in run.error
+    schedule = star.store.reader.schedule(bad.id)
+    assert schedule.failures == 1 and schedule.retry_at is not None
+    assert star.store.reader.schedule(good.id).failures == 0
 
 
 def test_failures_in_between_are_tried_again(star, refresher, monkeypatch):

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.AliasIdentifier;
@@ -93,7 +94,10 @@ public final class Tables {
             false);
     }
 
-    /** One line of JSON: [location, table id, version, timestamp] or null for each location asked. */
+    /**
+     * One line of JSON: for each location asked [location, table id, version, timestamp], null where there is no table, or
+     * what is wrong where its log cannot be read: that is the others' business no more.
+     */
     public static String versions(SparkSession spark, List locations) {
         StringBuilder out = new StringBuilder("[");
         for (int i = 0; i < locations.size(); i++) {
@@ -101,7 +105,13 @@ public final class Tables {
                 out.append(',');
             }
             String location = (String) locations.get(i);
-            Snapshot head = head(log(spark, location));
+            Snapshot head = null;
+            try {
+                head = head(log(spark, location));
+            } catch (Exception unreadable) {
+                Scala.quote(out, unreadable.toString());
+                continue;
+            }
             if (head.version() < 0) {
                 out.append("null");
                 continue;
@@ -111,6 +121,25 @@ public final class Tables {
             out.append(',');
             Scala.quote(out, head.metadata().id());
             out.append(',').append(head.version()).append(',').append(head.timestamp()).append(']');
+        }
+        return out.append(']').toString();
+    }
+
+    /** One line of JSON: [name, is a folder, bytes, modified at (ms)] of each entry of a folder; none if it is not there. */
+    public static String listing(SparkSession spark, String folder) throws Exception {
+        Path path = new Path(folder);
+        FileSystem fs = path.getFileSystem(spark.sessionState().newHadoopConf());
+        StringBuilder out = new StringBuilder("[");
+        try {
+            FileStatus[] found = fs.listStatus(path);
+            for (int i = 0; i < found.length; i++) {
+                out.append(i > 0 ? ",[" : "[");
+                Scala.quote(out, found[i].getPath().getName());
+                out.append(',').append(found[i].isDirectory()).append(',').append(found[i].getLen());
+                out.append(',').append(found[i].getModificationTime()).append(']');
+            }
+        } catch (java.io.FileNotFoundException gone) {
+            // no folder has no entries
         }
         return out.append(']').toString();
     }

@@ -1,0 +1,73 @@
+"""What is wrong with a cache's own table before a refresh, and where the refresh is to write.
+
+Files that are gone are written anew in the same table. A table whose log is gone, torn or put back
+from an older copy is left where it is, and the cache gets another folder: version numbers would be
+given out twice in the old one, and whoever has its log in memory would read the wrong rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from cachemgr.metastore.records import CacheRecord, SnapshotRecord
+from cachemgr.names import moved_location
+from cachemgr.refresh.delta_log import head
+from cachemgr.spark.hadoop_files import files_of
+from cachemgr.stored_files import StoredFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What was found.
+
+    Args:
+        what: What is wrong, for people; empty if nothing is.
+        is_lost: The table cannot be written any more.
+    """
+
+    what: str = ""
+    is_lost: bool = False
+
+
+def damage_of(
+    session: SparkSession, cache: CacheRecord, published: SnapshotRecord | None
+) -> Damage:
+    """Look at a cache's table: its log, and the files that it serves from.
+
+    Args:
+        session: A session of ours.
+        cache: The cache.
+        published: The snapshot that serves now.
+    """
+    try:
+        newest = head(session, cache.location)
+    except Exception as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return Damage(f"its log cannot be read ({first[:200]})", is_lost=True)
+    if published is None or published.run.cache_version is None:
+        return Damage()
+    version = published.run.cache_version
+    if newest is None:
+        return Damage("its Delta table is gone", is_lost=True)
+    if newest.version < version:
+        ends = f"its log ends at version {newest.version}, and {version} was published"
+        return Damage(ends, is_lost=True)
+    stored = StoredFiles(files_of(session))
+    if not stored.has_version(cache.location, version):
+        return Damage(f"its log has no version {version} any more", is_lost=True)
+    return Damage(cache.damaged or stored.look(cache.location, version))
+
+
+def placed(cache: CacheRecord, damage: Damage, token: int | None) -> CacheRecord:
+    """The cache with the place that its next refresh writes to.
+
+    Args:
+        cache: The cache.
+        damage: What was found.
+        token: The fencing token of the refresh; None if none is made.
+    """
+    if not damage.is_lost:
+        return cache
+    return replace(cache, location=moved_location(cache.location, cache.id, token or 0))

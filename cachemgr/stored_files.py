@@ -1,0 +1,135 @@
+"""Whether the files of a published version are where the log says, looked at once in a while.
+
+A commit of ours lists every file of the state that it wrote, with its length, so one listing of
+each folder tells. A file that is gone or cut off is damage: the cache answers nothing until a
+refresh has written it anew. Only a part of what can go wrong shows here; what does not shows when
+a query fails on a file (`cachemgr.spark.failures`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from cachemgr.journal.files import Files, root_of, under
+from cachemgr.refresh.commits import parse_commit
+from cachemgr.telemetry import logger
+from matcher.ir import GROUPING_ID_COLUMN
+
+LOOK_SECONDS: Final = 10.0
+_CAPACITY: Final = 1024
+
+# Of each file its path as `Files` takes it, and its length.
+_Listed = Mapping[str, int]
+_Key = tuple[str, int, int | None]
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class StoredFiles:
+    """Looks for the files of caches, each part at most once in `LOOK_SECONDS`. Safe for several
+    threads.
+
+    Args:
+        files_of: The storage of a place.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self, files_of: Callable[[str], Files], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._files_of = files_of
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[_Key, tuple[str, float]] = OrderedDict()
+        self._listed: OrderedDict[tuple[str, int], _Listed] = OrderedDict()
+
+    def missing(self, location: str, version: int, grouping_id: int | None = None) -> str:
+        """What was found wrong within the last `LOOK_SECONDS`; see `look`."""
+        key = (location, version, grouping_id)
+        with self._lock:
+            found, at = self._seen.get(key, ("", -LOOK_SECONDS))
+        if self._clock() - at < LOOK_SECONDS:
+            return found
+        found = self.look(location, version, grouping_id)
+        with self._lock:
+            _keep(self._seen, key, (found, self._clock()))
+        return found
+
+    def forget(self, location: str) -> None:
+        """Look again when asked next: somebody failed on a file of that place."""
+        with self._lock:
+            for key in [k for k in self._seen if k[0] == location]:
+                del self._seen[key]
+
+    def has_version(self, location: str, version: int) -> bool:
+        """Whether the log still tells of a version, by its commit or by a checkpoint."""
+        return self._files(self._files_of(location), root_of(location), version) is not None
+
+    def look(self, location: str, version: int, grouping_id: int | None = None) -> str:
+        """What is wrong with the files of a version, now.
+
+        Args:
+            location: Where the cache's table lies.
+            version: The version that it serves.
+            grouping_id: Look for the files of that grouping set alone; None looks for all.
+
+        Returns:
+            Which file is gone or has another length, for people; empty if none is. A storage that
+            cannot be asked counts as damage too: it would answer no query either.
+        """
+        try:
+            return self._look(location, version, grouping_id)
+        except Exception as error:
+            logger.warning("the files at %s cannot be looked for: %s", location, error)
+            return f"its folder cannot be read ({type(error).__name__})"
+
+    def _look(self, location: str, version: int, grouping_id: int | None) -> str:
+        files, root = self._files_of(location), root_of(location)
+        listed = self._files(files, root, version)
+        if listed is None:
+            return f"its log has no version {version} any more"
+        mark = None if grouping_id is None else f"/{GROUPING_ID_COLUMN}={grouping_id}/"
+        folders: dict[str, dict[str, int]] = defaultdict(dict)
+        for path, size in listed.items():
+            if mark is None or mark in path:
+                folder, _, name = path.rpartition("/")
+                folders[folder][name] = size
+        for folder, wanted in folders.items():
+            there = files.listing(folder)
+            for name, size in wanted.items():
+                # told to people who may not know the place
+                told = f"{folder}/{name}".removeprefix(f"{root}/")
+                if name not in there:
+                    return f"its file {told} is gone"
+                if there[name].size != size:
+                    return f"its file {told} has {there[name].size} bytes, not {size}"
+        return ""
+
+    def _files(self, files: Files, root: str, version: int) -> _Listed | None:
+        """The files of a version; none are known where only a checkpoint holds them, None where
+        the log holds nothing of it."""
+        log = f"{root}/_delta_log"
+        commit = f"{log}/{version:020d}.json"
+        if not files.exists(commit):
+            kept = (n for n in files.names(log) if n[:20].isdigit() and ".checkpoint" in n)
+            return {} if any(int(n[:20]) >= version for n in kept) else None
+        key = (root, version)
+        with self._lock:
+            known = self._listed.get(key)
+        if known is None:
+            added = parse_commit(version, files.read(commit) or "").added
+            known = {under(root, file.path): file.bytes for file in added}
+            with self._lock:
+                _keep(self._listed, key, known)
+        return known
+
+
+def _keep(store: OrderedDict[_K, _V], key: _K, value: _V) -> None:
+    store[key] = value
+    store.move_to_end(key)
+    while len(store) > _CAPACITY:
+        store.popitem(last=False)
