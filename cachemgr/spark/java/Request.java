@@ -32,8 +32,9 @@ public final class Request {
         this.rewritten = plan;
     }
 
-    public SparkSession session() {
-        return spark;
+    /** A table at one version, as the query's session reads it. */
+    public LogicalPlan atVersion(String location, long version) {
+        return Tables.atVersion(spark, location, version);
     }
 
     /** The versions of the known tables of which the document has none: {location: [id, version]}. */
