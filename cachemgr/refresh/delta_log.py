@@ -72,15 +72,6 @@ def size_in_bytes(spark: SparkSession, location: str) -> int:
     return 0 if int(snapshot.version()) < 0 else int(snapshot.sizeInBytes())
 
 
-def size_if_known(spark: SparkSession, location: str) -> int | None:
-    """Bytes of the newest version at `location` where its log tells without a job; else None."""
-    snapshot = _snapshot(spark, location)
-    if int(snapshot.version()) < 0:
-        return 0
-    known = snapshot.sizeInBytesIfKnown()
-    return int(known.get()) if known.isDefined() else None
-
-
 def read_commit(spark: SparkSession, location: str, version: int) -> Commit:
     """What commit `version` wrote.
 

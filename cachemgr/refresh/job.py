@@ -38,7 +38,6 @@ class Job:
         published: The snapshot that serves now.
         now: The clock.
         checkpoint: Called after each step.
-        small: One task does all; see `small`.
     """
 
     metastore: Metastore
@@ -52,7 +51,6 @@ class Job:
     published: SnapshotRecord | None
     now: Clock
     checkpoint: Checkpoint
-    small: bool = False
 
     @property
     def name(self) -> str:

@@ -25,7 +25,6 @@ from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.pin import check_columns, pin_versions
 from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
 from cachemgr.refresh.session import own_session
-from cachemgr.refresh.small import is_small, plan_for_one_task
 from cachemgr.refresh.source import Source, find_sources
 from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.steps import BaseVersion
@@ -250,9 +249,6 @@ def _prepare(
     versions = {t.location: t.version for t in tables}
     check_columns(session, cache.qualified_name, plan, versions)
     checkpoint("pinned")
-    small = is_small(session, versions)
-    if small:
-        plan_for_one_task(session)
     return Job(
         metastore=metastore,
         session=session,
@@ -265,7 +261,6 @@ def _prepare(
         published=metastore.reader.published(cache.id),
         now=now,
         checkpoint=checkpoint,
-        small=small,
     )
 
 

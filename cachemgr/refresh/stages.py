@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,7 +28,6 @@ from cachemgr.refresh.steps import (
     ValidateJoins,
     WriteFull,
 )
-from cachemgr.refresh.totals import Watched
 from cachemgr.refresh.validate import check_joins, declared_joins, joins_text
 from cachemgr.refresh.write import (
     base_versions,
@@ -56,7 +55,6 @@ class _Progress:
     version: int | None = None
     built: Built | None = None
     commit: Commit | None = None
-    totals: Mapping[str, int] | None = None
     measured: Measured | None = None
 
 
@@ -155,7 +153,6 @@ def _build(job: Job, progress: _Progress) -> Built:
             job.cache.partition_by,
             job.cache.cluster_by,
             source=None if progress.source is None else progress.source.rows(job.session),
-            small=job.small,
         )
     return progress.built
 
@@ -195,10 +192,9 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
         "source": None if progress.source is None else _source_json(progress.source),
     }
     job.checkpoint("writing")
-    watched = Watched(built.rows, job.plan)
     write_commit(
         job.session,
-        watched.rows,
+        built.rows,
         job.table,
         app_id=job.cache.id,
         commit_number=number,
@@ -207,7 +203,6 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
     job.checkpoint("written")
     commit = read_back(job.session, job.name, job.table.location, parent, run.id)
     progress.commit, progress.version = commit, commit.version
-    progress.totals = watched.totals(commit)
 
 
 def _source_json(source: Source) -> dict[str, Any]:
@@ -234,7 +229,7 @@ def _measure(job: Job, progress: _Progress) -> None:
     commit = progress.commit
     assert commit is not None
     written = TableRead(normalise_location(job.session, job.table.location), commit.version)
-    progress.measured = measure(job.session, job.plan, commit, written, job.reads, progress.totals)
+    progress.measured = measure(job.session, job.plan, commit, written, job.reads)
 
 
 def _publish(job: Job, progress: _Progress) -> RefreshRunRecord:

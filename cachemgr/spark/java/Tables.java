@@ -16,8 +16,6 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.Snapshot;
-import org.apache.spark.sql.delta.VersionChecksum;
-import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
@@ -93,47 +91,6 @@ public final class Tables {
                 (scala.collection.immutable.Seq) Scala.seq(new ArrayList()),
                 Scala.some(snapshot), Scala.none(), true),
             false);
-    }
-
-    /** The files of a version where Delta's checksum lists them, so that no job has to; null where it does not. */
-    private static scala.collection.immutable.Seq listed(Snapshot snapshot) {
-        scala.Option checksum = snapshot.checksumOpt();
-        if (checksum.isEmpty()) {
-            return null;
-        }
-        VersionChecksum found = (VersionChecksum) checksum.get();
-        scala.Option files = found.allFiles();
-        if (files.isEmpty() || ((scala.collection.immutable.Seq) files.get()).size() != found.numFiles()) {
-            return null;
-        }
-        return (scala.collection.immutable.Seq) files.get();
-    }
-
-    /** As atVersion, for a table of few files: they are not looked for by a job where Delta's checksum lists them. */
-    public static LogicalPlan fewFiles(SparkSession spark, String location, long version) {
-        Snapshot snapshot = snapshot(spark, location, version);
-        scala.collection.immutable.Seq files = listed(snapshot);
-        if (files == null) {
-            return atVersion(spark, location, version);
-        }
-        Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(snapshot, files, false, Scala.none());
-        return frame.queryExecution().analyzed();
-    }
-
-    /** The statistics of a version's files, a JSON list of texts; null where no checksum lists them, or columns are mapped. */
-    public static String statistics(SparkSession spark, String location, long version) {
-        Snapshot snapshot = snapshot(spark, location, version);
-        scala.collection.immutable.Seq files = listed(snapshot);
-        if (files == null || snapshot.metadata().configuration().contains("delta.columnMapping.mode")) {
-            return null;
-        }
-        List found = Scala.list(files);
-        StringBuilder out = new StringBuilder("[");
-        for (int i = 0; i < found.size(); i++) {
-            out.append(i > 0 ? "," : "");
-            Scala.quote(out, ((AddFile) found.get(i)).stats());
-        }
-        return out.append(']').toString();
     }
 
     /** One line of JSON: [location, table id, version, timestamp] or null for each location asked. */
