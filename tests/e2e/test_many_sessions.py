@@ -4,7 +4,6 @@ decides by its own settings and principal."""
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
 import time
 from collections import Counter
@@ -68,10 +67,6 @@ def persistent(lab):
     """How many things are held in memory, besides what Delta remembers of its logs."""
     held = lab.spark.sparkContext._jsc.getPersistentRDDs().values()
     return sum(not str(rdd.name()).startswith("Delta Table State") for rdd in held)
-
-
-def listeners(lab):
-    return lab.spark.sparkContext._jsc.sc().listenerBus().listeners().size()
 
 
 def test_a_further_session_finds_pins_and_memories_warm(lab):
@@ -187,35 +182,3 @@ def test_a_new_snapshot_drops_the_pin_for_all(lab):
         assert persistent(lab) == 1
         lab.sql("DROP RELATIONAL CACHE r")
         assert pins(lab).stats().pins == 0
-
-
-def test_sessions_that_come_and_go_leave_nothing(lab):
-    lab.cache(CACHE)
-    pinned(lab)
-    jvm = lab.spark._jvm
-
-    def counts():
-        cachemgr.enable(first)  # looks for those that were dropped
-        cachemgr.disable(first)
-        gc.collect()
-        jvm.java.lang.System.gc()
-        return {
-            "enabled": len(api._enabled),
-            "pins": persistent(lab),
-            "feeds": sum(t.name == "cachemgr-feed" for t in threading.enumerate()),
-            "makers": sum(t.name.startswith("cachemgr-pins") for t in threading.enumerate()),
-        }
-
-    first = opened(lab)
-    before, heard, threads = counts(), listeners(lab), threading.active_count()
-    for number in range(20):
-        other = opened(lab)
-        cachemgr.enable(other)
-        assert len(other.sql(TOTALS).collect()) == 4
-        assert cachemgr.counters(other)["pin_hits"] == 1
-        if number % 2:
-            cachemgr.disable(other)  # the others are just dropped
-    del other
-    until(lambda: counts() == before, f"{before} again, and not {counts()}")
-    until(lambda: counts() and listeners(lab) <= heard + 1, "listeners")
-    assert threading.active_count() <= threads + 1
