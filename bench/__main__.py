@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
-from bench import match_latency, registry_changes, spark_overhead, start_up
+from bench import (
+    concurrency,
+    match_latency,
+    registry_changes,
+    spark_overhead,
+    start_up,
+)
 from bench.plot import latency_plot
-from bench.results import table, write
+from bench.results import Figure, table, write
+from bench.ssb import SCALE
+
+_PARTS: dict[str, Callable[[float], list[Figure]]] = {
+    "match": lambda scale: match_latency.run(),
+    "registry": lambda scale: registry_changes.run(),
+    "start-up": lambda scale: start_up.run(),
+    "spark": lambda scale: spark_overhead.run(),
+    "concurrency": concurrency.run,
+}
 
 
 def main() -> None:
     """Exit status is 0 whatever the figures: a noisy machine must not fail a build, the table says
     what was missed."""
-    modules = {
-        "match": match_latency,
-        "registry": registry_changes,
-        "start-up": start_up,
-        "spark": spark_overhead,
-    }
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", choices=modules, help="run this part, and write nothing")
-    only = parser.parse_args().only
-    chosen = modules.values() if only is None else [modules[only]]
-    figures = [figure for module in chosen for figure in module.run()]
+    parser.add_argument("--only", choices=_PARTS, help="run this part, and write nothing")
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=SCALE,
+        help=f"SSB scale factor of `concurrency` ({SCALE:g})",
+    )
+    asked = parser.parse_args()
+    chosen = _PARTS.values() if asked.only is None else [_PARTS[asked.only]]
+    figures = [figure for part in chosen for figure in part(asked.scale)]
     print(table(figures))
-    if only is not None:
+    if asked.only is not None:
         return
     here = Path(__file__).parent
     write(figures, here / "results.json")

@@ -278,9 +278,17 @@ SETTINGS: tuple[Setting, ...] = (
         "boolean",
         "true",
         "runtime",
-        "Keep hot small grouping sets in the session's memory.",
+        "Keep hot small grouping sets in the application's memory.",
     ),
-    _setting("pin.maxBytes", "pin_max_bytes", "size", "256m", "runtime", "Memory for pinned sets."),
+    _setting(
+        "pin.maxBytes",
+        "pin_max_bytes",
+        "size",
+        "256m",
+        "runtime",
+        "Memory for the pinned sets of the application; the largest of its sessions' holds, "
+        "as it was when they were enabled. A session with 0 uses none.",
+    ),
     _setting(
         "pin.maxRowsPerSet",
         "pin_max_rows_per_set",

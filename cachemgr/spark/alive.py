@@ -1,10 +1,13 @@
-"""Whether the JVM under a session still runs: what Python is told when it dies says little."""
+"""Whether an application and the JVM under it still run: what Python is told when they end says
+little."""
 
 from __future__ import annotations
 
 import subprocess
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 # How long the end of a process may take to be seen after its connections broke.
@@ -28,3 +31,13 @@ def jvm_is_gone(spark: SparkSession, error: BaseException | None = None) -> bool
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def is_stopped(context: SparkContext) -> bool:
+    """Whether an application was stopped.
+
+    Args:
+        context: Its context.
+    """
+    inner: Any = context._jsc
+    return inner is None or bool(inner.sc().isStopped())

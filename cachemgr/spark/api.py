@@ -26,14 +26,15 @@ from cachemgr.service import CacheService, utc_now
 from cachemgr.settings import PREFIX, Settings, unknown_keys
 from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
+from cachemgr.spark.application import Application
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.decider import examine, match_options
 from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.engine import SparkEngine
 from cachemgr.spark.explain import Explanation, explanation_of
-from cachemgr.spark.feed import acquire_feed_of, release_feed
-from cachemgr.spark.following import source_of
+from cachemgr.spark.feed import release_feed
+from cachemgr.spark.following import feed_of
 from cachemgr.spark.frames import to_frame
 from cachemgr.spark.freshness import by_location
 from cachemgr.spark.hadoop_files import HadoopFiles
@@ -41,7 +42,7 @@ from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
 from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.remote_statements import RemoteStatements
 from cachemgr.spark.served import ServedCache
-from cachemgr.spark.session import CacheSession
+from cachemgr.spark.session import CacheSession, known_locations
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.spark.texts import substituted
 from cachemgr.telemetry import Telemetry, logger
@@ -56,10 +57,10 @@ _LOAD_PATIENCE_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Enabled:
-    """A session that takes part."""
+    """A session that takes part. It holds no Spark session: one that is dropped without a
+    `disable` is noticed, and goes."""
 
     session: CacheSession
-    statements: Statements
     shared: bool
 
 
@@ -72,6 +73,7 @@ class Statements(Protocol):
 
 
 _enabled: dict[str, Enabled] = {}
+_application: Application | None = None
 _lock = threading.RLock()
 
 
@@ -119,52 +121,100 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
         for unknown, meant in unknown_keys(explicit).items():
             hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
             logger.warning("%s is no setting of relational caches: %s", unknown, hint)
-        feed = acquire_feed_of(source_of(settings, explicit))
-        session = CacheSession(spark, feed, Telemetry(), settings.pin_max_bytes)
-        found = Enabled(session, _statements(session), shared)
+        feed = feed_of(settings, explicit)
         try:
-            hook.install(spark, session)
+            application = _application_of(spark)
+            session = CacheSession(application, feed, Telemetry())
+            found = Enabled(session, shared)
+            hook.register(spark, session)
             if shared:
-                hook.install_shared(spark, session)
+                hook.share(spark, session)
             if isinstance(feed.source, MetastoreSource):
-                feed.source.keep_journal(settings.location, lambda: HadoopFiles(spark))
+                files = application.session
+                feed.source.keep_journal(settings.location, lambda: HadoopFiles(files))
         except BaseException:
-            session.close()
             release_feed(feed)
             raise
         if not settings.enabled:
             spark.conf.set(_ENABLED, "true")
         _enabled[key] = found
+        application.join(key, feed, settings.pin_max_bytes)
+        ended = _forget_gone(spark)
         _wrap_sql()
         failures.watch(session.failed_on)
         install_dataframe_hint()
+    for each in ended:
+        each.close()
     feed.wait_loaded(_LOAD_PATIENCE_SECONDS)
     feed.listen(_push_locations)
     _push_locations()
     return found
 
 
-def _statements(session: CacheSession) -> Statements:
+def _application_of(spark: SparkSession) -> Application:
+    global _application
+    if _application is None or _application.context is not spark.sparkContext:
+        _application = Application(spark)
+    return _application
+
+
+def _forget_gone(spark: SparkSession) -> list[Application]:
+    """Forget the sessions that were dropped, or whose application ended; see `_let_go`."""
+    ended = []
+    for key in hook.gone(spark):
+        found = _enabled.pop(key, None)
+        if found is None:
+            continue
+        if found.shared and not any(other.shared for other in _enabled.values()):
+            hook.uninstall_shared(spark)
+        ended += _let_go(key, found)
+    return ended
+
+
+def _let_go(key: str, found: Enabled) -> list[Application]:
+    """Give back what a session used.
+
+    Returns:
+        The application, if this was its last session. To be closed by the caller without our lock:
+        that waits for a pin that is being made.
+    """
+    global _application
+    feed, application = found.session.feed, found.session.application
+    failures.unwatch(found.session.failed_on)
+    last = application.leave(key)
+    if last and _application is application:
+        _application = None
+    if all(other.session.feed is not feed for other in _enabled.values()):
+        feed.unlisten(_push_locations)
+    release_feed(feed)
+    return [application] if last else []
+
+
+def _statements(spark: SparkSession, session: CacheSession) -> Statements:
     source = session.feed.source
     if not isinstance(source, MetastoreSource):
-        return RemoteStatements(source.name, lambda text: _explain(session, text))
+        return RemoteStatements(source.name, lambda text: _explain(spark, session, text))
     return CacheService(
         source.metastore,
-        _engine(session, source.metastore),
-        lambda: session.settings(explicit_settings(session.spark)),
+        _engine(spark, session, source.metastore),
+        lambda: session.settings(explicit_settings(spark)),
         changed=session.feed.sync,
     )
 
 
-def _engine(session: CacheSession, metastore: Metastore) -> SparkEngine:
-    return SparkEngine(session, metastore, lambda text: _explain(session, text), utc_now)
+def _engine(spark: SparkSession, session: CacheSession, metastore: Metastore) -> SparkEngine:
+    return SparkEngine(
+        spark, session, metastore, lambda text: _explain(spark, session, text), utc_now
+    )
 
 
-def _plan_of(session: CacheSession, statement: CreateRelationalCache) -> CachePlan:
+def _plan_of(
+    spark: SparkSession, session: CacheSession, statement: CreateRelationalCache
+) -> CachePlan:
     name, source = str(statement.name), session.feed.source
     if isinstance(source, MetastoreSource):
-        return _engine(session, source.metastore).define(name, statement.select).plan
-    return analyse_definition(session.spark, name, statement.select).plan
+        return _engine(spark, session, source.metastore).define(name, statement.select).plan
+    return analyse_definition(spark, name, statement.select).plan
 
 
 def disable(spark: SparkSession) -> None:
@@ -184,12 +234,9 @@ def disable(spark: SparkSession) -> None:
             return
         if found.shared:
             hook.uninstall_shared(spark)
-        failures.unwatch(found.session.failed_on)
-        found.session.close()
-        feed = found.session.feed
-        if all(other.session.feed is not feed for other in _enabled.values()):
-            feed.unlisten(_push_locations)
-    release_feed(feed)
+        ended = _let_go(key, found)
+    for each in ended:
+        each.close()
     _push_locations()
 
 
@@ -210,7 +257,7 @@ def explain(spark: SparkSession, query: str | DataFrame) -> Explanation:
         pyspark.errors.AnalysisException: The query does not analyse.
     """
     text = substituted(spark, query) if isinstance(query, str) else query
-    return _explain(_of(spark).session, text)
+    return _explain(spark, _of(spark).session, text)
 
 
 def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
@@ -227,7 +274,8 @@ def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
     Raises:
         CacheManagerError: What is wrong, with what, and what to do.
     """
-    return _of(spark).statements.execute(parse(text), principal=principal)
+    statements = _statements(spark, _of(spark).session)
+    return statements.execute(parse(text), principal=principal)
 
 
 def counters(spark: SparkSession) -> dict[str, int]:
@@ -260,7 +308,7 @@ def would_answer(
         raise ConfigurationError(
             "NOT_A_CREATE", "would_answer takes a CREATE RELATIONAL CACHE statement"
         )
-    unbuilt = _plan_of(session, statement)
+    unbuilt = _plan_of(spark, session, statement)
     explicit = explicit_settings(spark)
     settings = session.settings(explicit)
     fingerprint = session.comparer.fingerprint(explicit)
@@ -306,11 +354,11 @@ def would_answer(
     return tuple(explanations)
 
 
-def _explain(session: CacheSession, query: str | DataFrame) -> Explanation:
-    with hook.suspended(session.spark):
-        captured: CapturedPlan = capture_query(session.spark, query)
+def _explain(spark: SparkSession, session: CacheSession, query: str | DataFrame) -> Explanation:
+    with hook.suspended(spark):
+        captured: CapturedPlan = capture_query(spark, query)
     hints = read_hints([query]) if isinstance(query, str) else Hints()
-    context = session.context_of(captured.tables, hints)
+    context = session.context_of(spark, captured.tables, hints)
     settings = session.settings(context.settings)
     found = session.examine(PlanDocument(captured.document), context, settings, explain=True)
     plans = {hit.cache.name: hit.cache.plan for hit in found.hits}
@@ -344,12 +392,16 @@ def _key(spark: SparkSession) -> str:
 def _push_locations() -> None:
     """Tell Java which base tables are known to any session of this application."""
     with _lock:
-        found = list(_enabled.values())
-    places = frozenset(p for e in found for p in e.session.known_locations())
-    for enabled in found:
-        try:
-            hook.set_known_locations(enabled.session.spark, places)
+        application = _application
+        feeds = {id(e.session.feed): e.session.feed for e in _enabled.values()}
+        if application is None or not feeds:
             return
+        places = frozenset().union(*map(known_locations, feeds.values()))
+        if places == application.known:
+            return
+        try:
+            hook.set_known_locations(application.session, places)
+            application.known = places
         except Exception as error:  # a stopped application must not end the feed's thread
             logger.debug("known tables were not told to Spark: %s", error)
 
@@ -364,7 +416,7 @@ def _wrap_sql() -> None:
         if not isinstance(sqlQuery, str) or not looks_like_ours(sqlQuery) or not _takes_part(self):
             return original(self, sqlQuery, *args, **kwargs)
         statement = parse(substituted(self, sqlQuery))
-        return to_frame(self, _of(self).statements.execute(statement))
+        return to_frame(self, _statements(self, _of(self).session).execute(statement))
 
     sql._cachemgr = True  # type: ignore[attr-defined]
     SparkSession.sql = sql  # type: ignore[method-assign]

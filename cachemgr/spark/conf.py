@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark import RDD
 from pyspark.sql import SparkSession
+
+from cachemgr.spark.jvm import java_class, session_of
 
 _rebinding = threading.Lock()
 
@@ -32,9 +34,5 @@ def explicit_settings(spark: SparkSession) -> dict[str, str]:
     Args:
         spark: The session.
     """
-    conf = spark._jsparkSession.sessionState().conf()
-    jvm: Any = spark._jvm
-    java_map = jvm.scala.jdk.javaapi.CollectionConverters.asJava(conf.getAllConfs())
-    found = {str(k): str(java_map[k]) for k in java_map}
-    found["spark.sql.session.timeZone"] = conf.sessionLocalTimeZone()
+    found: dict[str, str] = json.loads(java_class(spark, "Hook").settings(session_of(spark)))
     return found

@@ -48,7 +48,8 @@ class SparkEngine:
     """What statements need of one Spark session.
 
     Args:
-        session: The session that takes part.
+        spark: The session.
+        session: What it decides by.
         metastore: Where its caches are recorded.
         explain: EXPLAIN REWRITE of a text.
         now: The clock.
@@ -56,6 +57,7 @@ class SparkEngine:
 
     def __init__(
         self,
+        spark: SparkSession,
         session: CacheSession,
         metastore: Metastore,
         explain: Callable[[str], Explanation],
@@ -63,7 +65,7 @@ class SparkEngine:
     ) -> None:
         self._session = session
         self._metastore = metastore
-        self._spark: SparkSession = session.spark
+        self._spark = spark
         self._explain = explain
         self._now = now
 

@@ -106,6 +106,23 @@ class Feed:
         """All caches that are served now."""
         return tuple(self._served.values())
 
+    def may_serve(self, cache_id: str, location: str, version: int) -> bool:
+        """Whether a stored state may be read by a query; one that is being replaced at this moment
+        counts as being.
+
+        Args:
+            cache_id: The cache's id.
+            location: Where its table lies.
+            version: The state's Delta version.
+        """
+        name = self._names.get(cache_id)
+        if name is None:
+            return False
+        found = self._served.get(name)
+        if found is None or found.id != cache_id:
+            return True
+        return (found.location, found.version) == (location, version)
+
     def restricted(self) -> Mapping[str, str]:
         """What is restricted now, as `cachemgr.access.may_use` takes it."""
         return self._restricted
@@ -376,6 +393,21 @@ def acquire_feed_of(source: Source) -> Feed:
         _feeds[source.key] = (feed, 1)
     feed.start()
     return feed
+
+
+def acquire_known_feed(key: str) -> Feed | None:
+    """The process's feed for a source of this key, if there is one; give it back with
+    `release_feed`.
+
+    Args:
+        key: The source's.
+    """
+    with _feeds_lock:
+        known = _feeds.get(key)
+        if known is None:
+            return None
+        _feeds[key] = (known[0], known[1] + 1)
+        return known[0]
 
 
 def release_feed(feed: Feed) -> None:

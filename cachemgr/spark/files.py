@@ -42,6 +42,7 @@ class FileReads:
         self._spark = spark
         self._lock = threading.Lock()
         self._plans: OrderedDict[FileKey, Any] = OrderedDict()
+        self._making: set[FileKey] = set()
 
     def plan(self, read: TableRead, grouping_id: int) -> Any:
         """A logical plan of the JVM over the set's files.
@@ -51,20 +52,25 @@ class FileReads:
             grouping_id: The set.
 
         Returns:
-                The plan; None where the set has to be read through Delta (deletion vectors, mapped
-            columns) or is better read so (no file, or very many).
+            The plan; None where the set has to be read through Delta (deletion vectors, mapped
+            columns) or is better read so (no file, or very many, or another query is listing them
+            at this moment).
         """
         key = (read.location, read.version, grouping_id)
         with self._lock:
             if key in self._plans:
                 self._plans.move_to_end(key)
                 return self._plans[key]
+            if key in self._making:
+                return None
+            self._making.add(key)
         try:
             made = self._make(read, grouping_id)
         except Exception:
             _log.warning("cannot list the files of %s, read through Delta", key, exc_info=True)
             made = None
         with self._lock:
+            self._making.discard(key)
             self._plans[key] = made
             while len(self._plans) > _CAPACITY:
                 self._plans.popitem(last=False)

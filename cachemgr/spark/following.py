@@ -8,11 +8,34 @@ from pathlib import Path
 
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
+from cachemgr.metastore.engine import metastore_url
 from cachemgr.service_address import checked_token, is_service_url
 from cachemgr.settings import PREFIX, Settings
+from cachemgr.spark.feed import Feed, acquire_feed_of, acquire_known_feed
 from cachemgr.spark.sources import MetastoreSource, Source
 
 _TOKEN_VARIABLE = "CACHEMGR_TOKEN"
+
+
+def feed_of(settings: Settings, explicit: Mapping[str, str]) -> Feed:
+    """The process's feed for what a session's settings name; give it back with `release_feed`.
+
+    A metastore that is followed already is not opened again.
+
+    Args:
+        settings: The settings.
+        explicit: Those that were set, by key.
+
+    Raises:
+        ConfigurationError: They contradict each other, or name no service.
+        MetastoreError: The metastore cannot be opened; says what to do.
+    """
+    if not settings.url:
+        url = metastore_url(settings.metastore_url).render_as_string(hide_password=False)
+        known = acquire_known_feed(url)
+        if known is not None:
+            return known
+    return acquire_feed_of(source_of(settings, explicit))
 
 
 def source_of(settings: Settings, explicit: Mapping[str, str]) -> Source:

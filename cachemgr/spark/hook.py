@@ -23,12 +23,11 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from cachemgr.spark.conf import unnoticed
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
 from cachemgr.spark.seen import SeenTables, Versions
-from cachemgr.spark.tables import logical_plan
+from cachemgr.spark.tables import TableRead, plan_of
 from matcher.from_spark_templates import PlanDocument, PlanShapes
 from matcher.reasons import Reason, ReasonCode
 
@@ -45,7 +44,7 @@ class HookContext:
     the session, its time zone always among them. `in_subquery`: the plan is that of a subquery
     expression, decided apart from its query. `hints` are the names of the cache hints found, upper
     case; `hinted_caches` those that RELATIONAL_CACHE(…) names. `versions` gives those that are
-    looked up later.
+    looked up later; `schema` the catalog and schema that names without them mean.
     """
 
     session_key: str
@@ -56,8 +55,10 @@ class HookContext:
     hinted_caches: tuple[str, ...] = ()
     in_subquery: bool = False
     mode: str = "rewrite"
-    session: SparkSession | None = field(default=None, compare=False, repr=False)
     versions: Callable[[], Versions] = field(default=dict, compare=False, repr=False)
+    schema: Callable[[], tuple[str, str]] = field(
+        default=lambda: ("spark_catalog", "default"), compare=False, repr=False
+    )
 
     def seen(self) -> SeenTables:
         """The tables at the versions that the query sees, which are looked up when first read."""
@@ -108,9 +109,9 @@ class RefusalListener(Protocol):
 
 
 _lock = threading.Lock()
-_proxies: dict[int, _Proxy] = {}
-_sessions: dict[str, SparkSession] = {}
 _logged: set[str] = set()
+# A document says all that its reading depends on, so all sessions share what is remembered.
+_shapes: Final = PlanShapes()
 
 
 class _Proxy:
@@ -121,12 +122,11 @@ class _Proxy:
 
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
-        self._shapes = PlanShapes()
 
     def apply(self, request: Any, text: str) -> str:
         """Answers one request, given with what it asks; "" or what went wrong."""
         try:
-            _answer(self._decider, self._shapes, request, text)
+            _answer(self._decider, request, text)
         except BaseException as error:
             # All of them: one that leaves here kills the thread that the JVM waits for.
             if isinstance(error, KeyboardInterrupt):
@@ -136,12 +136,11 @@ class _Proxy:
         return ""
 
 
-def _answer(decider: Decider, shapes: PlanShapes, request: Any, text: str) -> None:
+def _answer(decider: Decider, request: Any, text: str) -> None:
     about, plan = text.split("\n", 1)
     data = json.loads(about)
-    document = shapes.read(plan)
+    document = _shapes.read(plan)
     hints: Hints = read_hints(data["texts"], data["tags"])
-    session = _session(data["session"], request)
     context = HookContext(
         session_key=data["session"],
         settings=data["settings"],
@@ -151,11 +150,11 @@ def _answer(decider: Decider, shapes: PlanShapes, request: Any, text: str) -> No
         hinted_caches=hints.caches,
         in_subquery=data["subquery"],
         mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
-        session=session,
         versions=lambda: {p: (i, v) for p, (i, v) in json.loads(request.versions()).items()},
+        schema=lambda: tuple(json.loads(request.currentSchema())),
     )
     for replacement in decider.decide(document, context):
-        wrong = _graft(session, request, replacement)
+        wrong = _graft(request, replacement)
         if wrong:
             listener = getattr(decider, "refused", None)
             if listener is not None:
@@ -163,32 +162,21 @@ def _answer(decider: Decider, shapes: PlanShapes, request: Any, text: str) -> No
                 listener(replacement, Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong, mend))
 
 
-def _graft(session: SparkSession, request: Any, replacement: Replacement) -> str:
-    plans = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
+def _graft(request: Any, replacement: Replacement) -> str:
+    context = SparkContext._active_spark_context
+    if context is None:
+        raise HookError("SPARK_STOPPED", "the Spark application is gone: start a new one")
+    plans = context._jvm.java.util.HashMap()  # type: ignore[union-attr]
     path = ".".join(map(str, replacement.path))
     for name, relation in replacement.relations.items():
         if isinstance(relation, QueryTable):
             plans[name] = request.table(path, relation.location)
+        elif isinstance(relation, TableRead):
+            plans[name] = request.atVersion(relation.location, relation.version)
         else:
-            plans[name] = logical_plan(session, relation)
+            plans[name] = plan_of(relation)
     wrong: str = request.graft(path, replacement.sql, plans)
     return wrong
-
-
-def _session(key: str, request: Any) -> SparkSession:
-    # The active session of Python may be another one than that whose query is planned. The request
-    # is asked for it once: each call into the JVM costs as much as reading the plan.
-    found = _sessions.get(key)
-    if found is not None and found.sparkContext is SparkContext._active_spark_context:
-        return found
-    if len(_sessions) >= 256:
-        _sessions.clear()
-    context = SparkContext._active_spark_context
-    if context is None:
-        raise HookError("SPARK_STOPPED", "the Spark application is gone: start a new one")
-    with unnoticed():
-        found = _sessions[key] = SparkSession(context, request.session())
-    return found
 
 
 def _log_once(error: BaseException) -> None:
@@ -212,17 +200,30 @@ def install(spark: SparkSession, decider: Decider) -> None:
         ConfigurationError: A Spark Connect session.
         HookError: The Java sources do not compile against this Spark.
     """
-    java_class(spark, "Hook").register(session_of(spark), _proxy(spark, decider))
+    register(spark, decider)
     set_known_locations(spark, decider.known_locations())
+
+
+def register(spark: SparkSession, decider: Decider) -> None:
+    """As `install`, without a word about what tables are known: those that were told stay.
+
+    The decider is let go of once the session is uninstalled, or `gone`.
+    """
+    java_class(spark, "Hook").register(session_of(spark), _proxy(spark, decider))
 
 
 def install_shared(spark: SparkSession, decider: Decider) -> None:
     """Ask `decider` about each session that was never installed but has spark.cachemgr.enabled=true
     (the builder's, say)."""
+    share(spark, decider)
+    set_known_locations(spark, decider.known_locations())
+
+
+def share(spark: SparkSession, decider: Decider) -> None:
+    """As `install_shared`, without a word about what tables are known."""
     hook = java_class(spark, "Hook")
     hook.inject(session_of(spark))
     hook.share(_proxy(spark, decider))
-    set_known_locations(spark, decider.known_locations())
 
 
 def uninstall(spark: SparkSession) -> None:
@@ -238,6 +239,16 @@ def uninstall_shared(spark: SparkSession) -> None:
 def is_installed(spark: SparkSession) -> bool:
     """True if `spark` itself was installed and not uninstalled."""
     return bool(java_class(spark, "Hook").isRegistered(session_of(spark)))
+
+
+def gone(spark: SparkSession) -> frozenset[str]:
+    """The keys of registered sessions that nobody holds any more, or whose application ended; they
+    are unregistered.
+
+    Args:
+        spark: Any session of this JVM.
+    """
+    return frozenset(json.loads(java_class(spark, "Hook").gone()))
 
 
 def set_known_locations(spark: SparkSession, locations: Collection[str]) -> None:
@@ -286,7 +297,7 @@ def suspended(spark: SparkSession) -> Iterator[None]:
 
 
 def _proxy(spark: SparkSession, decider: Decider) -> _Proxy:
-    """One proxy per decider, kept alive as long as the process: the JVM holds it by name only."""
+    """The JVM holds it by name, and py4j for as long as the JVM does."""
     # Threads of the JVM's own (a Thrift server's, say) reach Python through the callback server, on
     # a loopback port of its own.
     gateway = spark.sparkContext._gateway
@@ -294,7 +305,4 @@ def _proxy(spark: SparkSession, decider: Decider) -> _Proxy:
         raise HookError("NO_GATEWAY", "this Spark application has no Python gateway")
     with _lock:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        found = _proxies.get(id(decider))
-        if found is None:
-            found = _proxies[id(decider)] = _Proxy(decider)
-        return found
+    return _Proxy(decider)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -23,7 +22,7 @@ from cachemgr.results import ResultRows
 from cachemgr.service_settings import ServiceSettings
 from cachemgr.settings import PREFIX
 from cachemgr.spark import api
-from cachemgr.spark.alive import jvm_is_gone
+from cachemgr.spark.alive import is_stopped, jvm_is_gone
 from cachemgr.spark.spark_errors import without_traces
 from cachemgr.spark_state import SparkState
 from cachemgr.substitution import SUBSTITUTE, refuse_substitution
@@ -89,7 +88,7 @@ class SparkHost:
         with self._lock:
             if self._over or self.lost():
                 raise RefreshError(SPARK_LOST, "the Spark of this process has ended: ask another")
-            if self._spark is not None and _is_stopped(self._spark):
+            if self._spark is not None and is_stopped(self._spark.sparkContext):
                 logger.warning("Spark stopped, and is started again")
                 self._end()
             if self._spark is None:
@@ -227,8 +226,3 @@ def host_of(settings: ServiceSettings) -> SparkHost:
         settings.spark_nice,
         settings.locations,
     )
-
-
-def _is_stopped(spark: SparkSession) -> bool:
-    context: Any = spark.sparkContext._jsc
-    return context is None or bool(context.sc().isStopped())

@@ -1,4 +1,4 @@
-"""Hot small grouping sets held in the session's memory, as one partition, so that a hit on them
+"""Hot small grouping sets held in the application's memory, as one partition, so that a hit on them
 needs no shuffle and no file.
 
 A pin is Spark's own columnar cache of one partition under a plan that its cache manager does not
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cachemgr.spark.alive import is_stopped
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.tables import PinnedSet
 from matcher.render import quote
@@ -31,11 +32,15 @@ _log = logging.getLogger("cachemgr.pins")
 
 
 class PinKey(NamedTuple):
-    """One stored state of one grouping set; `grouping_id` is None for a cache that is no cube."""
+    """One stored state of one grouping set; `grouping_id` is None for a cache that is no cube.
+
+    Nothing in it says who asks: whether somebody may be answered from a pin is decided before.
+    """
 
     cache_id: str
     version: int
     grouping_id: int | None = None
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +66,21 @@ class PinStore:
             give it one of ours.
         max_bytes: What all pins together may take, as Spark measures them after they were made; 0
             pins nothing.
+        wanted: Whether some query may still read what a key stands for. Called without a lock.
     """
 
-    def __init__(self, spark: SparkSession, max_bytes: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        max_bytes: int,
+        wanted: Callable[[PinKey], bool] = lambda key: True,
+    ) -> None:
         self._spark = spark
         self._max_bytes = max_bytes
+        self._wanted = wanted
         self._lock = threading.Lock()
         self._pins: OrderedDict[PinKey, PinnedSet] = OrderedDict()
         self._asked: dict[PinKey, Future[None]] = {}
-        self._dropped: set[PinKey] = set()
         self._hits = self._misses = self._evicted = self._failed = 0
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="cachemgr-pins")
         self._closed = False
@@ -112,25 +123,33 @@ class PinStore:
             self._asked[key] = future
             return future
 
-    def drop_cache(self, cache_id: str, keep_version: int | None = None) -> None:
-        """Let go of all pins of a cache: it was dropped, or a newer snapshot (`keep_version`) was
-        published.
+    def sweep(self) -> None:
+        """Let go of all pins that nobody wants: their cache was dropped, or a newer snapshot was
+        published. One that is being made is looked at when it is there.
 
         A query that was planned over such a pin still runs: its rows are read again from the files
         of that version.
         """
         with self._lock:
-            gone = [
-                key
-                for key in (*self._pins, *self._asked)
-                if key.cache_id == cache_id and key.version != keep_version
-            ]
-            pending = [key for key in gone if key not in self._pins]
-            self._dropped.update(key for key in pending if not self._asked[key].done())
+            keys = [*self._pins, *(key for key, made in self._asked.items() if made.done())]
+        gone = [key for key in keys if not self._wanted(key)]
+        with self._lock:
             for key in gone:
                 self._asked.pop(key, None)
-            pins = [self._pins.pop(key) for key in gone if key in self._pins]
+            pins = [pin for key in gone if (pin := self._pins.pop(key, None)) is not None]
         for pin in pins:
+            self._release(pin)
+
+    def resize(self, max_bytes: int) -> None:
+        """Give the pins another bound; the least recently used that do not fit any more go.
+
+        Args:
+            max_bytes: What all pins together may take.
+        """
+        with self._lock:
+            self._max_bytes = max_bytes
+            gone = self._evict()
+        for pin in gone:
             self._release(pin)
 
     def close(self) -> None:
@@ -159,14 +178,16 @@ class PinStore:
             _log.warning("cannot pin %s; queries read it from its files", key, exc_info=True)
             with self._lock:
                 self._failed += 1
-                self._dropped.discard(key)
             return
         unwanted: list[PinnedSet] = []
+        wanted = self._wanted(key)
         with self._lock:
-            if self._closed or key in self._dropped or pin.bytes > self._max_bytes:
-                self._dropped.discard(key)
+            if self._closed or not wanted:
+                self._asked.pop(key, None)
                 unwanted.append(pin)
-                self._failed += pin.bytes > self._max_bytes
+            elif pin.bytes > self._max_bytes:
+                unwanted.append(pin)
+                self._failed += 1
             else:
                 self._pins[key] = pin
                 self._asked.pop(key, None)
@@ -208,7 +229,8 @@ class PinStore:
         try:
             self._java().drop(pin.plan)
         except Exception:
-            _log.warning("cannot release a pin", exc_info=True)
+            if not is_stopped(self._spark.sparkContext):  # else it is gone anyway
+                _log.warning("cannot release a pin", exc_info=True)
 
     def _java(self) -> Any:
         return java_class(self._spark, "Pins")

@@ -1,4 +1,5 @@
-"""One Spark session that takes part: it decides its queries, pins hot sets, and logs decisions.
+"""One Spark session that takes part: it decides its queries, has hot sets pinned, and logs
+decisions. What it finds out that does not depend on it is the application's (`application`).
 
 No query waits for the metastore or for a pin: the feed follows the metastore in the background, and
 a set is pinned beside the query that found it missing.
@@ -7,7 +8,6 @@ a set is pinned beside the query that found it missing.
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.names import hinted_name
 from cachemgr.refresh.layout import LARGE_SET_ROWS
-from cachemgr.refresh.session import own_session
-from cachemgr.settings import PREFIX, Mode, Settings
+from cachemgr.settings import Mode, Settings
+from cachemgr.spark.application import Application
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.decider import (
     BlockOutcome,
@@ -35,18 +35,14 @@ from cachemgr.spark.eligibility import RELATION, Checks, QueryState, extra_names
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.failures import cache_ids, is_read_failure
 from cachemgr.spark.feed import Feed
-from cachemgr.spark.files import FileReads
-from cachemgr.spark.freshness import CommitTimes
-from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
+from cachemgr.spark.jvm import session_of
 from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
-from cachemgr.spark.pins import PinKey, PinStore, most_selective_first
+from cachemgr.spark.pins import PinKey, most_selective_first
 from cachemgr.spark.plans import TableRef
-from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
-from cachemgr.spark.tables import TableRead, first_commit_after, run_select
-from cachemgr.stored_files import StoredFiles
+from cachemgr.spark.tables import TableRead, run_select
 from cachemgr.telemetry import Telemetry
 from matcher.cost import rows_left
 from matcher.explain import set_names
@@ -69,51 +65,35 @@ class _Checked(Replacement):
 class CacheSession:
     """Decides the queries of one Spark session, and of those that share its `enable()`.
 
+    It holds no Spark session: one that nobody holds any more can go.
+
     Args:
-        spark: The session.
+        application: What it shares with the other sessions.
         feed: The caches of its metastore.
         telemetry: Counters and the log of its own.
-        pin_max_bytes: What its pins may take in memory.
     """
 
-    def __init__(
-        self, spark: SparkSession, feed: Feed, telemetry: Telemetry, pin_max_bytes: int
-    ) -> None:
-        self.spark = spark
+    def __init__(self, application: Application, feed: Feed, telemetry: Telemetry) -> None:
+        self.application = application
         self.feed = feed
         self.telemetry = telemetry
-        self._user: str = spark.sparkContext.sparkUser()
-        self.comparer = SettingsComparer(self._default_of)
-        self.commits = CommitTimes(lambda place, version: first_commit_after(spark, place, version))
-        self.stored = StoredFiles(files_of(spark))
+        self.comparer = application.comparer
+        self.commits = application.commits
+        self.stored = application.stored
         self.checks = Checks(
             feed.served, self.comparer, self.commits, feed.restricted, self._missing
         )
-        # In a session of ours: what the user sets in his must not decide how pins are read.
-        self.pins_session = own_session(spark, {})
-        self.pins = PinStore(self.pins_session, pin_max_bytes)
-        self.files = FileReads(self.pins_session)
-        self._parsed: dict[frozenset[tuple[str, str]], Settings] = {}
-        self._versions: dict[str, int | None] = {}
-        self._versions_lock = threading.Lock()
-        feed.listen(self._drop_old_pins)
-
-    def close(self) -> None:
-        """Forget the pins; the session decides nothing any more."""
-        self.feed.unlisten(self._drop_old_pins)
-        self.pins.close()
 
     @property
     def principal(self) -> str:
         """Who asks: the token's principal where a service is followed, else Spark's user."""
-        return self.feed.source.principal or self._user
+        return self.feed.source.principal or self.application.user
 
     def known_locations(self) -> frozenset[str]:
         """The tables whose versions are asked for: those that some cache reads, and those with a
         validated key, by which they may be joined to one. Queries over none of them are not asked
         about."""
-        read = self.feed.registry.tables()
-        return read | validated_places(self.feed.joins()) if read else read
+        return known_locations(self.feed)
 
     def decide(self, document: PlanDocument, context: HookContext) -> Sequence[Replacement]:
         """What of a query is answered from caches.
@@ -214,8 +194,7 @@ class CacheSession:
         does not say."""
         if not context.hinted_caches:
             return frozenset()
-        catalog = (context.session or self.spark).catalog
-        current = catalog.currentCatalog(), catalog.currentDatabase()
+        current = context.schema()
         known = self.feed.registry.spelled
         return frozenset(hinted_name(name, *current, known) for name in context.hinted_caches)
 
@@ -228,22 +207,26 @@ class CacheSession:
         Raises:
             ConfigurationError: One of them has a value that is not accepted.
         """
-        ours = frozenset((k, v) for k, v in explicit.items() if k.startswith(PREFIX))
-        if ours not in self._parsed:
-            if len(self._parsed) > 100:
-                self._parsed.clear()
-            self._parsed[ours] = Settings.from_mapping(dict(ours))
-        return self._parsed[ours]
+        return self.application.settings(explicit)
 
-    def context_of(self, tables: Sequence[TableRef], hints: Hints) -> HookContext:
-        """The context that the hook would give for a query of this session planned now."""
+    def context_of(
+        self, spark: SparkSession, tables: Sequence[TableRef], hints: Hints
+    ) -> HookContext:
+        """The context that the hook would give for a query of this session planned now.
+
+        Args:
+            spark: The session.
+            tables: The tables that the query reads.
+            hints: Its hints.
+        """
         return HookContext(
-            session_key=self.spark._jsparkSession.sessionUUID(),
-            settings=explicit_settings(self.spark),
+            session_key=session_of(spark).sessionUUID(),
+            settings=explicit_settings(spark),
             tables=tuple(tables),
             is_write=False,
             hints=hints.names,
             hinted_caches=hints.caches,
+            schema=lambda: (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()),
         )
 
     def _refusal(self, context: HookContext) -> Reason | None:
@@ -284,7 +267,8 @@ class CacheSession:
         cache = hit.cache
         assert cache.version is not None
         read = TableRead(cache.location, cache.version)
-        pinned = self._pin(hit, read, settings) if settings.pin_enabled else None
+        pins = settings.pin_enabled and settings.pin_max_bytes > 0
+        pinned = self._pin(hit, read, settings) if pins else None
         relation: object = pinned if pinned is not None else self._files(hit, read)
         relations = {RELATION: relation}
         for name, extra in zip(extra_names(hit.rewrite), hit.rewrite.extra, strict=True):
@@ -300,12 +284,13 @@ class CacheSession:
         if rows is None or rows > settings.pin_max_rows_per_set or _holds_floats(hit.cache.plan):
             return None
         number = None if chosen is None else chosen.grouping_id
-        key = PinKey(hit.cache.id, read.version, number)
-        pinned = self.pins.get(key)
+        key = PinKey(hit.cache.id, read.version, number, read.location)
+        store = self.application.pins
+        pinned = store.get(key)
         if pinned is None:
             plan = hit.cache.plan
             keys = set_names(plan, chosen) or tuple(c.name for c in plan.keys or ())
-            self.pins.request(key, lambda: self._load(read, number, keys))
+            store.request(key, lambda: self._load(read, number, keys))
             self.telemetry.count("pin_misses")
         else:
             self.telemetry.count("pin_hits")
@@ -316,25 +301,14 @@ class CacheSession:
         chosen = hit.rewrite.grouping_set
         if chosen is None or chosen.rows is None or chosen.rows <= LARGE_SET_ROWS:
             return read
-        plan = self.files.plan(read, chosen.grouping_id)
+        plan = self.application.files.plan(read, chosen.grouping_id)
         return read if plan is None else plan
 
     def _load(self, read: TableRead, number: int | None, keys: Sequence[str]) -> DataFrame:
         where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
         text = f"SELECT * FROM {RELATION}{where}"
-        rows = run_select(self.pins_session, text, {RELATION: read})
+        rows = run_select(self.application.session, text, {RELATION: read})
         return most_selective_first(rows, keys)
-
-    def _drop_old_pins(self) -> None:
-        # Both the feed's thread and a statement of the user's may bring news.
-        with self._versions_lock:
-            now = {c.id: c.version for c in self.feed.caches()}
-            for cache_id, before in self._versions.items():
-                if cache_id not in now:
-                    self.pins.drop_cache(cache_id)
-                elif now[cache_id] != before:
-                    self.pins.drop_cache(cache_id, keep_version=now[cache_id])
-            self._versions = now
 
     def _count(self, found: Examination, settings: Settings) -> None:
         self.telemetry.count("hits" if found.hits else "misses")
@@ -355,13 +329,15 @@ class CacheSession:
         at, session_id = datetime.now(UTC), context.session_key
         self.feed.log(lambda: _decision(at, session_id, outcome, found, millis))
 
-    def _default_of(self, key: str) -> str | None:
-        jvm: Any = self.spark._jvm
-        # A Scala object: Java sees its methods on the one instance only.
-        module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
-        entry = module.getConfigEntry(key)
-        text: str | None = None if entry is None else entry.defaultValueString()
-        return None if text is None or text == "<undefined>" else text
+
+def known_locations(feed: Feed) -> frozenset[str]:
+    """The tables of which Java asks; see `CacheSession.known_locations`.
+
+    Args:
+        feed: The caches.
+    """
+    read = feed.registry.tables()
+    return read | validated_places(feed.joins()) if read else read
 
 
 def _holds_floats(plan: CachePlan) -> bool:

@@ -76,6 +76,11 @@ def logical_plan(spark: SparkSession, relation: object) -> Any:
     if isinstance(relation, TableRead):
         tables = java_class(spark, "Tables")
         return tables.atVersion(session_of(spark), relation.location, relation.version)
+    return plan_of(relation)
+
+
+def plan_of(relation: object) -> Any:
+    """The analysed logical plan of a `PinnedSet`, a DataFrame, or of a plan itself."""
     if isinstance(relation, PinnedSet):
         return relation.plan
     if isinstance(relation, DataFrame):

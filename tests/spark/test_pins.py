@@ -69,19 +69,26 @@ def test_a_lost_block_is_computed_again_and_noticed(star: Star, store: PinStore)
 
 
 def test_a_new_snapshot_drops_the_pins_and_planned_queries_still_run(
-    star: Star, store: PinStore
+    star: Star,
 ) -> None:
+    published = {0, 1}
+    store = PinStore(star.spark, 10_000_000, lambda key: key.version in published)
     pin(store, star)
     pin(store, star, PinKey("star", 1, 3))
     hook.install(star.spark, StarDecider(star, relation=store.get(KEY)))
     frame = star.spark.sql(QUERY.format(s=star.schema))
     frame._jdf.queryExecution().executedPlan()
-    store.drop_cache("star", keep_version=1)
+    published.remove(KEY.version)
+    store.sweep()
     assert store.get(KEY) is None
     assert store.get(PinKey("star", 1, 3)) is not None
     assert rows(frame) == [("north", 22), (None, 4)]
-    store.drop_cache("star")
+    pin(store, star)
+    assert store.get(KEY) is None  # nobody wants it any more
+    published.clear()
+    store.sweep()
     assert store.stats().pins == 0
+    store.close()
 
 
 def test_the_store_is_bounded_and_evicts_the_least_recently_used(star: Star) -> None:

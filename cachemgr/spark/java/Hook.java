@@ -1,5 +1,6 @@
 package relationalcache;
 
+import java.lang.ref.WeakReference;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -26,6 +27,8 @@ import org.apache.spark.sql.internal.SQLConf;
 /** What the rule of all sessions shares: who takes part, and which places are known. */
 public final class Hook {
     private static final Map DECIDERS = new ConcurrentHashMap();
+    /** The registered sessions, held weakly: ours is not to keep what its user has dropped. */
+    private static final Map SESSIONS = new ConcurrentHashMap();
     private static final Set INJECTED = Collections.newSetFromMap(new IdentityHashMap());
     private static final ThreadLocal GUARD = new ThreadLocal();
     private static final ThreadLocal CAPTURE = new ThreadLocal();
@@ -46,11 +49,50 @@ public final class Hook {
 
     public static void register(SparkSession spark, BiFunction decider) {
         inject(spark);
+        SESSIONS.put(spark.sessionUUID(), new WeakReference(spark));
         DECIDERS.put(spark.sessionUUID(), decider);
     }
 
     public static void unregister(SparkSession spark) {
-        DECIDERS.remove(spark.sessionUUID());
+        forget(spark.sessionUUID());
+    }
+
+    private static void forget(String key) {
+        DECIDERS.remove(key);
+        SESSIONS.remove(key);
+    }
+
+    /** Forgets the sessions that nobody holds any more, and those of a stopped application; their keys as a JSON list. */
+    public static String gone() {
+        StringBuilder out = new StringBuilder("[");
+        Object[] keys = SESSIONS.keySet().toArray();
+        for (int i = 0; i < keys.length; i++) {
+            WeakReference held = (WeakReference) SESSIONS.get(keys[i]);
+            SparkSession spark = held == null ? null : (SparkSession) held.get();
+            if (held != null && (spark == null || spark.sparkContext().isStopped())) {
+                forget((String) keys[i]);
+                out.append(out.length() > 1 ? "," : "");
+                Scala.quote(out, (String) keys[i]);
+            }
+        }
+        return out.append(']').toString();
+    }
+
+    /** All settings explicitly set in a session, and its time zone, as a JSON object. */
+    public static String settings(SparkSession spark) {
+        StringBuilder out = new StringBuilder("{\"spark.sql.session.timeZone\":");
+        Scala.quote(out, spark.sessionState().conf().sessionLocalTimeZone());
+        scala.collection.Iterator entries = spark.sessionState().conf().getAllConfs().iterator();
+        while (entries.hasNext()) {
+            scala.Tuple2 entry = (scala.Tuple2) entries.next();
+            if (!"spark.sql.session.timeZone".equals(entry._1())) {
+                out.append(',');
+                Scala.quote(out, (String) entry._1());
+                out.append(':');
+                Scala.quote(out, (String) entry._2());
+            }
+        }
+        return out.append('}').toString();
     }
 
     public static boolean isRegistered(SparkSession spark) {

@@ -32,13 +32,23 @@ public final class Request {
         this.rewritten = plan;
     }
 
-    public SparkSession session() {
-        return spark;
+    /** A table at one version, as the query's session reads it. */
+    public LogicalPlan atVersion(String location, long version) {
+        return Tables.atVersion(spark, location, version);
     }
 
     /** The versions of the known tables of which the document has none: {location: [id, version]}. */
     public String versions() {
         return writer.lookUp();
+    }
+
+    /** [catalog, schema] that names without them mean in the query's session now. */
+    public String currentSchema() {
+        StringBuilder out = new StringBuilder("[");
+        Scala.quote(out, spark.sessionState().catalogManager().currentCatalog().name());
+        out.append(',');
+        Scala.quote(out, String.join(".", spark.sessionState().catalogManager().currentNamespace()));
+        return out.append(']').toString();
     }
 
     /**

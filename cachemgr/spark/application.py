@@ -1,0 +1,126 @@
+"""What all sessions of one Spark application share: pins, lists of files, and what is remembered of
+tables and settings.
+
+None of it depends on a session or on who asks, so a further session finds it warm, and it takes its
+memory once. What a session decides with its own settings and principal is in `session`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cachemgr.refresh.session import own_session
+from cachemgr.settings import PREFIX, Settings
+from cachemgr.spark.feed import Feed
+from cachemgr.spark.files import FileReads
+from cachemgr.spark.freshness import CommitTimes
+from cachemgr.spark.hadoop_files import files_of
+from cachemgr.spark.pins import PinKey, PinStore
+from cachemgr.spark.result_settings import SettingsComparer
+from cachemgr.spark.tables import first_commit_after
+from cachemgr.stored_files import StoredFiles
+
+_MOST_SETTINGS = 100
+
+
+class Application:
+    """What the enabled sessions of one application share; safe for several threads.
+
+    Args:
+        spark: Any session of the application. The work is done in one of our own, so that what a
+            user sets in his must not decide how rows are read for others.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.context = spark.sparkContext
+        self.user: str = self.context.sparkUser()
+        self.session = own_session(spark, {})
+        self.pins = PinStore(self.session, 0, self._is_served)
+        self.files = FileReads(self.session)
+        self.comparer = SettingsComparer(self._default_of)
+        self.commits = CommitTimes(
+            lambda place, version: first_commit_after(self.session, place, version)
+        )
+        self.stored = StoredFiles(files_of(self.session))
+        # what was told to the hook
+        self.known: frozenset[str] | None = None
+        self._lock = threading.Lock()
+        self._members: dict[str, tuple[Feed, int]] = {}
+        self._parsed: dict[frozenset[tuple[str, str]], Settings] = {}
+
+    def join(self, key: str, feed: Feed, pin_max_bytes: int) -> None:
+        """A session takes part.
+
+        Args:
+            key: The session's.
+            feed: The caches that it uses.
+            pin_max_bytes: What it lets pins take. The application's bound is the largest of its
+                sessions'.
+        """
+        with self._lock:
+            self._members[key] = (feed, pin_max_bytes)
+        feed.listen(self.pins.sweep)
+        self._resize()
+
+    def leave(self, key: str) -> bool:
+        """A session takes part no more; what others use stays.
+
+        Args:
+            key: The session's.
+
+        Returns:
+            Whether it was the last one: the application is to be closed.
+        """
+        with self._lock:
+            gone = self._members.pop(key, None)
+            feeds = [feed for feed, _ in self._members.values()]
+            last = not self._members
+        if gone is not None and all(feed is not gone[0] for feed in feeds):
+            gone[0].unlisten(self.pins.sweep)
+            self.pins.sweep()
+        self._resize()
+        return last
+
+    def close(self) -> None:
+        """Let go of everything. Waits for a pin that is being made."""
+        with self._lock:
+            members = list(self._members.values())
+            self._members.clear()
+        for feed, _ in members:
+            feed.unlisten(self.pins.sweep)
+        self.pins.close()
+
+    def settings(self, explicit: Mapping[str, str]) -> Settings:
+        """Our settings among those explicitly set in a session; see `CacheSession.settings`."""
+        ours = frozenset((k, v) for k, v in explicit.items() if k.startswith(PREFIX))
+        found = self._parsed.get(ours)
+        if found is None:
+            if len(self._parsed) > _MOST_SETTINGS:
+                self._parsed.clear()
+            found = self._parsed[ours] = Settings.from_mapping(dict(ours))
+        return found
+
+    def _resize(self) -> None:
+        with self._lock:
+            bounds = [size for _, size in self._members.values()]
+        self.pins.resize(max(bounds, default=0))
+
+    def _is_served(self, key: PinKey) -> bool:
+        """Whether some session may still be answered from what a pin holds."""
+        with self._lock:
+            feeds = {id(feed): feed for feed, _ in self._members.values()}
+        return any(
+            feed.may_serve(key.cache_id, key.location, key.version) for feed in feeds.values()
+        )
+
+    def _default_of(self, key: str) -> str | None:
+        jvm: Any = self.session._jvm
+        # A Scala object: Java sees its methods on the one instance only.
+        module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
+        entry = module.getConfigEntry(key)
+        text: str | None = None if entry is None else entry.defaultValueString()
+        return None if text is None or text == "<undefined>" else text
