@@ -26,6 +26,7 @@ SOURCES: Final = (
     "Problems",
     "Nested",
     "Moment",
+    "Split",
     "Grafter",
     "Pins",
     "Frames",
