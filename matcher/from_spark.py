@@ -27,9 +27,10 @@ from matcher.from_spark_expand import (
     spell_grouping,
 )
 from matcher.from_spark_expr import Env, Settings, decode
+from matcher.from_spark_split import Split, Way, ways
 from matcher.from_spark_subqueries import subquery_test, written_conjuncts
 from matcher.from_spark_tail import build_tail, is_tail
-from matcher.from_spark_tree import SPJ, Node, Tree, items, tried, unsupported
+from matcher.from_spark_tree import SPJ, Node, Tree, items, passed_below, tried, unsupported
 from matcher.ir import Block, Output
 from matcher.nesting import merged
 from matcher.null_folding import simplified
@@ -41,12 +42,13 @@ Path: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class LocatedBlock:
-    """The block at `path` (child numbers from the plan's root), or the reasons why there is
-    none."""
+    """The block at `path` (child numbers from the plan's root), or the reasons why there is none.
+    With `split` its columns are parts of what the subtree puts out."""
 
     path: Path
     block: Block | None
     reasons: tuple[Reason, ...] = ()
+    split: Split | None = None
 
     @property
     def is_tail(self) -> bool:
@@ -54,18 +56,23 @@ class LocatedBlock:
         return self.block is not None and self.block.limit is not None
 
 
+Read = Callable[[Node, Path, int], "LocatedBlock | None"]
 Blocks: TypeAlias = Generator[LocatedBlock, bool | None, None]
-Tails: TypeAlias = Generator[LocatedBlock, bool | None, bool]
+Tried: TypeAlias = Generator[LocatedBlock, bool | None, tuple[LocatedBlock | None, bool]]
 
 
 class Reader(Protocol):
     """Makes the blocks of a plan document while it is walked; see `NodeReader`."""
 
-    def block(self, node: Node, path: Path) -> LocatedBlock:
-        """The block of the subtree `node` at `path`, or why it is none."""
+    def ways(self, node: Node, path: Path) -> int:
+        """In how many ways the subtree `node` at `path` may be read (`from_spark_split.ways`)."""
         ...
 
-    def tail(self, node: Node, path: Path) -> LocatedBlock | None:
+    def block(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
+        """The block of a subtree, or why it is none; None where there is no such way after all."""
+        ...
+
+    def tail(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
         """The block of an ORDER BY … LIMIT, None where what is below is none."""
         ...
 
@@ -80,16 +87,29 @@ class NodeReader:
     def __init__(self, document: dict[str, Any]) -> None:
         self._document: Final = document
 
-    def block(self, node: Node, path: Path) -> LocatedBlock:
+    def ways(self, node: Node, path: Path) -> int:
         """See `Reader`."""
-        return finished(raw_block(node, path, self._document))
+        return len(ways_of(node, self._document))
 
-    def tail(self, node: Node, path: Path) -> LocatedBlock | None:
+    def block(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
         """See `Reader`."""
+        found = self._way(node, way)
+        return None if found is None else finished(raw_block_by(found, path, self._document))
+
+    def tail(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
+        """See `Reader`."""
+        found = self._way(node, way)
+        if found is None:
+            return None
         try:
-            return LocatedBlock(path, _tail_block(node, self._document))
+            block = _tail_block(found.node, self._document)
+            return LocatedBlock(path, block, split=found.split)
         except NotSupported:  # what is below speaks for itself
             return None
+
+    def _way(self, node: Node, number: int) -> Way | None:
+        found = ways_of(node, self._document)
+        return found[number] if number < len(found) else None
 
 
 def walk_blocks(
@@ -148,15 +168,19 @@ def node_at(document: dict[str, Any], path: Path) -> Node:
 def _walk(node: Node, path: Path, reader: Reader, tails: bool) -> Blocks:
     if node.get("cache"):
         return
+    if "r" in node:
+        yield LocatedBlock(path, None, (_left_alone(node["r"]),))
+        return
     kind = node["n"]
     below = node
     depth = path
-    if tails and is_tail(node) and (yield from _tail(node, path, reader)):
+    if tails and is_tail(node) and (yield from _tried(node, path, reader, reader.tail))[1]:
         return
     if kind == "Aggregate" or (kind in SPJ and _reaches_tables(node)):
-        located = reader.block(node, path)
-        if (yield located):
+        located, replaced = yield from _tried(node, path, reader, reader.block)
+        if replaced:
             return
+        assert located is not None  # the last of a block's ways is always there
         # A cache of the same rows would have matched with a filter or projection on top: go on
         # below the joins. Where the expressions themselves are at fault, go down one step.
         while located.block is not None and _only_wraps(below):
@@ -170,9 +194,17 @@ def _walk(node: Node, path: Path, reader: Reader, tails: bool) -> Blocks:
         yield from _walk(child, (*depth, number), reader, tails)
 
 
-def _tail(node: Node, path: Path, reader: Reader) -> Tails:
-    located = reader.tail(node, path)
-    return located is not None and bool((yield located))
+def _tried(node: Node, path: Path, reader: Reader, read: Read) -> Tried:
+    """What a subtree is in the ways in which it may be read, until one is replaced: the last one,
+    and whether it was."""
+    located = None
+    for way in range(reader.ways(node, path)):
+        found = read(node, path, way)
+        if found is not None:
+            located = found
+            if (yield located):
+                return located, True
+    return located, False
 
 
 def _only_wraps(node: Node) -> bool:
@@ -219,7 +251,28 @@ def finished(raw: LocatedBlock) -> LocatedBlock:
     try:
         return replace(raw, block=simplified(raw.block))
     except NotSupported as error:
-        return _unfit(raw.path, error)
+        return replace(_unfit(raw.path, error), split=raw.split)
+
+
+def _left_alone(text: str) -> Reason:
+    """Of a part whose rows' order or partitions decide on what is above it: a cache gives the same
+    rows in another order."""
+    return Reason(
+        ReasonCode.NON_DETERMINISTIC,
+        f"{text} depends on the order and the place in which Spark reads the rows below it, "
+        "which would be others in a cache",
+        "compute it over the rows of a table that holds the result",
+    )
+
+
+def ways_of(node: Node, document: dict[str, Any]) -> tuple[Way, ...]:
+    """The ways to read a node of a plan document; see `from_spark_split.ways`."""
+    return ways(node, _settings(document))
+
+
+def raw_block_by(way: Way, path: Path, document: dict[str, Any]) -> LocatedBlock:
+    """`raw_block`, read in one of the ways of `ways_of`."""
+    return replace(raw_block(way.node, path, document), split=way.split)
 
 
 def raw_block(node: Node, path: Path, document: dict[str, Any]) -> LocatedBlock:
@@ -262,6 +315,7 @@ def _decoded(node: Node, document: dict[str, Any], *, nested: bool = False) -> B
         env = tree.add(node)
         outputs = tuple(Output(item[2], _output(item, env)) for item in items(node))
         return _block(tree, outputs, _keys_below(tree))
+    tree.passed = passed_below(node)
     expand = expand_below(node)
     if expand is not None:
         return _by_sets(node, expand, tree)

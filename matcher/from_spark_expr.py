@@ -52,6 +52,8 @@ OPERATORS: Final[dict[str, str]] = {
     "Remainder": "mod",
     "UnaryMinus": "neg",
 }
+# A struct's field by its name, where the struct has no other of that name.
+FIELD: Final = "Field"
 # Spark answers to several names; one expression must have one.
 ALIASES: Final[dict[str, str]] = {
     "dayofmonth": "day",
@@ -162,6 +164,8 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ex
         return Call("like", args, type_, null, escape)
     if cls == "GetTimestamp" and type_ in _READS and _as_usual(params[1:], settings):
         return Call(_READS[type_], args, type_, null)
+    if cls == FIELD:
+        return Call("field", args, type_, null, tuple(params))
     modes = [_mode(p, settings) for p in params]
     if cls == "In" and all(map(_is_struct, args)):
         return in_tuples(args[0].children[1::2], [row.children[1::2] for row in args[1:]])

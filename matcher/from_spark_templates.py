@@ -30,9 +30,11 @@ from matcher.from_spark import (
     Path,
     finished,
     node_at,
-    raw_block,
+    raw_block_by,
     walk_blocks,
+    ways_of,
 )
+from matcher.from_spark_split import Split
 from matcher.from_spark_tree import Node
 from matcher.ir import Block
 from matcher.remembered import Changes, Remembered
@@ -103,10 +105,11 @@ def _lift(text: str) -> _Lifted:
 @dataclass(frozen=True, slots=True)
 class _Template:
     """A block as decoded, marks in its free constants, and where these stand in each condition;
-    None for one that has none."""
+    None for one that has none. For `split` see `LocatedBlock`."""
 
     block: Block
     slots: tuple[Slots | None, ...]
+    split: Split | None
 
     def filled(self, lifted: _Lifted) -> Block:
         """The block of a document."""
@@ -121,7 +124,7 @@ class _Template:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What is known of the block at one path.
+    """What is known of the block at one path, read in one way.
 
     Args:
         free: Those of its constants that may be others.
@@ -140,54 +143,59 @@ class _Place:
 
 class _Shape:
     """What is known of one shape: a document of it, all its constants marks, and its blocks by
-    their path. At each path so many are tried: some constants are others in every document."""
+    their path and the way in which it is read. For each so many are tried: some constants are
+    others in every document."""
 
-    __slots__ = ("_marks", "_numbers", "_tried", "document", "places")
+    __slots__ = ("_marks", "_numbers", "_tried", "document", "places", "ways")
 
     def __init__(self, lifted: _Lifted) -> None:
         self._marks: Final = lifted.marks()
         self._numbers: Final = {mark: place for place, mark in enumerate(self._marks)}
         whole = lifted.with_marks(self._marks, frozenset(self._numbers.values()))
         self.document: Final[dict[str, Any]] = json.loads(whole)
-        self.places: Final[dict[Path, _Place]] = {}
-        self._tried: Final[Counter[Path]] = Counter()
+        self.places: Final[dict[tuple[Path, int], _Place]] = {}
+        self.ways: Final[dict[Path, int]] = {}
+        self._tried: Final[Counter[tuple[Path, int]]] = Counter()
 
-    def learn(self, path: Path, block: Block, lifted: _Lifted) -> None:
+    def learn(self, at: tuple[Path, int], located: LocatedBlock, lifted: _Lifted) -> None:
         """Take note of a block.
 
         Args:
-            path: Where it stands.
-            block: The block as decoded.
+            at: Where it stands, and the way in which that is read.
+            located: The block as decoded.
             lifted: The document that it is of.
         """
-        self._tried[path] += 1
-        if self._tried[path] > _MOST_PINNED:
+        self._tried[at] += 1
+        if self._tried[at] > _MOST_PINNED:
             return
-        place = self.places.get(path)
-        node = node_at(self.document, path)
+        place = self.places.get(at)
+        node = node_at(self.document, at[0])
         inside = frozenset(self._marks_in(node))
         free = frozenset(self._compared_in(node)) if place is None else place.free
-        found = self._marked(path, free, lifted)
+        found = self._marked(at, free, lifted)
         if place is None and found is not None and found[1] != free:
             free = found[1]  # once more, the others being what they are
-            found = self._marked(path, free, lifted)
-        if found is None or found[1] != free or found[0].filled(lifted) != block:
+            found = self._marked(at, free, lifted)
+        if found is None or found[1] != free or found[0].filled(lifted) != located.block:
+            return
+        if found[0].split != located.split:
             return
         if place is None:
-            place = self.places[path] = _Place(free, tuple(sorted(inside - free)))
+            place = self.places[at] = _Place(free, tuple(sorted(inside - free)))
         place.templates[place.key(lifted)] = found[0]
 
     def _marked(
-        self, path: Path, places: frozenset[int], lifted: _Lifted
+        self, at: tuple[Path, int], places: frozenset[int], lifted: _Lifted
     ) -> tuple[_Template, frozenset[int]] | None:
         """The block with marks in these places, and those of them that may be others after all."""
         document = json.loads(lifted.with_marks(self._marks, places))
-        block = raw_block(node_at(document, path), path, document).block
-        if block is None:
+        located = _read(document, *at)
+        if located is None or located.block is None:
             return None
+        block = located.block
         marks = {mark: place for mark, place in self._numbers.items() if place in places}
         slots = tuple(slots_of(p, marks, _FREE_TYPES) for p in block.predicates)
-        return _Template(block, slots), free_places(block, slots, marks)
+        return _Template(block, slots, located.split), free_places(block, slots, marks)
 
     def _compared_in(self, node: Node) -> list[int]:
         """The places of all marks in the conditions of filters and joins."""
@@ -237,39 +245,51 @@ class _ShapeReader:
         self._lifted: Final = lifted
         self._document: dict[str, Any] | None = None
 
-    def block(self, node: Node, path: Path) -> LocatedBlock:
+    def ways(self, node: Node, path: Path) -> int:
         """See `matcher.from_spark.Reader`."""
-        raw = self._known(path)
+        found = self._shape.ways.get(path)
+        if found is None:
+            found = self._shape.ways[path] = len(ways_of(node, self._shape.document))
+        return found
+
+    def block(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
+        """See `matcher.from_spark.Reader`."""
+        raw = self._known(path, way)
         if raw is None:
-            own, document = self._own(path)
-            located = raw_block(own, path, document)
-            if located.block is None:
-                return located
-            raw = located.block
-            with suppress(RecursionError):  # too deep to learn, not to be decoded
-                self._shape.learn(path, raw, self._lifted)
-        return finished(LocatedBlock(path, raw))
+            raw = _read(self._own(), path, way)
+            if raw is not None and raw.block is not None:
+                with suppress(RecursionError):  # too deep to learn, not to be decoded
+                    self._shape.learn((path, way), raw, self._lifted)
+        return None if raw is None else finished(raw)
 
-    def tail(self, node: Node, path: Path) -> LocatedBlock | None:
+    def tail(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
         """See `matcher.from_spark.Reader`."""
-        own, document = self._own(path)
-        return NodeReader(document).tail(own, path)
+        document = self._own()
+        return NodeReader(document).tail(node_at(document, path), path, way)
 
-    def _known(self, path: Path) -> Block | None:
-        place = self._shape.places.get(path)
+    def _known(self, path: Path, way: int) -> LocatedBlock | None:
+        place = self._shape.places.get((path, way))
         if place is None:
             return None
         template = place.templates.get(place.key(self._lifted))
         try:
-            return None if template is None else template.filled(self._lifted)
+            if template is None:
+                return None
+            return LocatedBlock(path, template.filled(self._lifted), split=template.split)
         except RecursionError:
             return None
 
-    def _own(self, path: Path) -> tuple[Node, dict[str, Any]]:
-        """What this document itself has at a path."""
+    def _own(self) -> dict[str, Any]:
+        """This document itself."""
         if self._document is None:
             self._document = json.loads(self._text)
-        return node_at(self._document, path), self._document
+        return self._document
+
+
+def _read(document: dict[str, Any], path: Path, way: int) -> LocatedBlock | None:
+    """The block at a path of a document, read in one way, as decoded."""
+    found = ways_of(node_at(document, path), document)
+    return raw_block_by(found[way], path, document) if way < len(found) else None
 
 
 class PlanShapes:

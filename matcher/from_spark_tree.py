@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from matcher.errors import NotSupported
 from matcher.expr import Col, Expr, conjuncts
 from matcher.from_spark_expr import Env, Settings, decode
+from matcher.from_spark_split import entries_below
 from matcher.from_spark_subqueries import (
     SubqueryTest,
     subquery_test,
@@ -21,6 +22,7 @@ from matcher.membership import equal_to
 from matcher.nesting import Below, merged, no_aggregates
 from matcher.outer_joins import declared, null_supplied
 from matcher.reasons import ReasonCode
+from matcher.types import FLOATS
 
 Node: TypeAlias = dict[str, Any]
 
@@ -30,7 +32,10 @@ _OUTER: Final = {
     "LEFT OUTER": "left", "RIGHT OUTER": "right", "LEFT SEMI": "semi", "LEFT ANTI": "anti",
     "FULL OUTER": "full",
 }  # fmt: skip
+# They move whole rows between partitions, and leave them as they are.
+MOVING: Final = frozenset({"Repartition", "RepartitionByExpression", "RebalancePartitions"})
 SHOWN: Final[dict[str, str]] = {
+    **dict.fromkeys(MOVING, "a repartitioning of rows"),
     "GlobalLimit": "LIMIT",
     "LocalLimit": "LIMIT",
     "Offset": "OFFSET",
@@ -57,6 +62,9 @@ class Tree:
 
     With `nested` one of its leaves may be an aggregation, which the block is to be merged with: its
     attributes stand for aggregates, and `below` says what it groups.
+
+    `passed` are the operators that only move or order rows and change nothing here, for what is
+    above looks at all rows together.
     """
 
     settings: Settings
@@ -67,12 +75,15 @@ class Tree:
     outer: list[OuterJoin] = field(default_factory=list)
     nested: bool = False
     below: Below | None = None
+    passed: frozenset[str] = frozenset()
 
     def add(self, node: Node) -> Env:
         """Takes in the subtree; the expressions of its output attributes by id."""
         kind: str = node["n"]
         if kind == "Aggregate" and self.nested:
             return self._aggregation(node)
+        if kind in self.passed and not node.get("cache"):
+            return self.add(node["c"][0])
         if kind not in SPJ or node.get("cache"):
             raise unsupported(SHOWN.get(kind, kind))
         if kind == "LogicalRelation":
@@ -262,6 +273,24 @@ def tried(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
 def unsupported(what: str) -> NotSupported:
     """The refusal of a block that holds an operator which is not matched."""
     return NotSupported(ReasonCode.UNSUPPORTED_OPERATOR.value, f"the block holds {what}")
+
+
+def passed_below(aggregation: Node) -> frozenset[str]:
+    """The operators below an aggregation that only move or order rows, which its groups do not
+    show: a sort is none where a call takes the first row or makes a list."""
+    return MOVING | {"Sort"} if all(map(_ignores_order, aggregation["p"])) else MOVING
+
+
+# As Spark's EliminateSorts has it, which comes after the hook.
+_ORDER_FREE: Final = frozenset(
+    {"Sum", "Average", "Count", "Min", "Max", "BitAndAgg", "BitOrAgg", "BitXorAgg"}
+)
+
+
+def _ignores_order(entry: list[Any]) -> bool:
+    if entry[0] == "g":
+        return entry[1] in _ORDER_FREE and entry[4] not in FLOATS
+    return all(map(_ignores_order, entries_below(entry)))
 
 
 def items(node: Node) -> list[Any]:

@@ -37,7 +37,7 @@ STRICT: Final = frozenset(
     "date_add date_sub add_months datediff last_day trunc date_trunc unix_date replace "
     "date_format to_timestamp_ltz to_timestamp_ntz from_unixtime round bround ceil floor ln "
     "log10 log2 power pmod md5 crc32 ascii left right lpad rpad "
-    "instr translate initcap repeat substring_index next_day months_between".split()
+    "instr translate initcap repeat substring_index next_day months_between field".split()
 )
 # NULL for nothing but NULL: where no argument is NULL, neither is the result.
 NULL_FOR_NULL_ONLY: Final = frozenset(

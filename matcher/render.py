@@ -136,6 +136,8 @@ _STRUCTURAL: Final[dict[str, Callable[[Call, list[str]], str]]] = {
     "in": _render_in,
     "case": _render_case,
     "like": _render_like,
+    # in parentheses: a name before a point would be that of a table first of all
+    "field": lambda call, args: f"({args[0]}).{quote(call.params[0])}",
     "grouping": lambda call, args: f"GROUPING({quote(SET_KEY_PREFIX + call.params[0])})",
 }
 

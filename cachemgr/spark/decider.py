@@ -18,6 +18,7 @@ from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
 from matcher.choose import unheeded
 from matcher.from_spark import LocatedBlock
+from matcher.from_spark_split import Split
 from matcher.from_spark_subqueries import written_queries
 from matcher.from_spark_templates import PlanDocument
 from matcher.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
@@ -40,6 +41,7 @@ class Hit:
         cache: The state of the cache that was checked.
         exact: All tables that the block reads stand at the snapshot's versions.
         sql: What runs over the cache, outputs named c0, c1, …
+        split: Which parts of the subtree's outputs the block's are; None for the outputs.
     """
 
     path: tuple[int, ...]
@@ -48,6 +50,7 @@ class Hit:
     cache: ServedCache
     exact: bool
     sql: str
+    split: Split | None = None
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,10 @@ def _walk(
         examination.keys_moved |= keys_moved
         if located.is_tail and outcome.hit is None and not outcome.candidates:
             return False  # no cache of first rows was looked at: nothing to tell
-        examination.outcomes.append(outcome)
+        before = examination.outcomes
+        if before and before[-1].path == located.path and located.split is not None:
+            before.pop()  # looked for whole and missed: what is told is of the parts
+        before.append(outcome)
         return outcome.hit is not None
 
     document.walk(visit, tails=registry.keeps_first_rows)
@@ -230,7 +236,7 @@ def _decide(
     hit = None
     if decision.rewrite is not None:
         cache, exact, sql = veto.passed[id(decision.rewrite)]
-        hit = Hit(located.path, block, decision.rewrite, cache, exact, sql)
+        hit = Hit(located.path, block, decision.rewrite, cache, exact, sql, located.split)
     outcome = BlockOutcome(located.path, block, hit, decision.candidates, decision.reasons)
     return outcome, veto.keys_moved
 

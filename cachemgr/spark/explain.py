@@ -126,7 +126,7 @@ def explanation_of(
         rewritten_sql="\n;\n".join(map(_sql, hits)) if hits else None,
         reasons=examination.reasons,
         candidates=tuple(c for o in examination.telling for c in o.candidates),
-        steps=tuple(s for h in hits for s in h.rewrite.steps),
+        steps=tuple(s for h in hits for s in _steps(h)),
         joins=joins,
         unvalidated_joins=tuple(j for j in joins if j in set(unvalidated)),
     )
@@ -137,6 +137,11 @@ def set_text(plan: CachePlan, grouping_set: GroupingSet | None) -> str | None:
     if grouping_set is None or plan.keys is None:
         return None
     return f"({', '.join(plan.keys[i].name for i in grouping_set.keys)})"
+
+
+def _steps(hit: Hit) -> tuple[str, ...]:
+    """The compensations, those that Spark itself makes above the rewrite last."""
+    return hit.rewrite.steps if hit.split is None else (*hit.rewrite.steps, "compute_outputs_above")
 
 
 def _sql(hit: Hit) -> str:

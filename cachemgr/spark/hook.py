@@ -28,6 +28,7 @@ from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
 from cachemgr.spark.seen import SeenTables, Versions
 from cachemgr.spark.tables import TableRead, plan_of
+from matcher.from_spark_split import Split
 from matcher.from_spark_templates import PlanDocument, PlanShapes
 from matcher.reasons import Reason, ReasonCode
 
@@ -41,7 +42,8 @@ class HookContext:
     """What a decision may depend on besides the plan.
 
     `settings` are the explicitly set spark.sql.*, spark.cachemgr.* and spark.databricks.delta.* of
-    the session, its time zone always among them. `in_subquery`: the plan is that of a subquery
+    the session, its time zone always among them. `is_kept`: Spark is to keep the rows (CACHE TABLE,
+    persist()), nothing is put in place. `in_subquery`: the plan is that of a subquery
     expression, decided apart from its query. `hints` are the names of the cache hints found, upper
     case; `hinted_caches` those that RELATIONAL_CACHE(…) names. `versions` gives those that are
     looked up later; `schema` the catalog and schema that names without them mean.
@@ -54,6 +56,7 @@ class HookContext:
     hints: frozenset[str]
     hinted_caches: tuple[str, ...] = ()
     in_subquery: bool = False
+    is_kept: bool = False
     mode: str = "rewrite"
     versions: Callable[[], Versions] = field(default=dict, compare=False, repr=False)
     schema: Callable[[], tuple[str, str]] = field(
@@ -78,13 +81,15 @@ class Replacement:
     """Put the rows of `sql` over `relations` in place of the subtree at `path`.
 
     The relations are as in `tables.run_select`, a `pins.PinnedSet` or a `QueryTable`. The columns
-    of `sql` stand for the subtree's, by position; their names do not matter.
+    of `sql` stand for the subtree's, by position, or for the parts of them that `split` names;
+    their names do not matter.
     """
 
     path: tuple[int, ...]
     sql: str
     relations: Mapping[str, object]
     cache: str
+    split: Split | None = None
 
 
 class Decider(Protocol):
@@ -149,11 +154,13 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         hints=hints.names,
         hinted_caches=hints.caches,
         in_subquery=data["subquery"],
+        is_kept=data["kept"],
         mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
         versions=lambda: {p: (i, v) for p, (i, v) in json.loads(request.versions()).items()},
         schema=lambda: tuple(json.loads(request.currentSchema())),
     )
-    for replacement in decider.decide(document, context):
+    replacements = decider.decide(document, context)
+    for replacement in () if context.is_kept else replacements:
         wrong = _graft(request, replacement)
         if wrong:
             listener = getattr(decider, "refused", None)
@@ -175,7 +182,14 @@ def _graft(request: Any, replacement: Replacement) -> str:
             plans[name] = request.atVersion(relation.location, relation.version)
         else:
             plans[name] = plan_of(relation)
-    wrong: str = request.graft(path, replacement.sql, plans)
+    split = replacement.split
+    wrong: str = request.graft(
+        path,
+        None if split is None else ".".join(map(str, split.node)),
+        "" if split is None else ",".join(".".join(map(str, part)) for part in split.parts),
+        replacement.sql,
+        plans,
+    )
     return wrong
 
 

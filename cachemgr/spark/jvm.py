@@ -27,6 +27,7 @@ SOURCES: Final = (
     "Texts",
     "Nested",
     "Moment",
+    "Split",
     "Grafter",
     "Pins",
     "Frames",

@@ -232,6 +232,13 @@ class CacheSession:
     def _refusal(self, context: HookContext) -> Reason | None:
         if NO_CACHE in context.hints:
             return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE}", "remove it")
+        if context.is_kept:
+            return Reason(
+                ReasonCode.KEPT_BY_SPARK,
+                "Spark is to keep these rows (cache(), persist(), CACHE TABLE) and computes lost "
+                "ones again from their plan, at a time when a cache's files may be gone",
+                "leave it out: the query itself is answered from the cache each time",
+            )
         return self.feed.why_not_ready()
 
     def failed_on(self, text: str) -> str | None:
@@ -276,7 +283,7 @@ class CacheSession:
         sql = hit.sql
         if is_sorted and pinned is None and _few_of_many(hit):
             sql = f"SELECT /*+ REPARTITION(1) */ * FROM (\n{sql}\n)"
-        return _Checked(hit.path, sql, relations, cache.name, all_or_none=mixed)
+        return _Checked(hit.path, sql, relations, cache.name, hit.split, all_or_none=mixed)
 
     def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
         chosen = hit.rewrite.grouping_set

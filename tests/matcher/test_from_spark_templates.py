@@ -12,7 +12,7 @@ import pytest
 
 from bench.population import plan_document
 from matcher import from_spark_templates
-from matcher.from_spark import raw_block
+from matcher.from_spark import raw_block_by
 from matcher.from_spark_templates import PlanDocument, PlanShapes
 from matcher.ir import Block
 from tests.matcher.plan_shapes import differing, visited, written
@@ -62,9 +62,9 @@ def decoded(shapes: PlanShapes, plans: list[dict[str, Any]], monkeypatch: Any) -
 
     def counted(*args: Any) -> Any:
         calls.append(None)
-        return raw_block(*args)
+        return raw_block_by(*args)
 
-    monkeypatch.setattr(from_spark_templates, "raw_block", counted)
+    monkeypatch.setattr(from_spark_templates, "raw_block_by", counted)
     found = []
     for plan in plans:
         calls.clear()

@@ -135,7 +135,7 @@ class StarDecider:
             if not sql:
                 return False
             self.sql.append(sql)
-            found.append(Replacement(located.path, sql, {"__cache": read}, "star"))
+            found.append(Replacement(located.path, sql, {"__cache": read}, "star", located.split))
             return True
 
         document.walk(visit)

@@ -56,12 +56,12 @@ def test_the_same_query_with_other_constants_is_not_decoded_again(
 ) -> None:
     decoded: list[tuple[int, ...]] = []
 
-    def counted(node: Any, path: tuple[int, ...], document: Any) -> Any:
+    def counted(way: Any, path: tuple[int, ...], document: Any) -> Any:
         decoded.append(path)
-        return raw_block(node, path, document)
+        return raw_block_by(way, path, document)
 
-    raw_block = from_spark_templates.raw_block
-    monkeypatch.setattr(from_spark_templates, "raw_block", counted)
+    raw_block_by = from_spark_templates.raw_block_by
+    monkeypatch.setattr(from_spark_templates, "raw_block_by", counted)
     text = (
         f"SELECT shop, sum(amount), count(*) FROM {star.schema}.sales WHERE shop = {{}} GROUP BY 1"
     )

@@ -83,16 +83,16 @@ class SuiteDecider:
         if rewrite is None:
             self.reasons += self.workspace.registry.why(block, options, decision.reasons)
             return None
-        return self._put(located.path, rewrite)
+        return self._put(located, rewrite)
 
-    def _put(self, path: tuple[int, ...], rewrite: Rewrite) -> Replacement:
+    def _put(self, located: LocatedBlock, rewrite: Rewrite) -> Replacement:
         names = [f"table_{number}" for number in range(len(rewrite.extra))]
         sql = render_rewrite(rewrite, "cache_rows", positional=True, extra_sql=names)
         places = {key: place for place, key in self.keys.items()}
         relations = {"cache_rows": self.stored[rewrite.cache]}
         for name, extra in zip(names, rewrite.extra, strict=True):
             relations[name] = QueryTable(places[extra.relation.key])
-        return Replacement(path, sql, relations, rewrite.cache)
+        return Replacement(located.path, sql, relations, rewrite.cache, located.split)
 
 
 def _not_renderable(rewrite: Rewrite) -> Reason | None:

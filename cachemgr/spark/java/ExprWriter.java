@@ -11,6 +11,8 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Exists;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Generator;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.InSubquery;
 import org.apache.spark.sql.catalyst.expressions.ListQuery;
@@ -18,9 +20,11 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
@@ -30,7 +34,7 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Expressions as nested JSON lists. What each class means is decided in Python; here only shapes are told apart:
  * ["a", id, name, type, nullable] attribute, ["l", value, type] literal, ["as", id, name, e] alias,
- * ["g", class, prettyName, args, type, nullable, distinct, filter, params] aggregate, ["x", code, text] what no block may hold,
+ * ["g", class, prettyName, args, type, nullable, distinct, filter, params] aggregate, ["x", code, text] what no block may hold, ["x", code, text, args] what may stand above one,
  * ["q", "SUBQUERY", text, values, plan, conditions] EXISTS (values is null) or IN with a query, in a filter,
  * ["f", class, prettyName, args, type, nullable, params] all else.
  * Ids are numbers in the order of writing, so that the same query asked again is the same text but for its literals.
@@ -104,9 +108,11 @@ public final class ExprWriter {
         } else {
             String problem = problem(e);
             if (problem != null) {
-                refuse(problem, e.sql());
+                refuse(problem, e);
             } else if (e instanceof InSet) {
                 inSet((InSet) e);
+            } else if (e instanceof GetStructField && isUnique((GetStructField) e)) {
+                field((GetStructField) e);
             } else {
                 call(e);
             }
@@ -130,7 +136,7 @@ public final class ExprWriter {
         if (e instanceof WindowExpression) {
             return "WINDOW";
         }
-        if (e instanceof org.apache.spark.sql.catalyst.expressions.Generator) {
+        if (e instanceof Generator) {
             return "GENERATOR";
         }
         String name = e.getClass().getName();
@@ -138,6 +144,27 @@ public final class ExprWriter {
             return "UDF";
         }
         return nonDeterministic(e) ? "NON_DETERMINISTIC" : null;
+    }
+
+    /**
+     * The part of `e` whose value depends on where a row stands, not on what is in it: rand(0), an id, the file read.
+     * Null if there is none. Aggregates such as first() take any row; a subquery is a plan of its own.
+     */
+    public static Expression placed(Expression e) {
+        if (e.deterministic() || e instanceof PlanExpression) {
+            return null;
+        }
+        if (!(e instanceof AggregateFunction) && nonDeterministic(e)) {
+            return e;
+        }
+        List children = Scala.list(e.children());
+        for (int i = 0; i < children.size(); i++) {
+            Expression found = placed((Expression) children.get(i));
+            if (found != null) {
+                return found;
+            }
+        }
+        return null;
     }
 
     /** True if `e` itself, and not just something below it, may give another value for the same input. */
@@ -176,14 +203,28 @@ public final class ExprWriter {
         out.append(']');
     }
 
-    private static String shortened(String text) {
+    public static String shortened(String text) {
         return text.length() > 200 ? text.substring(0, 200) : text;
     }
 
     private void refuse(String code, String text) {
+        refused(code, text);
+        out.append(']');
+    }
+
+    /** Where it may stand above rows of ours, what is below it is written as well. */
+    private void refuse(String code, Expression e) {
+        refused(code, e.sql());
+        boolean query = e instanceof ScalarSubquery && e.children().isEmpty();
+        if (query || e instanceof UserDefinedExpression && !(e instanceof Generator) && !(e instanceof AggregateFunction)) {
+            list(",", e.children());
+        }
+        out.append(']');
+    }
+
+    private void refused(String code, String text) {
         out.append("[\"x\",\"").append(code).append("\",");
         Scala.quote(out, shortened(text));
-        out.append(']');
     }
 
     public void attribute(Attribute a) {
@@ -240,6 +281,26 @@ public final class ExprWriter {
         out.append(e.nullable() ? ",1" : ",0");
         params(e);
         out.append(']');
+    }
+
+    /** SQL finds a field by its name in any case. */
+    private static boolean isUnique(GetStructField e) {
+        String name = e.childSchema().fields()[e.ordinal()].name();
+        int found = 0;
+        for (int i = 0; i < e.childSchema().size(); i++) {
+            found += e.childSchema().fields()[i].name().equalsIgnoreCase(name) ? 1 : 0;
+        }
+        return found == 1;
+    }
+
+    private void field(GetStructField e) {
+        out.append("[\"f\",\"Field\",\"field\",[");
+        write(e.child());
+        out.append("],");
+        type(e.dataType());
+        out.append(e.nullable() ? ",1,[" : ",0,[");
+        Scala.quote(out, e.childSchema().fields()[e.ordinal()].name());
+        out.append("]]");
     }
 
     private void inSet(InSet e) {

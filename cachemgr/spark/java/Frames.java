@@ -2,9 +2,9 @@ package relationalcache;
 
 /** What the call stack tells about a plan that the plan itself does not. */
 public final class Frames {
+    // What is cached must follow the tables as Spark itself tracks them: CACHE TABLE, df.cache(), recaching.
+    private static final String[] KEPT = {"org.apache.spark.sql.execution.CacheManager"};
     private static final String[] NEVER = {
-        // What is cached must follow the tables as Spark itself tracks them: CACHE TABLE, df.cache(), recaching.
-        "org.apache.spark.sql.execution.CacheManager",
         "org.apache.spark.sql.execution.streaming.",
         // Statistics are of the table as it is.
         "org.apache.spark.sql.execution.command.Analyze",
@@ -26,8 +26,17 @@ public final class Frames {
     }
 
     public static boolean neverRewritten(StackTraceElement[] frames) {
+        return any(frames, NEVER);
+    }
+
+    /** True if Spark is to keep the plan's rows and to compute lost ones again from it. */
+    public static boolean areKept(StackTraceElement[] frames) {
+        return any(frames, KEPT);
+    }
+
+    private static boolean any(StackTraceElement[] frames, String[] prefixes) {
         for (int i = 0; i < frames.length; i++) {
-            if (startsWithAny(frames[i].getClassName(), NEVER)) {
+            if (startsWithAny(frames[i].getClassName(), prefixes)) {
                 return true;
             }
         }

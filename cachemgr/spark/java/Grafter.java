@@ -22,9 +22,8 @@ public final class Grafter {
     public Grafter() {
     }
 
-    /** What differs between the columns of the subtree and of its replacement, or null if nothing does. */
-    public static String difference(LogicalPlan original, LogicalPlan replacement) {
-        List wanted = Scala.list(original.output());
+    /** What differs between the expressions wanted and the columns of their replacement, or null if nothing does. */
+    public static String difference(List wanted, LogicalPlan replacement) {
         List given = Scala.list(replacement.output());
         if (wanted.isEmpty()) {
             return null; // rows alone are asked for, as below COUNT(*): SQL has to name some column
@@ -33,10 +32,11 @@ public final class Grafter {
             return given.size() + " columns instead of " + wanted.size();
         }
         for (int i = 0; i < wanted.size(); i++) {
-            Attribute a = (Attribute) wanted.get(i);
+            Expression a = (Expression) wanted.get(i);
             Attribute b = (Attribute) given.get(i);
             if (!a.dataType().equals(b.dataType())) {
-                return "column " + a.name() + " would be " + b.dataType().sql() + " instead of " + a.dataType().sql();
+                String name = a instanceof Attribute ? ((Attribute) a).name() : a.sql();
+                return "column " + name + " would be " + b.dataType().sql() + " instead of " + a.dataType().sql();
             }
         }
         return null;
@@ -50,15 +50,27 @@ public final class Grafter {
         return node;
     }
 
-    /** `root` with `analysed` at `path`, ready for the middle of the optimiser. */
-    public static LogicalPlan graft(SparkSession spark, LogicalPlan root, int[] path, LogicalPlan analysed) {
+    /** `root` with `analysed` at `path`, below the outputs of `split` if there is one; for the middle of the optimiser. */
+    public static LogicalPlan graft(
+        SparkSession spark, LogicalPlan root, int[] path, LogicalPlan analysed, Split split) {
         LogicalPlan original = at(root, path);
         // The batch that drops aliases and rewrites run-time replaceable functions is over for this query.
         LogicalPlan body = (LogicalPlan) spark.sessionState().optimizer().FinishAnalysis().apply(analysed);
         // So is the one that gives common expressions (NULLIF's, say) a place of their own.
         body = (LogicalPlan) org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression$.MODULE$.apply(body);
-        List wanted = Scala.list(original.output());
         List given = Scala.list(body.output());
+        List columns = split == null ? named(Scala.list(original.output()), given) : split.columns(given);
+        Project project = new Project(Scala.seq(columns), body);
+        ArrayList gone = new ArrayList();
+        relations(original, gone);
+        project.setTagValue(Tags.SUBSTITUTED, gone);
+        // The projection may be merged into its neighbours; what it reads stays.
+        markLeaves(body, gone);
+        return put(root, path, 0, split == null ? project : split.over(columns, project));
+    }
+
+    /** The columns under the names and ids of those that stood there. */
+    private static List named(List wanted, List given) {
         ArrayList columns = new ArrayList();
         for (int i = 0; i < wanted.size(); i++) {
             Attribute a = (Attribute) wanted.get(i);
@@ -66,13 +78,7 @@ public final class Grafter {
                 (Attribute) given.get(i), a.name(), a.exprId(), a.qualifier(),
                 Scala.some(a.metadata()), Scala.seq(new ArrayList())));
         }
-        Project project = new Project(Scala.seq(columns), body);
-        ArrayList gone = new ArrayList();
-        relations(original, gone);
-        project.setTagValue(Tags.SUBSTITUTED, gone);
-        // The projection may be merged into its neighbours; what it reads stays.
-        markLeaves(body, gone);
-        return put(root, path, 0, project);
+        return columns;
     }
 
     private static LogicalPlan put(LogicalPlan node, int[] path, int depth, LogicalPlan replacement) {

@@ -21,6 +21,7 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.OptimisticTransaction$;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
@@ -245,6 +246,11 @@ public final class Hook {
                 if (decider == null) {
                     decider = shared;
                 }
+                SparkSession asks = decider == null ? keepsFor((LogicalPlan) node) : null;
+                if (asks != null) {
+                    decider = (BiFunction) DECIDERS.get(asks.sessionUUID());
+                    enabled = conf.getConfString("spark.cachemgr.enabled", "true");
+                }
                 if (decider == null || !"true".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
                     return node;
                 }
@@ -254,7 +260,7 @@ public final class Hook {
                     Moment moment = Moment.current();
                     return moment.replaced ? besideCache(plan, moment, isWrite(plan)) : plan;
                 }
-                return decide(decider, plan, mode);
+                return decide(decider, asks == null ? spark : asks, plan, mode);
             } catch (Exception error) {
                 return fallBack(node, mode, error);
             } catch (LinkageError error) {
@@ -264,6 +270,30 @@ public final class Hook {
             } catch (AssertionError error) {
                 return fallBack(node, mode, error);
             }
+        }
+
+        /** Spark plans what it is to keep in a copy of the session: that which had read the tables. Null for none. */
+        private static SparkSession keepsFor(LogicalPlan plan) {
+            SparkSession found = reader(plan, known);
+            return found != null && Frames.areKept(new Throwable().getStackTrace()) ? found : null;
+        }
+
+        /** The session that takes part and has read a known table of the plan; null if there is none. */
+        private static SparkSession reader(LogicalPlan plan, Set places) {
+            if (plan instanceof LogicalRelation && PlanWriter.reads(plan, places)) {
+                TahoeLogFileIndex index = PlanWriter.deltaIndex((LogicalRelation) plan);
+                Object session = index == null ? null : index.spark();
+                return session instanceof SparkSession && isRegistered((SparkSession) session)
+                    ? (SparkSession) session : null;
+            }
+            scala.collection.Iterator children = plan.children().iterator();
+            while (children.hasNext()) {
+                SparkSession found = reader((LogicalPlan) children.next(), places);
+                if (found != null) {
+                    return found;
+                }
+            }
+            return null;
         }
 
         private TreeNode fallBack(TreeNode node, String mode, Throwable error) {
@@ -281,7 +311,7 @@ public final class Hook {
             return error.getClass().getSimpleName() + ": " + (text.length() > 160 ? text.substring(0, 160) : text);
         }
 
-        private TreeNode decide(BiFunction decider, LogicalPlan plan, String mode) {
+        private TreeNode decide(BiFunction decider, SparkSession spark, LogicalPlan plan, String mode) {
             Set places = known;
             if (plan.isStreaming() || decidedBefore(plan, places)) {
                 return plan;
@@ -297,7 +327,8 @@ public final class Hook {
             }
             Moment moment = Moment.current();
             PlanWriter writer = new PlanWriter(places, moment.snapshots);
-            Request request = new Request(spark, plan, mode, write, moment, writer);
+            boolean kept = Frames.areKept(frames);
+            Request request = new Request(spark, plan, mode, write, kept, moment, writer);
             enter();
             try {
                 Counters.count("asked");
@@ -310,6 +341,9 @@ public final class Hook {
                 Object answer = decider.apply(request, request.read(document));
                 if (answer instanceof String && ((String) answer).length() > 0) {
                     throw new IllegalStateException((String) answer);
+                }
+                if (kept) {
+                    return plan;
                 }
                 LogicalPlan rewritten = plan;
                 if (request.grafts > 0 && !"planonly".equals(mode)) {

@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
@@ -89,6 +90,7 @@ public final class PlanWriter implements ExprWriter.Plans {
                 table((LogicalRelation) before.get(i), true);
             }
         }
+        placed(plan);
         if (plan instanceof Project) {
             expressions.list(",\"p\":", ((Project) plan).projectList());
         } else if (plan instanceof Filter) {
@@ -126,6 +128,22 @@ public final class PlanWriter implements ExprWriter.Plans {
             out.append(']');
         }
         out.append('}');
+    }
+
+    /** What in a node depends on the order and the partitions of the rows below it. */
+    private void placed(LogicalPlan plan) {
+        String found = plan instanceof Sample ? "a sample of rows" : null;
+        if (found == null && !plan.deterministic()) {
+            List all = Scala.list(plan.expressions());
+            for (int i = 0; i < all.size() && found == null; i++) {
+                Expression part = ExprWriter.placed((Expression) all.get(i));
+                found = part == null ? null : ExprWriter.shortened(part.sql());
+            }
+        }
+        if (found != null) {
+            out.append(",\"r\":");
+            Scala.quote(out, found);
+        }
     }
 
     private void join(Join join) {

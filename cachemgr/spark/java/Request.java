@@ -16,13 +16,17 @@ public final class Request {
     private final LogicalPlan plan;
     private final String mode;
     public final boolean write;
+    private final boolean kept;
     public LogicalPlan rewritten;
     public int grafts = 0;
 
     private final Moment moment;
     private final PlanWriter writer;
 
-    public Request(SparkSession spark, LogicalPlan plan, String mode, boolean write, Moment moment, PlanWriter writer) {
+    public Request(
+        SparkSession spark, LogicalPlan plan, String mode, boolean write, boolean kept, Moment moment,
+        PlanWriter writer) {
+        this.kept = kept;
         this.moment = moment;
         this.writer = writer;
         this.spark = spark;
@@ -52,7 +56,7 @@ public final class Request {
     }
 
     /**
-     * {"session", "mode", "write", "subquery", "settings", "texts", "tags"} and on the next line the document: all that
+     * {"session", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and on the next line the document: all that
      * most decisions need, so that there is one crossing.
      */
     public String read(String document) {
@@ -61,7 +65,7 @@ public final class Request {
         Scala.quote(out, spark.sessionUUID());
         out.append(",\"mode\":");
         Scala.quote(out, mode);
-        out.append(",\"write\":").append(write).append(",\"subquery\":").append(plan instanceof Subquery);
+        out.append(",\"kept\":").append(kept).append(",\"write\":").append(write).append(",\"subquery\":").append(plan instanceof Subquery);
         settings(out);
         StringBuilder texts = new StringBuilder();
         StringBuilder tags = new StringBuilder();
@@ -118,35 +122,31 @@ public final class Request {
         }
     }
 
-    /** Puts the rows of `sql` at `path` ("0.1"); says what is wrong with its columns instead, where something is. */
-    public String graft(String path, String sql, Map relations) {
-        int[] steps = steps(path);
+    /**
+     * Puts the rows of `sql` at `path` ("0.1"); says what is wrong with its columns instead, where something is. They
+     * stand for the subtree's; or, where `node` is given, for `parts` of the outputs of the node at that path below.
+     */
+    public String graft(String path, String node, String parts, String sql, Map relations) {
+        int[] steps = Split.steps(path);
         LogicalPlan analysed = Tables.select(spark, sql, relations).queryExecution().analyzed();
-        String difference = Grafter.difference(Grafter.at(plan, steps), analysed);
+        LogicalPlan original = Grafter.at(plan, steps);
+        Split split = node == null ? null : new Split(Grafter.at(original, Split.steps(node)), parts);
+        String difference = Grafter.difference(split == null ? Scala.list(original.output()) : split.parts(), analysed);
         if (difference != null) {
             Counters.count("refused_schema");
             return difference;
         }
-        rewritten = Grafter.graft(spark, rewritten, steps, analysed);
+        rewritten = Grafter.graft(spark, rewritten, steps, analysed, split);
         grafts++;
         return "";
     }
 
     /** The table at `location` as the subtree at `path` reads it, at the snapshot that the query saw of it. */
     public LogicalPlan table(String path, String location) {
-        LogicalRelation found = Grafter.relation(Grafter.at(plan, steps(path)), location);
+        LogicalRelation found = Grafter.relation(Grafter.at(plan, Split.steps(path)), location);
         if (found == null) {
             throw new IllegalArgumentException("the replaced part does not read " + location);
         }
         return Grafter.held(found, moment.snapshots);
-    }
-
-    private static int[] steps(String path) {
-        String[] parts = path.length() == 0 ? new String[0] : path.split("\\.");
-        int[] steps = new int[parts.length];
-        for (int i = 0; i < parts.length; i++) {
-            steps[i] = Integer.parseInt(parts[i]);
-        }
-        return steps;
     }
 }

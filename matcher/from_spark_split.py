@@ -1,0 +1,204 @@
+"""Outputs in Catalyst that are more than a cache can hold: which parts of them a block stands for.
+
+Spark merges what it puts over a block into the block itself: the text that `show()` makes of each
+column, the padding of CHAR(n), a user's function of a sum, a field of a struct. What the matcher
+cannot read of an output stays Spark's own expression, above the rows that are replaced; the block's
+columns are then the highest parts below that it can read. So no such expression is ever spelled
+again.
+
+The node is split on demand alone: an output that the matcher reads whole is looked for whole, and
+one that a cache may hold without it being read (it matches itself) first of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from matcher.errors import NotSupported
+from matcher.expr import OPAQUE_PREFIX, Agg, Call, Col, Expr
+from matcher.from_spark_expr import Settings, decode
+
+Node: TypeAlias = dict[str, Any]
+Entry: TypeAlias = list[Any]
+Place: TypeAlias = tuple[int, ...]
+
+# Those that pass on what is below them, column by column.
+_PASSING: Final = frozenset({"GlobalLimit", "LocalLimit", "Offset"})
+# What a Dataset puts over its columns to show them: no SQL gives it, so no cache holds it.
+_SHOWN: Final = "ToPrettyString"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What the columns of a block are of a subtree's outputs.
+
+    Args:
+        node: Where the node stands that computes the outputs: child numbers from the block's node.
+        parts: For each column of the block, where it stands in them: the number of an output, then
+            child numbers.
+    """
+
+    node: Place
+    parts: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to read a subtree as a block: a node to decode, and of which parts of the outputs its
+    columns are; None for the outputs themselves."""
+
+    node: Node
+    split: Split | None = None
+
+
+class _WholeOnly(Exception):
+    """An output holds something that may neither be replaced nor stand above what is."""
+
+
+class _AnyColumn(dict[int, Expr | NotSupported]):
+    """Attributes of which only that they are some is of interest."""
+
+    def get(self, key: int, default: object = None) -> Expr:
+        return Col(0, str(key), "int", True)
+
+
+_ANY_COLUMN: Final = _AnyColumn()
+
+
+def ways(node: Node, settings: Settings) -> tuple[Way, ...]:
+    """The ways to read a subtree, in the order in which they are to be tried.
+
+    Args:
+        node: The subtree's root: an aggregation, a projection, or a limit over one.
+        settings: The session's.
+    """
+    whole = (Way(node),)
+    place: Place = ()
+    below = node
+    while below["n"] in _PASSING:
+        below, place = below["c"][0], (*place, 0)
+    if below["n"] not in ("Aggregate", "Project") or all(map(_is_plain, below["p"])):
+        return whole
+    try:
+        shown = any(map(_is_never_stored, below["p"]))
+    except RecursionError:
+        return whole
+    found: list[Way] = []
+    before: object = None
+    for deep in (False, True):
+        if not (deep or shown):
+            continue
+        try:
+            parts = tuple(_Parts(below, settings, deep).found())
+        except (_WholeOnly, RecursionError):
+            break
+        places = tuple(at for at, _ in parts)
+        whole_outputs = all(at in ((i,), (i, 0)) for i, at in enumerate(places))
+        if places in ((), before) or (whole_outputs and len(places) == len(below["p"])):
+            continue
+        before = places
+        entries = [["as", -1 - i, f"c{i}", entry] for i, (_, entry) in enumerate(parts)]
+        replaced = _put(node, place, {**below, "p": entries})
+        found.append(Way(replaced, Split(place, places)))
+    return tuple(found) if shown and found else (*whole, *found)
+
+
+def _put(node: Node, place: Place, below: Node) -> Node:
+    if not place:
+        return below
+    children = list(node["c"])
+    children[place[0]] = _put(children[place[0]], place[1:], below)
+    return {**node, "c": children}
+
+
+def _is_plain(item: Entry) -> bool:
+    """True for a column, a constant or an aggregate call, under whatever name."""
+    return (item[3] if item[0] == "as" else item)[0] in ("a", "g", "l")
+
+
+def _is_never_stored(item: Entry) -> bool:
+    """True if what stands above the aggregate calls is in no definition of a cache."""
+    kind = item[0]
+    if kind == "x" or (kind == "f" and item[1] == _SHOWN):
+        return True
+    return any(map(_is_never_stored, entries_below(item)))
+
+
+def entries_below(item: Entry) -> list[Entry]:
+    """The entries below one, at the places that they have in Spark's own expression."""
+    kind = item[0]
+    if kind == "as":
+        return [item[3]]
+    if kind == "f" or (kind == "x" and len(item) > 3):
+        found: list[Entry] = item[3]
+        return found
+    return []
+
+
+class _Parts:
+    """The parts of a node's outputs.
+
+    Args:
+        node: An aggregation or a projection.
+        settings: The session's.
+        deep: Take what the matcher cannot read apart; else only what no cache can hold.
+    """
+
+    def __init__(self, node: Node, settings: Settings, deep: bool) -> None:
+        self._outputs: Final[list[Entry]] = node["p"]
+        self._keys: Final[list[Entry] | None] = node.get("g")
+        self._numbers: Final = {key[1] for key in self._keys or () if key[0] == "a"}
+        self._settings: Final = settings
+        self._deep: Final = deep
+
+    def found(self) -> Iterator[tuple[Place, Entry]]:
+        """Each part with its place.
+
+        Raises:
+            _WholeOnly: The outputs cannot be split.
+        """
+        for number, item in enumerate(self._outputs):
+            yield from self._below(item, (number,))
+
+    def _below(self, item: Entry, place: Place) -> Iterator[tuple[Place, Entry]]:
+        kind = item[0]
+        if kind == "l":
+            return
+        if kind == "a" and self._keys is not None and item[1] not in self._numbers:
+            raise _WholeOnly
+        if kind in ("a", "g") or (kind == "f" and self._is_whole(item)):
+            yield place, item
+            return
+        if kind == "x" and len(item) <= 3:
+            raise _WholeOnly
+        for number, child in enumerate(entries_below(item)):
+            yield from self._below(child, (*place, number))
+
+    def _is_whole(self, item: Entry) -> bool:
+        """True for an expression that is one column of the block."""
+        if item in (self._keys or ()):
+            return True
+        if _is_never_stored(item) or not _has_columns(item):
+            return False
+        return not self._deep or self._is_read(item)
+
+    def _is_read(self, item: Entry) -> bool:
+        try:
+            return not _is_opaque(decode(item, _ANY_COLUMN, self._settings))
+        except NotSupported:
+            return False
+
+
+def _has_columns(item: Entry) -> bool:
+    return item[0] in ("a", "g") or any(map(_has_columns, entries_below(item)))
+
+
+def _is_opaque(expr: Expr) -> bool:
+    """True if something above the aggregate calls is known to Spark alone."""
+    if isinstance(expr, Agg):
+        return False
+    if isinstance(expr, Call) and expr.op.startswith(OPAQUE_PREFIX):
+        return True
+    return any(map(_is_opaque, expr.children))
