@@ -34,6 +34,7 @@ from matcher.ir import Block, Output
 from matcher.nesting import merged
 from matcher.null_folding import simplified
 from matcher.reasons import Reason, ReasonCode, not_taken
+from matcher.row_order import Shown
 
 DOCUMENT_VERSION: Final = 1
 Path: TypeAlias = tuple[int, ...]
@@ -42,11 +43,12 @@ Path: TypeAlias = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class LocatedBlock:
     """The block at `path` (child numbers from the plan's root), or the reasons why there is
-    none."""
+    none. `above` is what something above it shows of the order of its rows, if anything."""
 
     path: Path
     block: Block | None
     reasons: tuple[Reason, ...] = ()
+    above: Shown = Shown.NOTHING
 
     @property
     def is_tail(self) -> bool:
@@ -145,16 +147,18 @@ def node_at(document: dict[str, Any], path: Path) -> Node:
     return node
 
 
-def _walk(node: Node, path: Path, reader: Reader, tails: bool) -> Blocks:
+def _walk(
+    node: Node, path: Path, reader: Reader, tails: bool, above: Shown = Shown.NOTHING
+) -> Blocks:
     if node.get("cache"):
         return
     kind = node["n"]
     below = node
     depth = path
-    if tails and is_tail(node) and (yield from _tail(node, path, reader)):
+    if tails and is_tail(node) and (yield from _tail(node, path, reader, above)):
         return
     if kind == "Aggregate" or (kind in SPJ and _reaches_tables(node)):
-        located = reader.block(node, path)
+        located = _below(reader.block(node, path), above)
         if (yield located):
             return
         # A cache of the same rows would have matched with a filter or projection on top: go on
@@ -166,13 +170,18 @@ def _walk(node: Node, path: Path, reader: Reader, tails: bool) -> Blocks:
     if below["n"] == "Aggregate" and expand_below(below) is not None:
         while below["n"] != "Expand":
             below, depth = below["c"][0], (*depth, 0)
+    above = max(above, Shown[node["f"].upper()] if "f" in node else Shown.NOTHING)
     for number, child in enumerate(below.get("c", ())):
-        yield from _walk(child, (*depth, number), reader, tails)
+        yield from _walk(child, (*depth, number), reader, tails, above)
 
 
-def _tail(node: Node, path: Path, reader: Reader) -> Tails:
+def _tail(node: Node, path: Path, reader: Reader, above: Shown) -> Tails:
     located = reader.tail(node, path)
-    return located is not None and bool((yield located))
+    return located is not None and bool((yield _below(located, above)))
+
+
+def _below(located: LocatedBlock, above: Shown) -> LocatedBlock:
+    return replace(located, above=above) if above else located
 
 
 def _only_wraps(node: Node) -> bool:
