@@ -30,6 +30,7 @@ from cachemgr.ddl.statements import (
 from cachemgr.metastore.records import RegistryEntry, RestrictedTable
 from cachemgr.roles import Role
 from matcher.reasons import Reason, ReasonCode
+from matcher.render import quote
 
 # A cache's files lie in a folder named by its id; Delta's own table ids have dashes.
 _CACHE_ID = re.compile(r"[0-9a-f]{32}")
@@ -63,7 +64,7 @@ def may_use(
     """
     if principals is not None and principal in principals:
         return None
-    mend = f"GRANT USE ON RELATIONAL CACHE {cache} TO `{principal.replace('`', '``')}`"
+    mend = f"GRANT USE ON RELATIONAL CACHE {cache} TO {quote(principal)}"
     table = next((restricted[key] for key in reads if key in restricted), None)
     if table is not None:
         return Reason(

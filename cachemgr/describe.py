@@ -245,7 +245,7 @@ def read_select(facts: CacheFacts) -> str:
     names = [quote(c.name) for c in facts.cache.columns]
     if plan is not None and plan.is_cube:
         names.insert(0, quote(GROUPING_ID_COLUMN))
-    source = f"delta.`{facts.cache.location}` VERSION AS OF {published.run.cache_version}"
+    source = f"delta.{quote(facts.cache.location)} VERSION AS OF {published.run.cache_version}"
     return f"SELECT {', '.join(names)} FROM {source}"
 
 

@@ -22,6 +22,7 @@ from matcher.ir import CachePlan, Candidate, Decision, Rewrite
 from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.registry import Registry
 from matcher.render import NotRenderable, quote_path, render_rewrite, render_stored
+from matcher.row_order import refused_below
 from matcher.schema import Schema
 
 _DISABLED: Final = Reason(
@@ -237,6 +238,10 @@ def _decide(
 ) -> bool:
     if block.block is None:
         outcome.refused += block.reasons
+        return False
+    refused = refused_below(block.above, block.block, workspace.conf.options)
+    if refused is not None:
+        outcome.refused.append(refused)
         return False
     try:
         decision = workspace.registry.decide(

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from matcher.render import quote
+
 
 @dataclass(frozen=True)
 class ResultRows:
@@ -22,7 +24,7 @@ class ResultRows:
     @property
     def schema(self) -> str:
         """The columns as a Spark DDL string."""
-        return ", ".join(f"`{name}` {kind}" for name, kind in self.columns)
+        return ", ".join(f"{quote(name)} {kind}" for name, kind in self.columns)
 
     def dicts(self) -> list[dict[str, Any]]:
         """The rows as dictionaries, for JSON."""

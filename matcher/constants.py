@@ -17,7 +17,7 @@ from typing import Any, Final
 from matcher.domains import single, value_of
 from matcher.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.patterns import matches
-from matcher.types import INTEGRAL, decimal_parts
+from matcher.types import FLOATS, INTEGRAL, decimal_parts
 
 _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)
@@ -153,6 +153,10 @@ def fits(value: int, type: str) -> bool:
     return -bound <= value < bound
 
 
+# up to here each whole number has a value of its own
+_MOST_WHOLE: Final = {"float": 1 << 24, "double": 1 << 53}
+
+
 def widen(lit: Lit, type: str) -> Lit | None:
     """A cast that loses nothing and asks no session; None for any other."""
     value, parts = lit.value, decimal_parts(type)
@@ -161,10 +165,13 @@ def widen(lit: Lit, type: str) -> Lit | None:
     if lit.type in INTEGRAL and isinstance(value, int):
         if type in INTEGRAL:
             return Lit(value, type) if fits(value, type) else None
-        if type == "double":
-            return Lit(float(value), type) if abs(value) <= 1 << 53 else None
+        if type in FLOATS:
+            return Lit(float(value), type) if abs(value) <= _MOST_WHOLE[type] else None
         return to_decimal(Decimal(value), type, exact=True) if parts else None
     if isinstance(value, Decimal):
+        if type in FLOATS:
+            number = float(value) if type == "double" else single(float(value))
+            return Lit(number, type) if value == number else None
         return to_decimal(value, type, exact=True) if parts else None
     if lit.type == "float" and type == "double":
         return Lit(single(value), type) if isinstance(value, float) else None
@@ -194,6 +201,8 @@ def _arithmetic(call: Call, values: list[Lit]) -> Lit | None:
     if call.type in INTEGRAL and all(isinstance(v, int) for v in raw):
         result = _whole(call.op, raw)
         return Lit(result, call.type) if result is not None and fits(result, call.type) else None
+    if call.type in FLOATS and call.op == "neg" and isinstance(raw[0], float):
+        return Lit(-raw[0], call.type)
     if call.type == "double" and all(isinstance(v, float) for v in raw):
         return _floating(call.op, raw)
     parts = decimal_parts(call.type)
@@ -213,8 +222,6 @@ def _whole(op: str, raw: list[int]) -> int | None:
 
 def _floating(op: str, raw: list[float]) -> Lit | None:
     """IEEE 754 arithmetic is the same everywhere, as long as it stays with ordinary numbers."""
-    if op == "neg":
-        return Lit(-raw[0], "double")
     a, b = raw
     if op not in ("add", "sub", "mul", "div") or (op == "div" and b == 0.0):
         return None

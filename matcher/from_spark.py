@@ -35,6 +35,7 @@ from matcher.ir import Block, Output
 from matcher.nesting import merged
 from matcher.null_folding import simplified
 from matcher.reasons import Reason, ReasonCode, not_taken
+from matcher.row_order import Shown
 
 DOCUMENT_VERSION: Final = 1
 Path: TypeAlias = tuple[int, ...]
@@ -43,12 +44,14 @@ Path: TypeAlias = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class LocatedBlock:
     """The block at `path` (child numbers from the plan's root), or the reasons why there is none.
-    With `split` its columns are parts of what the subtree puts out."""
+    With `split` its columns are parts of what the subtree puts out. `above` is what something above
+    it shows of the order of its rows, if anything."""
 
     path: Path
     block: Block | None
     reasons: tuple[Reason, ...] = ()
     split: Split | None = None
+    above: Shown = Shown.NOTHING
 
     @property
     def is_tail(self) -> bool:
@@ -165,7 +168,9 @@ def node_at(document: dict[str, Any], path: Path) -> Node:
     return node
 
 
-def _walk(node: Node, path: Path, reader: Reader, tails: bool) -> Blocks:
+def _walk(
+    node: Node, path: Path, reader: Reader, tails: bool, above: Shown = Shown.NOTHING
+) -> Blocks:
     if node.get("cache"):
         return
     if "r" in node:
@@ -174,10 +179,10 @@ def _walk(node: Node, path: Path, reader: Reader, tails: bool) -> Blocks:
     kind = node["n"]
     below = node
     depth = path
-    if tails and is_tail(node) and (yield from _tried(node, path, reader, reader.tail))[1]:
+    if tails and is_tail(node) and (yield from _tried(node, path, reader, reader.tail, above))[1]:
         return
     if kind == "Aggregate" or (kind in SPJ and _reaches_tables(node)):
-        located, replaced = yield from _tried(node, path, reader, reader.block)
+        located, replaced = yield from _tried(node, path, reader, reader.block, above)
         if replaced:
             return
         assert located is not None  # the last of a block's ways is always there
@@ -190,18 +195,19 @@ def _walk(node: Node, path: Path, reader: Reader, tails: bool) -> Blocks:
     if below["n"] == "Aggregate" and expand_below(below) is not None:
         while below["n"] != "Expand":
             below, depth = below["c"][0], (*depth, 0)
+    above = max(above, Shown[node["f"].upper()] if "f" in node else Shown.NOTHING)
     for number, child in enumerate(below.get("c", ())):
-        yield from _walk(child, (*depth, number), reader, tails)
+        yield from _walk(child, (*depth, number), reader, tails, above)
 
 
-def _tried(node: Node, path: Path, reader: Reader, read: Read) -> Tried:
+def _tried(node: Node, path: Path, reader: Reader, read: Read, above: Shown) -> Tried:
     """What a subtree is in the ways in which it may be read, until one is replaced: the last one,
     and whether it was."""
     located = None
     for way in range(reader.ways(node, path)):
         found = read(node, path, way)
         if found is not None:
-            located = found
+            located = replace(found, above=above) if above else found
             if (yield located):
                 return located, True
     return located, False

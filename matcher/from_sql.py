@@ -30,6 +30,7 @@ from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.ir import Block, Output
 from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.render import quote
+from matcher.row_order import Shown, shown_by_text
 from matcher.schema import Schema, Table, View, syntax_error
 
 __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
@@ -80,14 +81,17 @@ class TextQuery:
         """Show blocks to `replace`, outermost first; below a block for which it returns True
         nothing is shown."""
         seen: set[int] = set()
-        stack = list(reversed(self.roots))
+        stack: list[tuple[TextBlock, tuple[TextBlock, ...]]]
+        stack = [(root, ()) for root in reversed(self.roots)]
         while stack:
-            block = stack.pop()
+            block, above = stack.pop()
             if id(block) in seen:
                 continue
             seen.add(id(block))
+            block.above = _shown(block, above)
             if not replace(block):
-                stack.extend(reversed(block.children))
+                around = (*above, block)
+                stack.extend((child, around) for child in reversed(block.children))
 
     def replace(
         self, texts: Mapping[TextBlock, str], clause: Callable[[Table], str] | None = None
@@ -103,6 +107,14 @@ class TextQuery:
         """
         pieces = {id(b.node): b.written(text) for b, text in texts.items()}
         return self.document.replaced(pieces, clause)
+
+
+def _shown(block: TextBlock, above: tuple[TextBlock, ...]) -> Shown:
+    if block.block is None:
+        return Shown.NOTHING
+    around = above if block.split is None else (*above, block)
+    found = [shown_by_text(outer.node, block.block) for outer in around]
+    return max(found, default=Shown.NOTHING)
 
 
 def parse_query(text: str, schema: Schema, settings: TextSettings | None = None) -> TextQuery:
@@ -159,6 +171,10 @@ def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
         yield not_taken(
             ReasonCode.UNSUPPORTED_EXPRESSION, "trunc or date_trunc with a computed unit"
         )
+    if _is_collated(text):
+        yield not_taken(
+            ReasonCode.UNSUPPORTED_EXPRESSION, "COLLATE, of which the text says too little"
+        )
     if not _comments_agree(text):
         yield Reason(
             ReasonCode.UNSUPPORTED_EXPRESSION,
@@ -186,6 +202,13 @@ def _computed_unit(text: str) -> bool:
             if unit >= len(tokens) or tokens[unit].token_type != TokenType.STRING:
                 return True
     return False
+
+
+def _is_collated(text: str) -> bool:
+    """True if some expression is given a collation: the parser leaves it out of a type."""
+    if "collat" not in text.lower():
+        return False
+    return any(t.text.lower() in ("collate", "collation") for t in sqlglot.tokenize(text, "spark"))
 
 
 def _comments_agree(text: str) -> bool:
@@ -311,6 +334,8 @@ class _Builder:
             raise SqlInputError("VIEW_CYCLE", f"view {view.name} reads itself")
         if _computed_unit(view.text):
             return Built(None, None, "truncates to a computed unit")
+        if _is_collated(view.text):
+            return Built(None, None, "gives a collation to a string")
         document = Document(view.text, _parse(view.text))
         inner = _Builder(
             self.schema, self.settings, document, view.current, (*self.views, view.key)

@@ -10,6 +10,7 @@ from sqlglot import exp
 from matcher.from_sql_split import Split
 from matcher.ir import Block, Output
 from matcher.reasons import Reason
+from matcher.row_order import Shown
 
 
 @dataclass(eq=False, slots=True)
@@ -19,6 +20,7 @@ class TextBlock:
     `block` is None where `reasons` say why. `children` are the SELECTs below it: they are tried
     only if it is not replaced itself. `split` is set where the block is only the part of the SELECT
     below its window functions, `merged` where it is one with the aggregating SELECT in its FROM.
+    `above` is what something above the block may show of the order of its rows.
     """
 
     label: str
@@ -28,6 +30,7 @@ class TextBlock:
     node: exp.Select
     split: Split | None = None
     merged: bool = False
+    above: Shown = Shown.NOTHING
 
     def written(self, text: str) -> str:
         """The whole SELECT with `text` in place of the block: what stays on top is put around

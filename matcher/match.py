@@ -23,6 +23,7 @@ from matcher.rules import (
     VIEW_RULES,
     Attempt,
     map_relations,
+    refuse_minus_zero,
     refuse_unlimited,
     subsume_predicates,
 )
@@ -124,6 +125,7 @@ def _match_mapped(
     shared = Attempt(query, view, options, view.context, delta=delta)
     try:
         refuse_unlimited(shared)
+        refuse_minus_zero(shared)
         without_full_joins(shared)
         with_inner_joins(shared)
         required = map_relations(shared)

@@ -46,6 +46,7 @@ from matcher.ir import (
 from matcher.predicates import PredicateContext, column_equality
 from matcher.sharing import Sharing
 from matcher.spelling import holds
+from matcher.zeros import compares_minus_zero
 
 OCCURRENCE: Final = 1 << 20
 # Stands among columns: single rows are needed, or held, and not groups of them.
@@ -198,6 +199,7 @@ class NormalQuery:
         "_classes",
         "_contexts",
         "_linked",
+        "_minus_zero",
         "_required",
         "_shown",
         "_solid",
@@ -239,6 +241,7 @@ class NormalQuery:
         self._shown: frozenset[tuple[int, str]] | None = None
         self._classes: dict[Col, list[Col]] | None = None
         self._linked: tuple[tuple[tuple[int, str], ...], ...] | None = None
+        self._minus_zero: tuple[Expr | None] | None = None
 
     def context(self, equalities: tuple[tuple[Col, Col], ...] = ()) -> PredicateContext:
         """What the query's predicates say, together with equalities that record-preserving joins
@@ -257,6 +260,19 @@ class NormalQuery:
             rest = (p for p in self.context().conjuncts if not _is_null_test(p))
             self._solid = PredicateContext(rest)
         return self._solid
+
+    @property
+    def minus_zero(self) -> Expr | None:
+        """A condition that compares something with -0.0, if there is one."""
+        if self._minus_zero is None:
+            found = (p for p in self.conditions() if compares_minus_zero(p))
+            self._minus_zero = (next(found, None),)
+        return self._minus_zero[0]
+
+    def conditions(self) -> list[Expr]:
+        """All that rows and groups are filtered and joined by."""
+        hung = (p for join in self.hung for p in join.conditions())
+        return [*self.predicates, *self.having, *hung]
 
     def expressions(self) -> list[Expr]:
         """Everything that the query computes, predicates included."""

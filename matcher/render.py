@@ -18,6 +18,7 @@ from matcher.render_from import JOIN_WORDS, stored_from
 from matcher.render_moments import MERGE_MOMENTS, merge_moments
 from matcher.render_sets import by_sets, over_sets
 from matcher.types import INTEGRAL, decimal_parts
+from matcher.zeros import finding_both
 
 ColumnSql = Callable[[Col], str]
 
@@ -219,7 +220,7 @@ def render_rewrite(
     tables = [table_sql, *(extra_sql or [quote_path(e.relation.name) for e in rewrite.extra])]
     source, filters = _from(rewrite, tables)
     if rewrite.grouping_sets is not None:
-        where = " AND ".join(render_expr(f, plain) for f in filters)
+        where = _conjunction(filters, plain)
         text = " ".join(source) + (f" WHERE {where}" if where else "")
         table_sql = f"({by_sets(rewrite, text, render_expr, plain, quote)}) AS __sets"
         rewrite, plain = over_sets(rewrite), _of_one
@@ -227,7 +228,7 @@ def render_rewrite(
     names = [f"c{i}" if positional else o.name for i, o in enumerate(rewrite.outputs)]
     lines = ["SELECT " + ", ".join(_select_items(rewrite.outputs, names, plain)), *source]
     if filters:
-        lines.append("WHERE " + " AND ".join(render_expr(f, plain) for f in filters))
+        lines.append("WHERE " + _conjunction(filters, plain))
     if rewrite.group_keys:
         lines.append("GROUP BY " + ", ".join(_group_items(rewrite.group_keys, plain)))
     # In HAVING and ORDER BY an output alias would win over a column of the same name, so columns
@@ -237,7 +238,7 @@ def render_rewrite(
         clause = (
             "HAVING " if rewrite.group_keys is not None else "WHERE " if not filters else "AND "
         )
-        lines.append(clause + " AND ".join(render_expr(h, qualified) for h in rewrite.having))
+        lines.append(clause + _conjunction(rewrite.having, qualified))
     if rewrite.order_by:
         lines.append(
             "ORDER BY "
@@ -274,11 +275,16 @@ def _from(rewrite: Rewrite, tables: Sequence[str]) -> tuple[list[str], list[Expr
             on = [f for f in left if last[id(f)] == number]
             left = [f for f in left if last[id(f)] != number]
         word = JOIN_WORDS[join.kind] if on else JOIN_WORDS[join.kind].replace("INNER", "CROSS")
-        condition = " AND ".join(render_expr(p, _of_several) for p in on)
+        condition = _conjunction(on, _of_several)
         lines.append(
             f"{word} {tables[number]} AS t{number}" + (f" ON {condition}" if condition else "")
         )
     return lines, left
+
+
+def _conjunction(parts: Sequence[Expr], column: ColumnSql, word: str = " AND ") -> str:
+    """Conditions that all hold, each so that files of rows are not passed over wrongly."""
+    return word.join(render_expr(finding_both(p), column) for p in parts)
 
 
 def _select_items(outputs: Sequence[Output], names: Sequence[str], column: ColumnSql) -> list[str]:
@@ -346,9 +352,9 @@ def render_stored(plan: CachePlan, table_sql: Sequence[str]) -> str:
     items += [f"{render_expr(m.agg, column)} AS {quote(m.name)}" for m in plan.measures]
     lines = ["SELECT " + ",\n  ".join(items)]
     tables = [f"{sql} AS t{i}" for i, sql in enumerate(table_sql)]
-    lines += stored_from(plan, tables, lambda expr: render_expr(expr, column))
+    lines += stored_from(plan, tables, lambda expr: _conjunction([expr], column))
     if plan.predicates:
-        lines.append("WHERE " + "\n  AND ".join(render_expr(p, column) for p in plan.predicates))
+        lines.append("WHERE " + _conjunction(plan.predicates, column, "\n  AND "))
     if plan.keys:
         keys = [render_expr(k.expr, column) for k in plan.keys]
         lines.append(

@@ -25,6 +25,7 @@ from matcher.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
 from matcher.remembered import Changes, Remembered, Tables
+from matcher.zeros import is_minus_zero
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))
@@ -293,8 +294,14 @@ def _lift(predicate: Expr, parts: list[object], constants: list[Lit]) -> None:
             _lift(arg, parts, constants)
         return
     for arg in predicate.args:
-        if predicate.op in _COMPARES and isinstance(arg, Lit) and arg.value is not None:
+        if predicate.op in _COMPARES and isinstance(arg, Lit) and _is_free(arg):
             parts.append(arg.type)
             constants.append(arg)
         else:
             parts.append(arg)
+
+
+def _is_free(constant: Lit) -> bool:
+    """True if another constant may stand there: NULL decides what a comparison is, and no cache
+    answers one with -0.0."""
+    return constant.value is not None and not is_minus_zero(constant)

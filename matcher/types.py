@@ -59,3 +59,16 @@ def has_exact_equality(type: str) -> bool:
 
 
 _IDENTICAL: Final = frozenset({"string", "boolean", "date", "timestamp", "timestamp_ntz", "binary"})
+
+
+@lru_cache(maxsize=1024)
+def is_blurred(type: str) -> bool:
+    """True for a type with values that are equal and not the same: -0.0 and 0.0 of FLOAT and
+    DOUBLE, 'a' and 'A' of a string with a collation."""
+    return type in FLOATS or is_collated(type)
+
+
+def is_collated(type: str) -> bool:
+    """True for strings that compare by another collation than their bytes: "string collate …" to
+    Catalyst; the text door does not know the type of such a column."""
+    return type.startswith("string ") or type == "unknown"

@@ -46,6 +46,7 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
+from matcher.render import quote as quote_name
 from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
 
 # Each class's heading in docs/ddl.md; a test holds the two equal.
@@ -309,4 +310,4 @@ def _dotted(parts: tuple[str, ...]) -> str:
 def _part(part: str) -> str:
     if _PLAIN.fullmatch(part) and part.upper() not in _KEYWORDS:
         return part
-    return "`" + part.replace("`", "``") + "`"
+    return quote_name(part)

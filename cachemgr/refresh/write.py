@@ -7,13 +7,13 @@ proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, StructType
 
 from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import CacheRecord
@@ -93,15 +93,13 @@ def reshape_clustered(session: SparkSession, spec: TableSpec, rows: DataFrame) -
     empty = rows.limit(0).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     empty.save(spec.location)
     columns = ", ".join(map(quote, spec.cluster_by))
-    path = spec.location.replace("`", "``")
-    session.sql(f"ALTER TABLE delta.`{path}` CLUSTER BY ({columns})")
+    session.sql(f"ALTER TABLE delta.{quote(spec.location)} CLUSTER BY ({columns})")
 
 
 def set_properties(session: SparkSession, spec: TableSpec, properties: Mapping[str, str]) -> None:
     """Set properties of the existing table, without its name in any catalog."""
     quoted = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in properties.items())
-    path = spec.location.replace("`", "``")
-    session.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({quoted})")
+    session.sql(f"ALTER TABLE delta.{quote(spec.location)} SET TBLPROPERTIES ({quoted})")
 
 
 def _literal(text: str) -> str:
@@ -144,7 +142,28 @@ def write_commit(
         writer = writer.option("replaceWhere", "true")
     elif schema_differs(session, spec, rows.schema):
         writer = writer.option("overwriteSchema", "true")
+    _keep_zeros_together(session, rows.schema)
     writer.save(spec.location)
+
+
+def _keep_zeros_together(session: SparkSession, schema: StructType) -> None:
+    """Write FLOAT and DOUBLE columns without dictionaries.
+
+    By its dictionary Parquet passes over a row group that holds -0.0 where 0.0 is asked for, and
+    Spark takes the two for equal. A condition that Spark puts above a cache's rows, such as HAVING,
+    is pushed into its files; by their statistics alone no zero is lost.
+    """
+    for name in _floating("", schema):
+        session.conf.set(f"parquet.enable.dictionary#{name}", "false")
+
+
+def _floating(path: str, type: DataType) -> Iterator[str]:
+    """The Parquet columns, by their path, of which a type's FLOAT and DOUBLE values are made."""
+    if isinstance(type, FloatType | DoubleType):
+        yield path
+    elif isinstance(type, StructType):
+        for field in type.fields:
+            yield from _floating(f"{path}.{field.name}" if path else field.name, field.dataType)
 
 
 def schema_differs(session: SparkSession, spec: TableSpec, want: StructType) -> bool:

@@ -24,6 +24,7 @@ from matcher.from_spark_templates import PlanDocument
 from matcher.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.registry import Registry
+from matcher.row_order import refused_below
 
 _ANSI = "spark.sql.ansi.enabled"
 _TIME_ZONE = "spark.sql.session.timeZone"
@@ -231,6 +232,9 @@ def _decide(
     block = located.block
     if block is None:
         return BlockOutcome(located.path, None, None, (), tuple(located.reasons)), False
+    refused = refused_below(located.above, block, options)
+    if refused is not None:
+        return BlockOutcome(located.path, block, None, (), (refused,)), False
     veto = BlockVeto(query, block, checks)
     decision = registry.decide(block, options, veto, explain=explain, first_rows=located.is_tail)
     hit = None

@@ -18,6 +18,7 @@ from cachemgr.errors import CacheManagerError, ConfigurationError
 PACKAGE: Final = "relationalcache"
 SOURCES: Final = (
     "Scala",
+    "Order",
     "Tags",
     "Counters",
     "Tables",

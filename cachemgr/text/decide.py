@@ -20,6 +20,7 @@ from matcher.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.registry import Registry
 from matcher.render import NotRenderable, quote, render_rewrite
+from matcher.row_order import refused_below
 from matcher.schema import Table
 
 _ALIAS: Final = " AS `__cache`"
@@ -118,6 +119,10 @@ def _visit(
         block = text.block
         if block is None:
             outcome.reasons += text.reasons
+            return False
+        refused = refused_below(text.above, block, options)
+        if refused is not None:
+            outcome.reasons.append(refused)
             return False
         veto = BlockVeto(query, block, checks)
 

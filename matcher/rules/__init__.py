@@ -17,7 +17,7 @@ from matcher.rules.contain_limit import contain_limit, refuse_unlimited
 from matcher.rules.derive_columns import derive_columns, refuse_missing
 from matcher.rules.map_relations import map_relations
 from matcher.rules.restate_guards import restate_guards
-from matcher.rules.subsume_predicates import subsume_predicates
+from matcher.rules.subsume_predicates import refuse_minus_zero, subsume_predicates
 
 VIEW_RULES: Final[tuple[Callable[[Attempt], None], ...]] = (
     derive_columns,  # filters first: later rules ask whether any is left
@@ -28,4 +28,11 @@ VIEW_RULES: Final[tuple[Callable[[Attempt], None], ...]] = (
     refuse_missing,  # last, so that the reason names all that lacks and not just the first
 )
 
-__all__ = ["VIEW_RULES", "Attempt", "map_relations", "refuse_unlimited", "subsume_predicates"]
+__all__ = [
+    "VIEW_RULES",
+    "Attempt",
+    "map_relations",
+    "refuse_minus_zero",
+    "refuse_unlimited",
+    "subsume_predicates",
+]

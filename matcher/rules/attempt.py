@@ -11,7 +11,7 @@ from matcher.predicates import PredicateContext
 from matcher.reasons import Reason
 from matcher.render import NotRenderable, render_expr, render_literal
 from matcher.time_buckets import Bucket
-from matcher.types import FLOATS, sum_type
+from matcher.types import is_blurred, sum_type
 
 
 @dataclass(slots=True)
@@ -83,9 +83,9 @@ class Attempt:
         keys = ", ".join(self.set_columns())
         return f"grouping set ({keys}) of cache {self.view.name}"
 
-    def is_float_key(self, derived: Expr | None) -> bool:
+    def is_blurred_key(self, derived: Expr | None) -> bool:
         """True for a group key of a type that has values which are equal and not the same."""
-        return self.view.keys is not None and isinstance(derived, Col) and derived.type in FLOATS
+        return self.view.keys is not None and isinstance(derived, Col) and is_blurred(derived.type)
 
     def set_columns(self) -> tuple[str, ...]:
         """Names of the key columns of this view."""

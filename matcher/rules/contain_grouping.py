@@ -9,12 +9,12 @@ moments.
 
 from __future__ import annotations
 
-from matcher.expr import Col, Lit
+from matcher.expr import Col, Expr, Lit
 from matcher.ir import SET_KEY_PREFIX
 from matcher.reasons import Reason, ReasonCode
-from matcher.rules.attempt import Attempt, Refused
+from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.derive_columns import derive, determined
-from matcher.types import FLOATS
+from matcher.types import FLOATS, is_collated
 
 
 def contain_grouping(attempt: Attempt) -> None:
@@ -34,6 +34,7 @@ def contain_grouping(attempt: Attempt) -> None:
                 )
             )
         return
+    _refuse_collated(query.group_keys)
     for key in query.group_keys:
         found = derive(attempt, key, "group by", constants=True)
         if found is not None:
@@ -56,6 +57,19 @@ def contain_grouping(attempt: Attempt) -> None:
     attempt.regroup = attempt.must_regroup or not same or _may_show_minus_zero(attempt)
     if attempt.regroup:
         attempt.steps.append("roll_up")
+
+
+def _refuse_collated(keys: tuple[Expr, ...]) -> None:
+    """Of the strings that a collation puts in one group Spark shows the first that it comes by."""
+    for key in keys:
+        if is_collated(key.type):
+            raise Refused(
+                Reason(
+                    ReasonCode.UNSUPPORTED_EXPRESSION,
+                    f"any of the strings may be shown that {spell(key)} takes for one",
+                    "group by a string without a collation, such as its LOWER",
+                )
+            )
 
 
 def _name_set_keys(attempt: Attempt) -> None:

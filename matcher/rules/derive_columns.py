@@ -131,7 +131,7 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
             return found
         if is_renderable(expr.op, len(expr.args)):
             parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
-            if any(map(attempt.is_float_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
+            if any(map(attempt.is_blurred_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
                 attempt.missing.append((expr, purpose))
                 return None
             if all(part is not None for part in parts):

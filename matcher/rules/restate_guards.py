@@ -97,7 +97,7 @@ def _over_tables(attempt: Attempt, expr: Expr, own: dict[Expr, Col]) -> Expr | N
     if not isinstance(expr, Call) or not is_renderable(expr.op, len(expr.args)):
         return None
     parts = [_over_tables(attempt, arg, own) for arg in expr.args]
-    if any(map(attempt.is_float_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
+    if any(map(attempt.is_blurred_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
         return None
     done = tuple(part for part in parts if part is not None)
     return rebuild(expr, done) if len(done) == len(parts) else None

@@ -5,7 +5,8 @@ or not at all.
 - else by the handlers of `matcher.rules.roll_up`, one for a kind of aggregate;
 - with a FILTER over group keys: the stored groups filtered instead of the rows.
 
-Over a cache without aggregation every known aggregate is computed from its rows.
+Over a cache without aggregation every known aggregate is computed from its rows, but none that adds
+floating point numbers: these rows lie in another order than the table's.
 """
 
 from __future__ import annotations
@@ -14,12 +15,21 @@ from collections.abc import Callable
 from typing import Final
 
 from matcher.conditional import as_filter
+from matcher.domains import Domain, point
 from matcher.expr import Agg, Call, Col, Expr, transform
 from matcher.moments import COVARIANCES, HIGHER
+from matcher.row_order import adds_floats, picks_among_equals
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.derive_columns import derive
 from matcher.rules.roll_up.averages import roll_up_average
-from matcher.rules.roll_up.common import ZERO, NeedsRegrouping, column, keyed, not_derivable
+from matcher.rules.roll_up.common import (
+    ZERO,
+    NeedsRegrouping,
+    column,
+    float_not_exact,
+    keyed,
+    not_derivable,
+)
 from matcher.rules.roll_up.counts import roll_up_count
 from matcher.rules.roll_up.distinct import (
     MERGES,
@@ -34,11 +44,12 @@ from matcher.rules.roll_up.extremes import roll_up_extreme
 from matcher.rules.roll_up.moments import roll_up_covariance, roll_up_higher, roll_up_variance
 from matcher.rules.roll_up.picks import roll_up_by, roll_up_pick
 from matcher.rules.roll_up.sums import roll_up_sum, roll_up_try_sum
-from matcher.types import VARIANCES
+from matcher.types import VARIANCES, is_collated
 
 _SKIP_NULLS: Final = frozenset(
     "sum count min max avg bit_and bit_or bit_xor approx_count_distinct collect_set".split()
 )
+_ZERO: Final = Domain((point(0.0),))
 Handler = Callable[[Attempt, Agg], Expr | None]
 
 # Aggregates that may be computed from rows: their value does not depend on the order of rows
@@ -57,6 +68,8 @@ def roll_up_aggregate(attempt: Attempt, agg: Agg) -> Expr | None:
         Refused: the reason why the aggregate cannot be had from this view.
         NeedsRegrouping: it can, if the groups are aggregated again.
     """
+    if picks_among_equals(agg) and is_collated(agg.args[0].type):
+        raise not_derivable(attempt, agg, "of strings that a collation takes for one, any is shown")
     if attempt.view.keys is None:
         return _from_rows(attempt, agg)
     measure = attempt.stored_aggs.get(attempt.context.canonical(agg))
@@ -110,9 +123,28 @@ def _kept(agg: Agg, condition: Expr) -> Agg:
     return Agg(agg.func, agg.args, agg.type, True, agg.distinct, both, agg.params)
 
 
+def _refuse_float_order(attempt: Attempt, agg: Agg) -> None:
+    """Raise where the order of the cache's rows, which is not that of the table's, would show."""
+    if attempt.options.approximate_floats:
+        return
+    if adds_floats(agg):
+        raise float_not_exact(
+            agg, f"adds in DOUBLE, and the rows of {attempt.view.name} lie in another order"
+        )
+    if picks_among_equals(agg) and not _holds_no_zero(attempt, agg.args[0]):
+        raise float_not_exact(agg, "shows the first of -0.0 and 0.0, and rows lie in another order")
+
+
+def _holds_no_zero(attempt: Attempt, arg: Expr) -> bool:
+    """True for a FLOAT or DOUBLE that is never zero, by what the query asks."""
+    values = attempt.context.domain(attempt.context.canonical(arg))
+    return not values.contains(_ZERO)
+
+
 def _from_rows(attempt: Attempt, agg: Agg) -> Expr | None:
     if agg.func not in _FROM_ROWS:
         raise not_derivable(attempt, agg)
+    _refuse_float_order(attempt, agg)
     args = [derive(attempt, arg, "aggregate") for arg in agg.args]
     flt = None if agg.filter is None else derive(attempt, agg.filter, "aggregate")
     if any(a is None for a in args) or (agg.filter is not None and flt is None):

@@ -3,12 +3,30 @@ guarantee stays to be filtered."""
 
 from __future__ import annotations
 
-from matcher.expr import Expr
+from matcher.expr import Expr, columns
 from matcher.predicates import column_equality
 from matcher.raising import always_computed, raising
 from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.map_outer_joins import check_conditions
+
+
+def refuse_minus_zero(attempt: Attempt) -> None:
+    """What Spark finds by a condition with -0.0 depends on how rows lie in files (`matcher.zeros`).
+
+    Raises:
+        Refused: UNSUPPORTED_EXPRESSION for such a query.
+    """
+    found = attempt.query.minus_zero
+    if found is not None:
+        raise Refused(
+            Reason(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                f"a condition on {', '.join(sorted({c.name for c in columns(found)}))} compares "
+                "with -0.0: what Spark finds by that depends on how the table's files are encoded",
+                "compare with 0.0, which -0.0 is equal to",
+            )
+        )
 
 
 def subsume_predicates(attempt: Attempt, required: tuple[Expr, ...]) -> None:

@@ -22,6 +22,7 @@ from matcher.ir import Block, CachePlan, Relation, Rewrite
 from matcher.normal_form import Interner, PreparedPlan
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, render_rewrite
+from matcher.row_order import refused_below
 from matcher.schema import Schema, Table
 from tests.matcher.equal_blocks import differences
 from tests.matcher.fixture_cases import Case
@@ -196,6 +197,8 @@ def _decided(document: dict[str, Any], named: Named, workspace: Any) -> Choice:
             return False
         block = named(located.block)
         options = workspace.conf.options
+        if refused_below(located.above, block, options) is not None:
+            return False
         decision = workspace.registry.decide(
             block, options, _not_renderable, explain=True, first_rows=located.is_tail
         )

@@ -25,6 +25,7 @@ from matcher.from_spark_templates import PlanDocument
 from matcher.ir import Relation, Rewrite
 from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, render_rewrite
+from matcher.row_order import refused_below
 from matcher.schema import Table
 from tests.matcher.spark_cases import QUICK as _SETTINGS
 from tests.tpc import data_ds, data_h, order, suite
@@ -78,6 +79,10 @@ class SuiteDecider:
         )
         block = replace(located.block, relations=relations)
         options = self.workspace.conf.options
+        refused = refused_below(located.above, block, options)
+        if refused is not None:
+            self.reasons.append(refused)
+            return None
         decision = self.workspace.registry.decide(block, options, _not_renderable)
         rewrite = decision.rewrite
         if rewrite is None:

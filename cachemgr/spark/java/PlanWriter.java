@@ -23,6 +23,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -115,6 +116,9 @@ public final class PlanWriter implements ExprWriter.Plans {
         } else if (plan instanceof LogicalRelation) {
             out.append(",\"t\":").append(table((LogicalRelation) plan, false));
             expressions.list(",\"o\":", plan.output());
+        }
+        if (plan instanceof Aggregate || plan instanceof Window) {
+            out.append(Order.addsFloats(plan) ? ",\"f\":\"adds\"" : Order.picksAmongEquals(plan) ? ",\"f\":\"picks\"" : "");
         }
         List children = Scala.list(plan.children());
         if (!children.isEmpty()) {

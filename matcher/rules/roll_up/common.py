@@ -48,7 +48,7 @@ def keyed(attempt: Attempt, expr: Expr) -> Expr | None:
     if found is None:
         del attempt.missing[noted:]
         return None
-    return None if attempt.is_float_key(found) else found
+    return None if attempt.is_blurred_key(found) else found
 
 
 def has_no_keys(attempt: Attempt) -> bool:
