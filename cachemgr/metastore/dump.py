@@ -35,12 +35,9 @@ from cachemgr.metastore.models import (
 from cachemgr.metastore.reads import Reads
 from cachemgr.metastore.records import RunState
 from cachemgr.metastore.registry_reads import registry_mark
-from cachemgr.metastore.writes import Writes, bump_revision
+from cachemgr.metastore.writes import GAP, Writes, bump_revision
 
 FORMAT: Final = 1
-# Tokens, commit numbers and revisions go on from here: some may have been given out after the dump,
-# and a number used twice would let a writer of the lost metastore pass for one of the new.
-GAP: Final = 1000
 _OF_A_CACHE: Final = (GroupingSetRow, GrantRow, ScheduleRow, LeaseRow, CommitNumberRow)
 _SHARED: Final[tuple[type[Base], ...]] = (JoinRow, RestrictedTableRow, BaseTableRow)
 # What a base table's row tells of the moment alone; sessions do not hear of it either.

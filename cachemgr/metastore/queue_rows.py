@@ -15,6 +15,9 @@ from cachemgr.metastore.records import RunState, new_id
 
 # so many workers may be lost with a refresh before it waits like one just asked for
 _KEEPS_ITS_PLACE: Final = 3
+_FULL: Final = "FULL"
+# among the facts of a run: the mode that somebody asked for, since `mode` says the way taken
+ASKED: Final = "asked"
 # among the facts of a run that was given up through no fault of its own
 _STOPPED: Final = "stopped"
 
@@ -93,6 +96,10 @@ def ask(
         )
         session.add(waiting)
         session.flush()
+    elif mode is not None and mode != waiting.mode:
+        # FULL does what any other asks for; of two others the later says what is wanted
+        waiting.mode = waiting.mode if waiting.mode == _FULL else mode
+        session.flush()
     return waiting
 
 
@@ -100,7 +107,8 @@ def _ask_again(session: Session, run: RefreshRunRow, why: str, moment: datetime)
     # whoever asks for the same cache at this moment has to wait for the other's request
     move_epoch(session, run.cache_id, None)
     since = _place_in_queue(session, run) or moment
-    waiting = ask(session, run.cache_id, since, run.origin, why, None, run.requested_by)
+    asked = run.facts.get(ASKED)
+    waiting = ask(session, run.cache_id, since, run.origin, why, asked, run.requested_by)
     if waiting.requested_at > since:
         _move_up(session, waiting.id, since)
 

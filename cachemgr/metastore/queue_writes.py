@@ -21,7 +21,7 @@ from cachemgr.metastore.models import (
     RefreshRequestRow,
     RefreshRunRow,
 )
-from cachemgr.metastore.queue_rows import ask, give_up, move_epoch
+from cachemgr.metastore.queue_rows import ASKED, ask, give_up, move_epoch
 from cachemgr.metastore.records import (
     Origin,
     RefreshRequestRecord,
@@ -46,7 +46,8 @@ class QueueWrites(Writes):
         epoch: int | None = None,
         now: datetime | int | None = None,
     ) -> RefreshRequestRecord | None:
-        """Ask for a refresh. While one waits for that cache, asking again gives that one.
+        """Ask for a refresh. While one waits for that cache, asking again gives that one; it takes
+        the mode that is asked for now, unless it is FULL, which does what any other would.
 
         Args:
             cache_id: The cache's id.
@@ -309,7 +310,7 @@ def _run_of(
         fencing_token=token,
         started_at=moment,
         stages=[],
-        facts={},
+        facts={} if request.mode is None else {ASKED: request.mode},
         origin=request.origin,
         requested_by=request.requested_by,
         requested_at=request.requested_at,

@@ -18,6 +18,7 @@ from cachemgr.metastore.models import (
     GroupingSetRow,
     LeaseRow,
     RefreshRunRow,
+    RegistryRevisionRow,
 )
 from cachemgr.metastore.records import (
     GroupingSetRecord,
@@ -27,7 +28,7 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
     new_id,
 )
-from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
+from cachemgr.metastore.writes import GAP, Writes, bump_revision, change_schedule, live_cache
 
 _RUN_FIELDS = frozenset({"mode", "reason", "commit_number", "parent_version", "stages", "plan"})
 
@@ -145,6 +146,38 @@ class RefreshWrites(Writes):
                     "SHOW RELATIONAL CACHES lists those that exist",
                 )
             return number
+
+    def catch_up(self, cache_id: str, number: int) -> bool:
+        """Go on after a commit number that the cache's log holds and this metastore never gave
+        out: it was put back from a copy of its own, and what happened since is not known to it.
+
+        Sessions that hold something of that time load everything anew, since the registry gets
+        another epoch; revisions go on far above those that were given out since the copy.
+
+        Args:
+            cache_id: The cache's id.
+            number: The number of the log.
+
+        Returns:
+            False if the number was given out here, and nothing was changed.
+        """
+        behind = (CommitNumberRow.cache_id == cache_id, CommitNumberRow.last < number)
+        with self._transaction() as session:
+            if session.scalar(select(CommitNumberRow.last).where(*behind)) is None:
+                return False
+            bump_revision(session)
+            session.execute(
+                update(RegistryRevisionRow)
+                .values(revision=RegistryRevisionRow.revision + GAP, epoch=new_id())
+                .execution_options(synchronize_session=False)
+            )
+            session.execute(
+                update(CommitNumberRow)
+                .where(*behind)
+                .values(last=number)
+                .execution_options(synchronize_session=False)
+            )
+            return True
 
     def publish_refresh(
         self,

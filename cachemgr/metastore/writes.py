@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import URL, Engine, update
 from sqlalchemy.orm import Session
@@ -17,6 +17,9 @@ from cachemgr.metastore.reads import database_moment
 from cachemgr.metastore.records import as_utc
 
 _CHANGED = "registry changed"
+# Where a metastore goes on from a copy, its numbers go on so far above: some may have been given
+# out since, and one used twice would let a writer of the lost metastore pass for one of the new.
+GAP: Final = 1000
 
 
 def _nothing() -> None:

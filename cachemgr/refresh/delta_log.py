@@ -19,6 +19,8 @@ from pyspark.sql.types import StructType
 from cachemgr.refresh.commits import Commit, parse_commit
 from cachemgr.refresh.plan import Head
 
+# Between two commits of rows stand few others: restores, properties.
+LOOK_BACK = 20
 METADATA_KEY = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -86,6 +88,26 @@ def read_commit(spark: SparkSession, location: str, version: int) -> Commit:
         return Commit(version, {}, None, ())
     text: str = log.store().read(path, conf).mkString("\n")
     return parse_commit(version, text)
+
+
+def last_number(spark: SparkSession, location: str, app_id: str, head: int) -> int:
+    """The number of the last commit that an application made, as far as the last commits tell.
+
+    Args:
+        spark: Any session.
+        location: The table.
+        app_id: The application: a cache's id.
+        head: The newest version.
+
+    Returns:
+        The number, 0 if none of the last commits is the application's. Numbers only grow, so the
+        newest one is the greatest.
+    """
+    for version in range(head, max(-1, head - LOOK_BACK), -1):
+        txn = read_commit(spark, location, version).txn
+        if txn is not None and txn[0] == app_id:
+            return txn[1]
+    return 0
 
 
 def stamp_text(content: Mapping[str, Any]) -> str:

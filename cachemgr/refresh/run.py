@@ -40,6 +40,7 @@ from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins
 from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.spark.alive import jvm_is_gone
 from cachemgr.spark.tables import TableVersion, base_table, refuse_inside_table
+from cachemgr.telemetry import logger
 from matcher.codec import decode_plan
 from matcher.errors import MatcherError
 from matcher.ir import CachePlan
@@ -147,7 +148,9 @@ def run_claimed(
                 spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint, run
             )
             _note_tables(job)
+            put_back = _catch_up(job)
             plan = plan_refresh(_request(job, mode or cache.refresh_mode.value, run))
+            plan = replace(plan, reason=f"{plan.reason}{put_back}")
             return carry_out(job, plan, run, beat)
         except Exception as error:
             if jvm_is_gone(spark, error):
@@ -297,6 +300,26 @@ def _note_tables(job: Job) -> None:
     ]
     found = [base_table(job.session, name, state) for name, state in states]
     job.metastore.writer.note_tables(found)
+
+
+def _catch_up(job: Job) -> str:
+    """Look, before anything is computed, whether the log is ahead of the metastore; for the reason.
+
+    Delta skips a commit whose number it has seen, with success. What the log holds of the time
+    that the metastore forgot stays unpublished: it is undone, or replaced.
+    """
+    newest = head(job.session, job.table.location)
+    if newest is None:
+        return ""
+    number = last_number(job.session, job.table.location, job.cache.id, newest.version)
+    if not job.metastore.writer.catch_up(job.cache.id, number):
+        return ""
+    said = (
+        f"the log at {job.table.location} holds commit {number}, which this metastore never gave "
+        "out: it was put back from a copy"
+    )
+    logger.warning("cache %s: %s", job.name, said)
+    return "; the metastore was put back from a copy, what was published since is not served"
 
 
 def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | None) -> CachePlan:

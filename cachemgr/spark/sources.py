@@ -12,7 +12,7 @@ from cachemgr.errors import CacheManagerError, MetastoreError
 from cachemgr.journal.files import Files
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import DecisionRecord, RegistryState
+from cachemgr.metastore.records import DecisionRecord, RegistryMark, RegistryState
 
 POLL_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 5.0
@@ -112,6 +112,7 @@ class MetastoreSource:
         self.key = metastore.url
         self.name = "the metastore"
         self._journal: Journal | None = None
+        self._mark: RegistryMark | None = None
 
     def keep_journal(self, location: str, others: Callable[[], Files]) -> None:
         """Write what a rebuild of the metastore needs after each change that is made here.
@@ -126,9 +127,14 @@ class MetastoreSource:
     def news(self, since: int | None) -> RegistryState | None:
         """What changed; see `Source`."""
         reader = self.metastore.reader
-        if since is not None and reader.revision() == since:
+        mark, before = reader.mark(), self._mark
+        if since is not None and before is not None and mark == before:
             return None
-        return reader.registry(since or 0)
+        # Put back from a copy: what was loaded is of a time that it does not know any more.
+        known = before is not None and mark.epoch == before.epoch and mark.revision >= (since or 0)
+        state = reader.registry(since or 0 if known else 0)
+        self._mark = RegistryMark(mark.epoch, state.revision)
+        return state
 
     def send(self, batch: Sequence[DecisionRecord], batch_id: str) -> None:
         """Store decisions; see `Source`."""

@@ -352,3 +352,21 @@ def test_a_schedule_that_cannot_be_read_holds_up_its_own_cache_alone(store, now,
         found = schedule(store, cache)
         assert found.cache.paused and "cannot be read" in found.paused_because
         assert ("Moon/Tranquility" in found.paused_because) is (name == "moon")
+
+
+def test_the_mode_that_was_asked_for_outlives_the_worker(store, cache, now):
+    ask(store, cache, now, mode="FULL")
+    run = claim(store, now)
+    store.writer.update_refresh(run.id, run.fencing_token, mode="UNCHANGED")
+    assert store.writer.hand_over(run.id, by="w1", now=now)
+    (waiting,) = store.reader.requests()
+    assert waiting.mode == "FULL"
+
+
+def test_a_second_request_with_another_mode_is_not_swallowed(store, cache, now):
+    first = ask(store, cache, now)
+    assert ask(store, cache, now, mode="INCREMENTAL").mode == "INCREMENTAL"
+    again = ask(store, cache, now, mode="FULL")
+    assert again.id == first.id and again.mode == "FULL"
+    assert ask(store, cache, now, mode="AUTO").mode == "FULL", "it does what AUTO would"
+    assert ask(store, cache, now).mode == "FULL"

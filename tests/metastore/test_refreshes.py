@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
 from cachemgr.metastore.records import GroupingSetRecord, RunState, SnapshotTableRecord
+from cachemgr.spark.sources import MetastoreSource
 
 TABLES = (
     SnapshotTableRecord("lineorder", "/t/lo", "id-lo", 4, 1_700_000_000_123),
@@ -228,3 +230,35 @@ def test_damage_is_noted_for_what_is_published_and_mended_by_the_next_refresh(st
     assert not store.writer.note_damage(cache.id, first.id, "of the refresh before")
     store.writer.drop_cache(cache.id, now=now)
     assert not store.writer.note_damage(cache.id, second.id, "dropped")
+
+
+def test_a_metastore_put_back_goes_on_after_the_logs_last_number(store, cache, now):
+    for _ in range(3):
+        store.writer.next_commit_number(cache.id)
+    mark = store.reader.mark()
+    assert not store.writer.catch_up(cache.id, 3) and store.reader.mark() == mark
+    assert store.writer.catch_up(cache.id, 9)
+    assert store.writer.next_commit_number(cache.id) == 10
+    after = store.reader.mark()
+    assert after.epoch != mark.epoch and after.revision > mark.revision + 1000
+
+
+def test_a_session_forgets_what_a_metastore_that_was_put_back_does_not_know(
+    store, cache, now, new_cache
+):
+    """Whether it sees the revision go back, or finds it beyond its own again."""
+    source = MetastoreSource(store)
+    before = source.news(None)
+    future = store.writer.create_cache(new_cache("Future"), now=now)
+    seen = source.news(before.revision)
+    assert {e.cache.id for e in seen.entries} == {future.id}
+    with store.engine.begin() as connection:  # what putting the copy back comes to
+        connection.execute(text("DELETE FROM caches WHERE name = 'Future'"))
+        connection.execute(text(f"UPDATE registry_revision SET revision = {before.revision}"))
+    back = source.news(seen.revision)
+    assert {e.cache.id for e in back.entries} == {cache.id} == set(back.live_ids)
+    assert source.news(back.revision) is None
+    assert store.writer.catch_up(cache.id, 9)
+    again = source.news(back.revision)
+    assert {e.cache.id for e in again.entries} == {cache.id}, "all of it, by another epoch"
+    assert source.news(again.revision) is None

@@ -332,3 +332,26 @@ def test_sigkill_in_the_middle_of_a_refresh(star: Star, tmp_path: Path) -> None:
     star.clock.at = star.store.reader.lease(cache.id).expires_at + timedelta(seconds=1)
     run = star.refresh(cache)
     assert run.mode == "ADOPT" and has_cup(star.stored(cache))
+
+
+def test_a_metastore_put_back_from_its_own_copy_refreshes_at_once(star: Star) -> None:
+    """The log has numbers and versions that it does not know: none is used twice, none serves."""
+    cache = star.cache(plain_plan(star))
+    first = star.refresh(cache)
+    star.store.engine.dispose()
+    file = star.folder / "metastore.db"
+    copy = file.read_bytes()
+    for item in ("cup", "bag"):
+        star.sell((5, item, 9, 9, "9.00"))
+        star.refresh(cache)
+    top = star.head(cache)
+    star.store.engine.dispose()
+    for left in star.folder.glob("metastore.db-*"):
+        left.unlink()
+    file.write_bytes(copy)
+    assert star.store.reader.published(cache.id).run.id == first.id
+    star.sell((5, "mug", 9, 9, "9.00"))
+    run = star.refresh(cache)
+    assert run.state is RunState.PUBLISHED and "put back from a copy" in run.reason
+    assert run.cache_version > top and any(row[0] == "mug" for row in star.stored(cache))
+    assert star.refresh(cache).state is RunState.UNCHANGED
