@@ -21,6 +21,9 @@ _ODD: Final = (
     "\u0130", "\u00df", "\u00b2", "\u0661", "\U0010ffff", "\U0001f600", "e\u0301", "\uff33", "\x7f",
     "'", '"', "`", "\\", ";", "--", "/*", "*/", "/*+", "$", "${x}", "{{", "?", ":n", "@", "#", "!",
     "\\u0000", "\\ud800", "\\U00110000", "r'", "R\"", "X'", "b'", "1e999", "1E+", "0x", "9" * 400,
+    "${env:PATH}", "${system:user.home}", "${spark.app.id}", "\x1b[2J", "\x1b]0;x\x07", "\x9b31m",
+    " LOCATION 'file:///x'", " LOCATION '../x'", " LOCATION 'http://127.0.0.1:9/x'", " LOCATION 'x' ",
+    "reflect('java.lang.System', 'getenv', 'PATH')", "text.`/etc/passwd`", "delta.`http://127.0.0.1:9/x`",
     "-", ".", "..", "..5", "5.", "1L", "1BD", "<=>", "=>", "->", "||", "::", "[", "]", "(", ")",
 )  # fmt: skip
 # what is put before, what in the middle, what after; n times each but for the middle
