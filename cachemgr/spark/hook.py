@@ -23,6 +23,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from cachemgr.base_state import BaseState
 from cachemgr.spark.conf import unnoticed
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.jvm import HookError, java_class, session_of
@@ -152,7 +153,7 @@ def _answer(decider: Decider, shapes: PlanShapes, request: Any, text: str) -> No
         in_subquery=data["subquery"],
         mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
         session=session,
-        versions=lambda: {p: (i, v) for p, (i, v) in json.loads(request.versions()).items()},
+        versions=lambda: {p: BaseState(*s) for p, s in json.loads(request.versions()).items()},
     )
     for replacement in decider.decide(document, context):
         wrong = _graft(session, request, replacement)

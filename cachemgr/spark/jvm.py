@@ -20,6 +20,7 @@ SOURCES: Final = (
     "Scala",
     "Tags",
     "Counters",
+    "Commits",
     "Tables",
     "ExprWriter",
     "PlanWriter",

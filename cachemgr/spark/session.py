@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +35,7 @@ from cachemgr.spark.eligibility import RELATION, Checks, QueryState, extra_names
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
-from cachemgr.spark.freshness import CommitTimes, PlaceMemory
+from cachemgr.spark.freshness import Histories, PlaceMemory
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
@@ -42,7 +43,7 @@ from cachemgr.spark.pins import PinKey, PinStore, most_selective_first
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
-from cachemgr.spark.tables import TableRead, first_commit_after, has_delta_log, run_select
+from cachemgr.spark.tables import TableRead, has_delta_log, past_of, run_select
 from cachemgr.telemetry import Telemetry
 from matcher.cost import rows_left
 from matcher.explain import set_names
@@ -80,10 +81,10 @@ class CacheSession:
         self.telemetry = telemetry
         self._user: str = spark.sparkContext.sparkUser()
         self.comparer = SettingsComparer(self._default_of)
-        self.commits = CommitTimes(lambda place, version: first_commit_after(spark, place, version))
+        self.histories = Histories(partial(past_of, spark))
         self._places = PlaceMemory(lambda place: has_delta_log(spark, place))
         self.checks = Checks(
-            feed.served, self.comparer, self.commits, feed.restricted, self._is_gone
+            feed.served, self.comparer, self.histories, feed.restricted, self._is_gone
         )
         # In a session of ours: what the user sets in his must not decide how pins are read.
         self.pins_session = own_session(spark, {})

@@ -36,7 +36,7 @@ public final class Request {
         return spark;
     }
 
-    /** The versions of the known tables of which the document has none: {location: [id, version]}. */
+    /** The versions of the known tables of which the document has none: {location: [id, version, commit, time]}. */
     public String versions() {
         return writer.lookUp();
     }
