@@ -16,6 +16,7 @@ from test_text_door import Door
 
 import cachemgr
 from cachemgr.errors import CacheManagerError
+from cachemgr.spark.api import _of
 
 pytestmark = pytest.mark.spark
 
@@ -66,6 +67,7 @@ def stored(lab, statement):
         connection.execute(text("UPDATE caches SET revision = revision + 1000"))
         connection.execute(text("UPDATE registry_revision SET revision = revision + 1000"))
     engine.dispose()
+    _of(lab.spark).session.feed.sync()
 
 
 @pytest.mark.parametrize(
