@@ -291,9 +291,12 @@ ANOTHER = "column amt is another column"
 def test_a_stale_cache_over_columns_that_changed(lab, changes, told, freshness):
     lab.plain.sql(MAPPED)
     lab.cache(
-        f"r MAX STALENESS {freshness} AS SELECT region, cust, SUM(amt) AS s, COUNT(id) AS n FROM sales GROUP BY region, cust"
+        f"r MAX STALENESS {freshness} AS SELECT region, SUM(amt) AS s, SUM(cust) AS c, COUNT(id) AS n "
+        "FROM sales GROUP BY region"
     )
-    query = "SELECT cust, SUM(amt) AS s, COUNT(id) AS n FROM sales GROUP BY cust"
+    query = (
+        "SELECT region, SUM(amt) AS s, SUM(cust) AS c, COUNT(id) AS n FROM sales GROUP BY region"
+    )
     other = "SELECT COUNT(id) AS n FROM sales"
     door = Door(lab)
     lab.hit(query)
@@ -317,4 +320,13 @@ def test_a_refresh_names_the_column_that_is_gone(lab):
     lab.plain.sql("ALTER TABLE sales RENAME COLUMN amt TO z")
     lab.miss("SELECT region, SUM(z) AS s FROM sales GROUP BY region")
     with pytest.raises(CacheManagerError, match="no column amt any more"):
+        lab.sql("REFRESH RELATIONAL CACHE r")
+
+
+def test_a_refresh_names_the_column_that_would_give_the_cache_another_type(lab):
+    lab.plain.sql(MAPPED)
+    lab.cache("r MAX STALENESS UNLIMITED AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
+    lab.plain.sql("ALTER TABLE sales ALTER COLUMN cust TYPE BIGINT")
+    lab.miss("SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust", "COLUMNS_CHANGED")
+    with pytest.raises(CacheManagerError, match=r"column cust .* is bigint now .* OR REPLACE"):
         lab.sql("REFRESH RELATIONAL CACHE r")
