@@ -285,7 +285,6 @@ ANOTHER = "column amt is another column"
         ("UNLIMITED", ["RENAME COLUMN amt TO z", "RENAME COLUMN cost TO amt"], ANOTHER),
         ("INTERVAL 1 DAY", ["DROP COLUMN amt", "ADD COLUMN amt BIGINT"], ANOTHER),
         ("INTERVAL 1 DAY", ["ALTER COLUMN cust TYPE BIGINT"], "column cust was integer and is long"),
-        ("UNLIMITED", ["ALTER COLUMN id DROP NOT NULL"], "column id may be NULL now"),
     ],
 )  # fmt: skip
 def test_a_stale_cache_over_columns_that_changed(lab, changes, told, freshness):
