@@ -7,8 +7,10 @@ combined word. A cache that cannot be refreshed never looks healthy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from cachemgr.base_columns import changed_columns
+from cachemgr.base_state import BaseState
 from cachemgr.convert import freshness_of, policy_of
 from cachemgr.ddl.render import render_freshness, render_refresh
 from cachemgr.metastore.records import (
@@ -18,13 +20,14 @@ from cachemgr.metastore.records import (
     RefreshRunRecord,
     RunState,
     SnapshotRecord,
+    SnapshotTableRecord,
 )
 from cachemgr.results import ResultRows, table
 from matcher.codec import PLAN_VERSION, decode_plan
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render import NotRenderable, quote, quote_path, render_stored
 
-Versions = Mapping[str, "tuple[str, int] | None"]
+Versions = Mapping[str, "BaseState | None"]
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,9 @@ def status_of(
         definition = "BROKEN"
     refresh = "NEVER" if last is None else _run_word(last)
     stale = behind or any(
-        versions.get(t.location, (t.table_id, t.version)) != (t.table_id, t.version)
+        (now := versions[t.location]) is None or not t.state.is_same(now)
         for t in (published.tables if published else ())
+        if t.location in versions
     )
     if not cache.rewrite_enabled:
         availability = "DISABLED"
@@ -101,7 +105,8 @@ def _combined(definition: str, refresh: str, availability: str) -> str:
 
 @dataclass(frozen=True)
 class CacheFacts:
-    """A cache with all that is known of it; `over` are the caches that its definition names."""
+    """A cache with all that is known of it; `over` are the caches that its definition names,
+    `columns` the schemas of its base tables now, by location, as far as they were looked at."""
 
     cache: CacheRecord
     sets: tuple[GroupingSetRecord, ...]
@@ -111,6 +116,7 @@ class CacheFacts:
     grants: Sequence[str] = ()
     lag_seconds: int | None = None
     over: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def status(self) -> Status:
@@ -208,8 +214,8 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
             ("bytes", _count(published.run.bytes)),
         ]
         items += [
-            (f"snapshot of {t.name}", f"version {t.version}, now {_now(facts, t.location)}")
-            for t in (published.tables if published else ())
+            (f"snapshot of {t.name}", f"version {t.version}, now {_now(facts, t)}")
+            for t in published.tables
         ]
     if facts.lag_seconds is not None:
         items.append(("lag", f"{facts.lag_seconds} s"))
@@ -231,9 +237,18 @@ def _count(number: int | None) -> str:
     return "unknown" if number is None else str(number)
 
 
-def _now(facts: CacheFacts, location: str) -> str:
-    state = facts.versions.get(location)
-    return "gone" if state is None else f"version {state[1]}"
+def _now(facts: CacheFacts, then: SnapshotTableRecord) -> str:
+    state = facts.versions.get(then.location)
+    if state is None:
+        return "gone"
+    shown = f"version {state.version}"
+    if then.state[:2] == state[:2] and not then.state.is_same(state):
+        shown += " of another history: the table was put back from a copy"
+    columns = facts.columns.get(then.location)
+    if then.columns is not None and columns is not None:
+        changed = changed_columns(then.columns, columns)
+        shown += "".join(f"; column {name} {how}" for name, how in changed.items())
+    return shown
 
 
 def read_select(facts: CacheFacts) -> str:

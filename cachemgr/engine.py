@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
+from cachemgr.base_state import BaseState
 from cachemgr.ddl.statements import SelectText
 from cachemgr.journal.files import Files
 from cachemgr.metastore.records import (
@@ -56,11 +58,11 @@ class JoinVerdict:
 
     Args:
         message: What is wrong; empty if it holds.
-        versions: Location to (table id, version) that were read.
+        versions: Location to the state that was read.
     """
 
     message: str
-    versions: Mapping[str, tuple[str | None, int | None]]
+    versions: Mapping[str, BaseState]
 
 
 class Engine(Protocol):
@@ -106,12 +108,17 @@ class Engine(Protocol):
         """
         ...
 
-    def table_states(self, locations: Sequence[str]) -> Mapping[str, tuple[str, int] | None]:
-        """(table id, version) at each place now, None where there is no table that can be read."""
+    def table_states(self, locations: Sequence[str]) -> Mapping[str, BaseState | None]:
+        """What stands at each place now, None where there is no table that can be read."""
         ...
 
-    def lag_seconds(self, tables: Mapping[str, tuple[str, int]]) -> int | None:
-        """How long ago the first commit after these versions was, 0 if there is none."""
+    def lag_seconds(self, tables: Mapping[str, BaseState], read_at: datetime) -> int | None:
+        """How long ago the first commit after these versions was, 0 if there is none.
+
+        Args:
+            tables: Location to the state that a snapshot read.
+            read_at: When it read them: no commit after them is older.
+        """
         ...
 
     def refresh(self, cache: CacheRecord, mode: str | None) -> RefreshRunRecord:

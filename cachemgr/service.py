@@ -335,11 +335,12 @@ class CacheService:
         published = reader.published(cache.id)
         runs = reader.refreshes(cache.id, limit=1)
         snapshot = {
-            t.location: (t.table_id, t.version)
+            t.location: t.state
             for t in (published.tables if published else ())
             if t.table_id is not None and t.version is not None
         }
         places = list(snapshot) or [str(r[0]) for r in (cache.plan or {}).get("relations", ())]
+        names = {t.location: t.name for t in (published.tables if published and lag else ())}
         return CacheFacts(
             cache=cache,
             sets=told.sets(reader.grouping_sets(cache.id), cache),
@@ -347,8 +348,11 @@ class CacheService:
             published=None if published is None else told.snapshot(published, cache),
             versions=self._engine.table_states(places),
             grants=reader.grants(cache.id),
-            lag_seconds=self._engine.lag_seconds(snapshot) if lag and snapshot else None,
+            lag_seconds=self._engine.lag_seconds(snapshot, published.run.started_at)
+            if lag and published and snapshot
+            else None,
             over=tuple(reader.names(cache.depends_on).values()),
+            columns={t.location: t.columns for t in self._engine.base_tables(names)},
         )
 
     def _namespace(self, name: QualifiedName) -> str:

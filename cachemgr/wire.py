@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from cachemgr.access import shown_to
+from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import (
     CacheRecord,
     DecisionRecord,
@@ -29,7 +30,7 @@ from cachemgr.metastore.records import (
 )
 from matcher.codec import PLAN_VERSION
 
-_FORMAT = 2
+_FORMAT = 3
 CATALOG_VERSION: Final = f"{_FORMAT}.{PLAN_VERSION}"
 """What both sides must agree on: the form of these data, and the meaning of plans in them."""
 
@@ -82,11 +83,21 @@ def _encode_snapshot(published: SnapshotRecord) -> dict[str, Any]:
     return {
         "refreshId": published.run.id,
         "cacheVersion": published.run.cache_version,
+        "readAt": published.run.started_at.isoformat(),
         "facts": {k: facts[k] for k in ("base_rows", "base_bytes") if k in facts},
-        "tables": [
-            {"name": t.name, "location": t.location, "tableId": t.table_id, "version": t.version}
-            for t in published.tables
-        ],
+        "tables": [_encode_table(t) for t in published.tables],
+    }
+
+
+def _encode_table(table: SnapshotTableRecord) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "location": table.location,
+        "tableId": table.table_id,
+        "version": table.version,
+        "committedMs": table.commit_timestamp_ms,
+        "commitId": table.commit_id,
+        "columns": table.columns,
     }
 
 
@@ -137,13 +148,21 @@ def _decode_snapshot(data: Mapping[str, Any]) -> SnapshotRecord:
         reason="",
         holder="",
         fencing_token=0,
-        started_at=NEVER,
+        started_at=datetime.fromisoformat(published["readAt"]),
         cache_version=published["cacheVersion"],
         facts=published["facts"],
         plan=data["plan"],
     )
     tables = tuple(
-        SnapshotTableRecord(t["name"], t["location"], t["tableId"], t["version"], None)
+        SnapshotTableRecord(
+            t["name"],
+            t["location"],
+            t["tableId"],
+            t["version"],
+            t["committedMs"],
+            t["commitId"],
+            t["columns"],
+        )
         for t in published["tables"]
     )
     return SnapshotRecord(run, tables)
@@ -180,7 +199,7 @@ def decode_join(data: Mapping[str, Any]) -> JoinRecord:
         id="",
         validated=data["validated"],
         state=JoinState(data["state"]),
-        validated_versions={p: (i, v) for p, (i, v) in data["validatedVersions"].items()},
+        validated_versions={p: BaseState(*v) for p, v in data["validatedVersions"].items()},
     )
 
 

@@ -6,7 +6,7 @@ Missed runs coalesce: a cache is due or it is not, however many of its moments h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, assert_never
 
@@ -88,6 +88,19 @@ def next_due(status: CacheStatus) -> Due | None:
     if status.damaged:
         return Due(status.started_at, "its files are damaged")
     return _by_trigger(status, status.started_at)
+
+
+def believed(status: CacheStatus, now: datetime) -> CacheStatus:
+    """A status that no clock in the future holds up: a commit that is there was made by now, and
+    after the refresh that lacks it began.
+
+    Args:
+        status: What is known of a cache.
+        now: This moment.
+    """
+    if status.behind_since is None or status.behind_since <= now:
+        return status
+    return replace(status, behind_since=min(status.started_at or now, now))
 
 
 def _by_trigger(status: CacheStatus, started_at: datetime) -> Due | None:

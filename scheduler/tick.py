@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduler.due import CacheStatus, Due, next_due
+from scheduler.due import CacheStatus, Due, believed, next_due
 from scheduler.order import waits_for
 
 
@@ -39,7 +39,7 @@ def look(statuses: Iterable[CacheStatus], now: datetime) -> Look:
         statuses: All caches.
         now: This moment.
     """
-    known = list(statuses)
+    known = [believed(status, now) for status in statuses]
     due: list[tuple[Due, CacheStatus]] = []
     later: list[datetime] = []
     for status in known:

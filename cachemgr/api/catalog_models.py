@@ -30,6 +30,18 @@ class ServedTable(_Model):
     location: str
     table_id: str | None
     version: int | None
+    committed_ms: int | None
+    commit_id: Annotated[
+        str | None,
+        Field(
+            description="The commit that made that version: its transaction id, or a hash of its "
+            "file. Empty if only a checkpoint was left; null in what was stored before."
+        ),
+    ]
+    columns: Annotated[
+        str | None,
+        Field(description="JSON: what the columns that the cache reads were; null likewise."),
+    ]
 
 
 class ServedSnapshot(_Model):
@@ -37,6 +49,7 @@ class ServedSnapshot(_Model):
 
     refresh_id: str
     cache_version: int | None
+    read_at: datetime
     facts: dict[str, Any]
     tables: list[ServedTable]
 

@@ -60,7 +60,10 @@ def _note(session: Session, table: BaseTableRecord) -> bool:
             return True
         except IntegrityError:  # another refresh has just noted the same
             row = session.get_one(BaseTableRow, key, with_for_update=True)
-    if row.table_id == table.table_id and row.version >= table.version:
+    # a table put back from a copy stands at a version that was noted as an earlier one; its next
+    # commit is a later one all the same
+    known = row.version >= table.version and row.commit_timestamp_ms >= table.commit_timestamp_ms
+    if row.table_id == table.table_id and known:
         return False
     news = (row.table_id, row.columns) != (table.table_id, table.columns)
     for name, value in asdict(table).items():

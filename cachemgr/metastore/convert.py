@@ -7,6 +7,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, Final
 
+from cachemgr.base_state import BaseState
 from cachemgr.metastore.models import (
     CacheRow,
     DecisionRow,
@@ -220,6 +221,8 @@ def table_rows(refresh_id: str, records: Iterable[SnapshotTableRecord]) -> list[
             table_id=record.table_id,
             version=record.version,
             commit_timestamp_ms=record.commit_timestamp_ms,
+            commit_id=record.commit_id,
+            columns=record.columns,
         )
         for ordinal, record in enumerate(records)
     ]
@@ -237,10 +240,7 @@ def join_record(row: JoinRow) -> JoinRecord:
         validated=row.validated,
         state=JoinState(row.state),
         message=row.message,
-        validated_versions={
-            place: (table_id, version)
-            for place, (table_id, version) in row.validated_versions.items()
-        },
+        validated_versions={p: BaseState(*v) for p, v in row.validated_versions.items()},
         validated_at=row.validated_at,
         created_at=row.created_at,
     )

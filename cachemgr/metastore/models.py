@@ -229,6 +229,8 @@ class SnapshotTableRow(Base):
     table_id: Mapped[str | None] = mapped_column(Text)
     version: Mapped[int | None] = mapped_column(BigInteger)
     commit_timestamp_ms: Mapped[int | None] = mapped_column(BigInteger)
+    commit_id: Mapped[str | None] = mapped_column(Text)
+    columns: Mapped[str | None] = mapped_column(Text)
 
 
 class BaseTableRow(Base):

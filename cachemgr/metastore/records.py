@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from cachemgr.base_state import BaseState
 from cachemgr.roles import Role
 
 Json = Mapping[str, Any]
@@ -255,13 +256,32 @@ class BaseTableRecord:
 
 @dataclass(frozen=True)
 class SnapshotTableRecord:
-    """A base table at the version that a refresh read."""
+    """A base table at the version that a refresh read.
+
+    Args:
+        name: Its name in the catalog.
+        location: Where it lies.
+        table_id: Tells a re-created table from its predecessor.
+        version: The version.
+        commit_timestamp_ms: When that version was committed.
+        commit_id: The identity of that commit (`BaseState.commit`); None in what was stored before
+            identities were.
+        columns: What is held of the columns that the cache reads (`kept_columns`); None likewise.
+    """
 
     name: str
     location: str
     table_id: str | None
     version: int | None
     commit_timestamp_ms: int | None = None
+    commit_id: str | None = None
+    columns: str | None = None
+
+    @property
+    def state(self) -> BaseState:
+        """The state that was read."""
+        commit, made = self.commit_id or "", self.commit_timestamp_ms
+        return BaseState(self.table_id, self.version, commit, made)
 
 
 @dataclass(frozen=True)
@@ -313,7 +333,7 @@ class JoinRecord:
     validated: bool = True
     state: JoinState = JoinState.NOT_VALIDATED
     message: str | None = None
-    validated_versions: Mapping[str, tuple[str | None, int | None]] = field(default_factory=dict)
+    validated_versions: Mapping[str, BaseState] = field(default_factory=dict)
     validated_at: datetime | None = None
     created_at: datetime | None = None
 

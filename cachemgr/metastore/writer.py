@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from cachemgr.base_state import BaseState
 from cachemgr.errors import AlreadyExistsError, NotFoundError
 from cachemgr.metastore.access import AccessWrites
 from cachemgr.metastore.base_tables import BaseTableWrites
@@ -69,7 +70,7 @@ class Writer(
         state: JoinState,
         *,
         message: str | None = None,
-        validated_versions: Mapping[str, tuple[str | None, int | None]] | None = None,
+        validated_versions: Mapping[str, BaseState] | None = None,
         validated_at: datetime | int | None = None,
         validated: bool | None = None,
     ) -> JoinRecord:
@@ -79,7 +80,7 @@ class Writer(
             name: The join.
             state: What was found.
             message: In words, with an example key if it is broken.
-            validated_versions: Location to (table id, version) that were read; None keeps.
+            validated_versions: Location to the state that was read; None keeps.
             validated_at: When; None keeps.
             validated: Whether the join is to be validated from now on; None keeps.
 

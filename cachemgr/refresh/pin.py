@@ -4,14 +4,21 @@ had.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from cachemgr.base_columns import columns_read, expressions_of, kept_columns
 from cachemgr.errors import RefreshError
 from cachemgr.refresh.steps import BaseVersion
-from cachemgr.spark.tables import TableRead, Unreadable, current_versions, run_select
-from matcher.expr import Col, Expr, walk
+from cachemgr.spark.tables import (
+    TableRead,
+    Unreadable,
+    current_versions,
+    run_select,
+    schema_at,
+)
+from matcher.expr import Col, walk
 from matcher.ir import CachePlan
 
 MAX_READS = 20
@@ -48,6 +55,7 @@ def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[Base
             f"alike; its last snapshot keeps serving; refresh it when fewer commits are made",
         )
     pinned = []
+    read = columns_read(plan)
     for location, name in names.items():
         found = before[location]
         if isinstance(found, Unreadable):
@@ -64,7 +72,15 @@ def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[Base
                 f"snapshot is kept; restore the table, or drop or replace the cache",
             )
         pinned.append(
-            BaseVersion(name, location, found.table_id, found.version, found.timestamp_ms)
+            BaseVersion(
+                name,
+                location,
+                found.table_id,
+                found.version,
+                found.timestamp_ms,
+                found.commit,
+                kept_columns(schema_at(spark, location, found.version), read[location]),
+            )
         )
     return tuple(pinned)
 
@@ -74,7 +90,7 @@ def check_columns(
 ) -> None:
     """Raise RefreshError if a column that the plan reads is gone or has another type."""
     needed: dict[int, dict[str, str]] = {}
-    for expr in _expressions(plan):
+    for expr in expressions_of(plan):
         for node in walk(expr):
             if isinstance(node, Col):
                 needed.setdefault(node.rel, {})[node.name] = node.type
@@ -100,9 +116,3 @@ def check_columns(
                     f"cache {cache} was created; the last snapshot is kept; create the cache "
                     "again with OR REPLACE",
                 )
-
-
-def _expressions(plan: CachePlan) -> Sequence[Expr]:
-    stored = [*(plan.keys or ()), *plan.columns]
-    hung = [p for join in plan.outer for p in join.conditions()]
-    return [*plan.predicates, *hung, *(c.expr for c in stored), *(m.agg for m in plan.measures)]

@@ -173,6 +173,11 @@ def _why_stale(request: RefreshRequest) -> str | None:
             moved.append(f"{table.name} was re-created")
         elif old.version != table.version:
             moved.append(f"{table.name} moved from version {old.version} to {table.version}")
+        elif not old.state.is_same(table.state):
+            moved.append(
+                f"version {table.version} of {table.name} is another commit than the one read "
+                "before: the table was put back from a copy"
+            )
     moved.extend(f"{t.name} is no longer read" for t in then.values())
     return "; ".join(moved) or None
 
@@ -194,14 +199,19 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
     assert published is not None
     assert head is not None, "a table that is gone is damage"
     intact = _head_is_published(request)
-    if intact and request.joins_known:
+    known = request.joins_known and not _lacks_identity(request)
+    if intact and known:
         stage = Unchanged(published.cache_version)
         return RefreshPlan(request.cache, UNCHANGED, "no base table moved", (stage,))
     stages: list[Stage] = []
     if not request.joins_known:
         stages += [PinVersions(request.tables), *_join_stage(request)]
     if intact:
-        reason = "no base table moved, but joins were declared, dropped or changed since"
+        reason = (
+            "no base table moved, but the snapshot does not say yet which commits it was made from"
+            if request.joins_known
+            else "no base table moved, but joins were declared, dropped or changed since"
+        )
         publish = Publish(published.cache_version)
         return RefreshPlan(request.cache, JOINS, reason, (*stages, publish))
     # Each hit on a version below the head rebuilds an old snapshot of the log (DESIGN §10).
@@ -211,6 +221,16 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
         publish = Publish()
     reason = f"no base table moved, but version {head.version} on top was never published"
     return RefreshPlan(request.cache, RESTORE, reason, (*stages, publish))
+
+
+def _lacks_identity(request: RefreshRequest) -> bool:
+    """Whether the published snapshot was stored before commits' identities and columns were."""
+    assert request.published is not None
+    now = {t.location: t for t in request.tables}
+    return any(
+        t.columns is None or bool(now[t.location].commit and not t.commit)
+        for t in request.published.tables
+    )
 
 
 def _can_adopt(request: RefreshRequest) -> bool:

@@ -7,7 +7,7 @@ metastore learns of it, and hits read the published version alone. Whatever happ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.damage import damage_of, placed
-from cachemgr.refresh.delta_log import head
+from cachemgr.refresh.delta_log import head, last_number
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
@@ -295,7 +295,7 @@ def _check_place(session: SparkSession, cache: CacheRecord) -> None:
 def _note_tables(job: Job) -> None:
     """Tell those who match texts without a Spark what the tables' names and columns are now."""
     states = [
-        (t.name, TableVersion(t.location, t.table_id, t.version, t.timestamp_ms))
+        (t.name, TableVersion(t.location, t.table_id, t.version, t.commit, t.timestamp_ms))
         for t in job.tables
     ]
     found = [base_table(job.session, name, state) for name, state in states]
@@ -391,7 +391,13 @@ def _published(job: Job) -> Published | None:
         return None
     tables = tuple(
         BaseVersion(
-            t.name, t.location, t.table_id or "", t.version or 0, t.commit_timestamp_ms or 0
+            t.name,
+            t.location,
+            t.table_id or "",
+            t.version or 0,
+            t.commit_timestamp_ms or 0,
+            t.commit_id or "",
+            t.columns,
         )
         for t in snapshot.tables
     )
@@ -421,4 +427,17 @@ def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
 def _joins_known(job: Job, joins: tuple[JoinRecord, ...]) -> bool:
     if job.published is None:
         return True
+    if any(_checked_before(join, job.tables) for join in joins):
+        return False
     return job.published.run.facts.get("joins_declared") == joins_text(joins)
+
+
+def _checked_before(join: JoinRecord, tables: Sequence[BaseVersion]) -> bool:
+    """Whether a join was last validated before commits' identities were stored, so that nobody can
+    tell that it was in this state of its tables."""
+    states = {t.location: t.state for t in tables}
+    return any(
+        checked[:2] == states[place][:2] and not checked.is_same(states[place])
+        for place, checked in join.validated_versions.items()
+        if place in states and not checked.commit
+    )

@@ -136,8 +136,10 @@ def _other_versions(served: ServedCache, tables: Sequence[BaseVersion]) -> str:
         held = served.snapshot.get(table.location)
         if held is None and table.location in read:
             return f"it does not say which version of {table.name} it holds"
-        if held is not None and held != (table.table_id, table.version):
-            what = f"version {held[1]}" if held[0] == table.table_id else "another table"
+        if held is not None and not held.is_same(table.state):
+            if held.version == table.version:
+                return f"it holds another version {held.version} of {table.name}, since put back"
+            what = f"version {held.version}" if held.table_id == table.table_id else "another table"
             return f"it holds {what} of {table.name}, which is at version {table.version}"
     return ""
 

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from cachemgr.metastore.records import GroupingSetRecord, RefreshRunRecord, SnapshotTableRecord
+from cachemgr.metastore.records import (
+    GroupingSetRecord,
+    RefreshRunRecord,
+    SnapshotRecord,
+    SnapshotTableRecord,
+)
 from cachemgr.refresh.build import Built, build_rows
 from cachemgr.refresh.commits import Commit
 from cachemgr.refresh.delta_log import head, read_commit, restore, size_in_bytes
@@ -292,7 +297,7 @@ def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
         cache_version=version,
         rows=snapshot.run.rows,
         bytes=snapshot.run.bytes,
-        tables=snapshot.tables,
+        tables=_still_tables(job, snapshot),
         sets=_set_records(plan),
         facts=facts,
         plan=encode_plan(plan),
@@ -301,8 +306,20 @@ def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
 
 def _snapshot_tables(job: Job) -> list[SnapshotTableRecord]:
     return [
-        SnapshotTableRecord(t.name, t.location, t.table_id, t.version, t.timestamp_ms)
+        SnapshotTableRecord(
+            t.name, t.location, t.table_id, t.version, t.timestamp_ms, t.commit, t.columns
+        )
         for t in job.tables
+    ]
+
+
+def _still_tables(job: Job, snapshot: SnapshotRecord) -> list[SnapshotTableRecord]:
+    """The base tables of a snapshot that still stand where they were read, with what one that was
+    stored before commits' identities were did not say."""
+    before = {t.location: t for t in snapshot.tables}
+    return [
+        replace(t, commit_id=before[t.location].commit_id or t.commit_id)
+        for t in _snapshot_tables(job)
     ]
 
 

@@ -91,7 +91,7 @@ def _known(join: JoinRecord, pinned: Mapping[str, BaseVersion]) -> str | None:
     for side in (join.left, join.right):
         table = pinned[side.location]
         checked = join.validated_versions.get(side.location)
-        if checked is None or tuple(checked) != (table.table_id, table.version):
+        if checked is None or not checked.is_same(table.state):
             return None
     if join.state is JoinState.VALID:
         return ""
@@ -111,8 +111,7 @@ def _note(
         JoinState.VALID if check.ok else JoinState.BROKEN,
         message=message or None,
         validated_versions={
-            s.location: (pinned[s.location].table_id, pinned[s.location].version)
-            for s in (join.left, join.right)
+            side.location: pinned[side.location].state for side in (join.left, join.right)
         },
         validated_at=now,
     )

@@ -312,13 +312,13 @@ def would_answer(
     explicit = explicit_settings(spark)
     settings = session.settings(explicit)
     fingerprint = session.comparer.fingerprint(explicit)
-    tables = {relation.key for relation in unbuilt.relations}
+    places = {relation.key for relation in unbuilt.relations}
     joins = tuple(
         RecordPreservingJoin(
             j.name, j.left.location, j.right.location, j.keys, j.state is JoinState.VALID
         )
         for j in session.feed.joins()
-        if j.state is not JoinState.BROKEN and {j.left.location, j.right.location} <= tables
+        if j.state is not JoinState.BROKEN and {j.left.location, j.right.location} <= places
     )
     plan = replace(unbuilt, joins=joins)
     registry = Registry()
@@ -333,17 +333,17 @@ def would_answer(
             plan=plan,
             location="",
             version=0,
-            snapshot={p: (t[0].table_id or "", t[0].version or 0) for p, t in seen.items()},
+            snapshot={place: tables[0].state for place, tables in seen.items()},
             freshness=Freshness.UNLIMITED,
             max_staleness_seconds=None,
             rewrite_enabled=True,
             settings=fingerprint,
             principals=None,
             unvalidated=frozenset(),
-            reads=frozenset().union(*map(keys_of, tables)),
+            reads=frozenset().union(*map(keys_of, places)),
         )
         checks = Checks(
-            {plan.name: cache}.get, session.comparer, session.commits, session.feed.restricted
+            {plan.name: cache}.get, session.comparer, session.histories, session.feed.restricted
         )
         query = QueryState(seen, fingerprint, session.principal, 0, 0)
         options = match_options(settings, explicit)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -17,11 +18,11 @@ from cachemgr.refresh.session import own_session
 from cachemgr.settings import PREFIX, Settings
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
-from cachemgr.spark.freshness import CommitTimes
+from cachemgr.spark.freshness import Histories
 from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.pins import PinKey, PinStore
 from cachemgr.spark.result_settings import SettingsComparer
-from cachemgr.spark.tables import first_commit_after
+from cachemgr.spark.tables import past_of
 from cachemgr.stored_files import StoredFiles
 
 _MOST_SETTINGS = 100
@@ -42,9 +43,7 @@ class Application:
         self.pins = PinStore(self.session, 0, self._is_served)
         self.files = FileReads(self.session)
         self.comparer = SettingsComparer(self._default_of)
-        self.commits = CommitTimes(
-            lambda place, version: first_commit_after(self.session, place, version)
-        )
+        self.histories = Histories(partial(past_of, self.session))
         self.stored = StoredFiles(files_of(self.session))
         # what was told to the hook
         self.known: frozenset[str] | None = None

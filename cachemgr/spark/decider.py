@@ -310,7 +310,8 @@ def mixed_snapshots(
         for other in hits:
             shared = _tables(hit) & _tables(other) & hit.cache.snapshot.keys()
             shared &= other.cache.snapshot.keys()
-            differing = [p for p in shared if hit.cache.snapshot[p] != other.cache.snapshot[p]]
+            mine, theirs = hit.cache.snapshot, other.cache.snapshot
+            differing = [p for p in shared if mine is not theirs and not mine[p].agrees(theirs[p])]
             if differing:
                 name = seen[differing[0]][0].name
                 return Reason(

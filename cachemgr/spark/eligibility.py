@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from cachemgr.access import keys_of, may_use
 from cachemgr.metastore.records import JoinRecord
-from cachemgr.spark.freshness import CommitTimes, TableSeen, Verdict, check_freshness
+from cachemgr.spark.freshness import Histories, TableSeen, Verdict, check_freshness
 from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
@@ -63,7 +63,7 @@ class Checks:
 
     served: Callable[[str], ServedCache | None]
     comparer: SettingsComparer
-    commits: CommitTimes
+    histories: Histories
     restricted: Callable[[], Mapping[str, str]]
     missing: Callable[[ServedCache, int | None], str] = lambda cache, grouping_id: ""
 
@@ -165,7 +165,8 @@ class BlockVeto:
         # What the cache has not read is joined to it, and read by Spark as in the query itself.
         own = {relation.key for relation in cache.plan.relations}
         read = [relation.key for relation in self.block.relations if relation.key in own]
-        return check_freshness(cache, read, self.query.seen, self.query.now_ms, self.checks.commits)
+        query = self.query
+        return check_freshness(cache, read, query.seen, query.now_ms, self.checks.histories)
 
 
 def _state(cache: ServedCache, query: QueryState) -> Reason | None:

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cachemgr.base_state import BaseState, counted_ms, millis
 from cachemgr.ddl.statements import SelectText
 from cachemgr.engine import Definition, JoinVerdict, TableState
 from cachemgr.errors import DefinitionError, JoinValidationError
@@ -34,6 +35,7 @@ from cachemgr.spark.tables import (
     TableVersion,
     Unreadable,
     base_tables,
+    current_states,
     current_versions,
     first_commit_after,
     refuse_inside_table,
@@ -170,11 +172,7 @@ class SparkEngine:
         check = validate_join(
             self._spark, join.left.location, join.right.location, join.keys, versions
         )
-        seen = {
-            place: (s.table_id, s.version)
-            for place, s in states.items()
-            if isinstance(s, TableVersion)
-        }
+        seen = {place: s.state for place, s in states.items() if isinstance(s, TableVersion)}
         return JoinVerdict(
             check.message(join.name, join.left.name, join.right.name, join.keys), seen
         )
@@ -184,26 +182,22 @@ class SparkEngine:
         with readable(self._spark, what):
             refuse_inside_table(self._spark, place, what)
 
-    def table_states(self, locations: Sequence[str]) -> Mapping[str, tuple[str, int] | None]:
-        """(table id, version) at each place now, None where there is no table."""
-        if not locations:
-            return {}
-        found = current_versions(self._spark, locations)
-        return {
-            p: (s.table_id, s.version) if isinstance(s, TableVersion) else None
-            for p, s in found.items()
-        }
+    def table_states(self, locations: Sequence[str]) -> Mapping[str, BaseState | None]:
+        """What stands at each place now, None where there is no table that can be read."""
+        return current_states(self._spark, locations) if locations else {}
 
-    def lag_seconds(self, tables: Mapping[str, tuple[str, int]]) -> int | None:
+    def lag_seconds(self, tables: Mapping[str, BaseState], read_at: datetime) -> int | None:
         """How long ago the first commit after these versions was, 0 if there is none."""
-        now = int(self._now().timestamp() * 1000)
+        now, read = millis(self._now()), millis(read_at)
         lags = []
-        for place, (_, version) in tables.items():
+        for place, state in tables.items():
+            assert state.version is not None
             try:
-                first = first_commit_after(self._spark, place, version)
+                first = first_commit_after(self._spark, place, state.version)
             except Exception:  # a table that is gone has no lag; DESCRIBE must still answer
                 return None
-            lags.append(0 if first is None else max(0, now - first) // 1000)
+            moment = now if first is None else counted_ms(first, read, now)
+            lags.append(max(0, now - moment) // 1000)
         return max(lags, default=0)
 
     def refresh(self, cache: CacheRecord, mode: str | None) -> RefreshRunRecord:

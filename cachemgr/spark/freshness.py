@@ -1,22 +1,26 @@
 """May a cache answer for the tables that a query reads, at the versions that Spark resolved?
 
-Compares (table id, version) pairs. A version number alone is fooled by a table that was dropped and
-created again with as many commits, and a clock alone by a commit that arrives late.
+Compares states (`cachemgr.base_state`). A version number alone is fooled by a table that was
+dropped and created again with as many commits, or put back from a copy, and a clock alone by a
+commit that arrives late. Where a cache may lag behind, its snapshot must be a part of the table's
+history, and the columns that it reads must still be what they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+from cachemgr.base_columns import changed_columns, columns_read, kept_columns
+from cachemgr.base_state import BaseState, counted_ms
 from cachemgr.metastore.records import Freshness
 from cachemgr.spark.served import ServedCache
 from matcher.reasons import Reason, ReasonCode
 
 CLOCK_SKEW_MS = 30_000
-
-FirstCommitAfter = Callable[[str, int], "int | None"]
+# each holds a schema, which may be long
+_MOST_PASTS: Final = 1_000
 
 
 class TableSeen(Protocol):
@@ -32,6 +36,8 @@ class TableSeen(Protocol):
     def version(self) -> int | None: ...
     @property
     def kind(self) -> str: ...
+    @property
+    def state(self) -> BaseState: ...
 
 
 @dataclass(frozen=True)
@@ -47,37 +53,66 @@ class Verdict:
     exact: bool = False
 
 
-class CommitTimes:
-    """Remembers the first commit after a version: it never changes once there is one.
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A version that a table is past, as the table's history has it now.
 
     Args:
-        lookup: (location, version) to the commit's time in ms, None if nothing came after.
+        commit: The identity of its commit; empty if the file is gone from the log.
+        committed_ms: When that commit was made; None likewise.
+        next_ms: When the first commit after it was made, in milliseconds since 1970; 0 if that file
+            is gone, so that a lag computed from it is never too small.
+        columns: The table's schema now (`schemaString`).
+        columns_then: The schema at that version, if that was asked for and is still known.
     """
 
-    def __init__(self, lookup: FirstCommitAfter) -> None:
-        self._lookup = lookup
-        self._known: dict[tuple[str, str, int], int] = {}
+    commit: str
+    committed_ms: int | None
+    next_ms: int
+    columns: str
+    columns_then: str | None = None
 
-    def first_after(self, location: str, table_id: str, version: int) -> int | None:
-        """The time of the first commit after a version of a table.
+
+UNKNOWN_PAST: Final = Past("", None, 0, '{"fields":[]}')
+"""What is said where nobody can look now; never remembered."""
+
+
+class PastOf(Protocol):
+    """Looks a table's past up in its log."""
+
+    def __call__(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+        """The past of a table, as the state in which the query sees it has it.
 
         Args:
-            location: Where the table lies.
-            table_id: Tells a re-created table from its predecessor.
-            version: The version.
-
-        Returns:
-            Milliseconds since 1970, or None if no commit came after.
+            table: The table as it is now.
+            version: A version before that.
+            columns_then: Whether the schema at that version is asked for.
         """
-        key = (location, table_id, version)
-        if key not in self._known:
-            found = self._lookup(location, version)
-            if found is None:
-                return None
-            if len(self._known) > 10_000:
+        ...
+
+
+class Histories:
+    """Remembers what came before a state of a table: that never changes.
+
+    Args:
+        lookup: Asks the table's log.
+    """
+
+    def __init__(self, lookup: PastOf) -> None:
+        self._lookup = lookup
+        self._known: dict[tuple[str, BaseState, int, bool], Past] = {}
+
+    def past(self, table: TableSeen, version: int, *, columns_then: bool = False) -> Past:
+        """A version that a table is past; see `PastOf`."""
+        key = (table.location, table.state, version, columns_then)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_PASTS:
                 self._known.clear()
-            self._known[key] = found
-        return self._known[key]
+            found = self._lookup(table, version, columns_then=columns_then)
+            if found is not UNKNOWN_PAST:
+                self._known[key] = found
+        return found
 
 
 def by_location(tables: Iterable[TableSeen]) -> dict[str, list[TableSeen]]:
@@ -93,7 +128,7 @@ def check_freshness(
     read: Iterable[str],
     seen: Mapping[str, list[TableSeen]],
     now_ms: int,
-    commits: CommitTimes,
+    histories: Histories,
 ) -> Verdict:
     """Whether a cache is fresh enough for a block.
 
@@ -102,7 +137,7 @@ def check_freshness(
         read: Locations of the tables that the block reads.
         seen: All tables of the query, as Spark resolved them.
         now_ms: The moment of the query.
-        commits: Where commit times come from.
+        histories: Where the tables' pasts come from.
 
     Returns:
         The verdict.
@@ -115,46 +150,81 @@ def check_freshness(
                 return Verdict(_unknown(table.name, f"it is not a Delta table ({table.kind})"))
             if then is None:
                 return Verdict(_unknown(table.name, "the cache's snapshot does not hold it"))
-            if table.table_id != then[0]:
+            if table.table_id != then.table_id:
                 return Verdict(_recreated(cache, table.name))
-            if table.version != then[1]:
+            if table.version != then.version:
                 moved.append(table)
+            elif not then.is_same(table.state):
+                return Verdict(_put_back(cache, table))
         if not seen.get(place):
             return Verdict(_unknown(place, "its version was not seen in the query"))
     if not moved:
         return Verdict(None, exact=True)
-    if cache.freshness is Freshness.UNLIMITED:
-        return Verdict(None)
     if cache.freshness is Freshness.STRICT:
         return Verdict(_stale_strict(cache, moved[0]))
-    return Verdict(_too_old(cache, moved, now_ms, commits))
+    reasons = (_why_not_behind(cache, table, now_ms, histories) for table in moved)
+    return Verdict(next((reason for reason in reasons if reason is not None), None))
 
 
-def _too_old(
-    cache: ServedCache, moved: list[TableSeen], now_ms: int, commits: CommitTimes
+def _why_not_behind(
+    cache: ServedCache, table: TableSeen, now_ms: int, histories: Histories
 ) -> Reason | None:
+    """Why a cache may not answer for a table that has moved since; None if it lags behind no more
+    than it may."""
+    then = cache.snapshot[table.location]
+    assert table.version is not None and then.version is not None
+    if table.version < then.version:
+        return _ahead(cache, table)
+    kept = cache.columns.get(table.location)
+    past = histories.past(table, then.version, columns_then=kept is None)
+    if past is UNKNOWN_PAST:
+        return _unknown(table.name, "its log cannot be read now")
+    before = BaseState(then.table_id, then.version, past.commit, past.committed_ms)
+    if not then.is_same(before):
+        return _put_back(cache, table)
+    reason = _other_columns(cache, table, kept, past)
+    if reason is None and cache.freshness is not Freshness.UNLIMITED:
+        reason = _too_old(cache, table, past.next_ms, now_ms)
+    return reason
+
+
+def _other_columns(
+    cache: ServedCache, table: TableSeen, kept: str | None, past: Past
+) -> Reason | None:
+    if kept is None and past.columns_then == past.columns:
+        return None
+    if kept is None and past.columns_then is not None:  # stored before columns were
+        kept = kept_columns(past.columns_then, columns_read(cache.plan)[table.location])
+    if kept is None:
+        what = "the log does not say any more what its columns were then"
+    else:
+        changed = changed_columns(kept, past.columns)
+        if not changed:
+            return None
+        what = "; ".join(f"column {name} {how}" for name, how in changed.items())
+    return Reason(
+        ReasonCode.COLUMNS_CHANGED,
+        f"{table.name} has other columns than when cache {cache.name} was refreshed: {what}",
+        f"REFRESH RELATIONAL CACHE {cache.name}",
+    )
+
+
+def _too_old(cache: ServedCache, table: TableSeen, first_ms: int, now_ms: int) -> Reason | None:
     bound = cache.max_staleness_seconds or 0
-    for table in moved:
-        table_id, version = cache.snapshot[table.location]
-        if table.version is not None and table.version < version:
-            return _ahead(cache, table)
-        first = commits.first_after(table.location, table_id, version)
-        if first is None:
-            continue
-        lag = max(0, now_ms - first) + CLOCK_SKEW_MS
-        if lag > bound * 1000:
-            return Reason(
-                ReasonCode.STALE,
-                f"{table.name} changed {max(0, now_ms - first) // 1000} s ago, after the snapshot "
-                f"of {cache.name}; with 30 s for clock skew that is more than MAX STALENESS of "
-                f"{bound} s",
-                f"REFRESH RELATIONAL CACHE {cache.name}",
-            )
-    return None
+    lag = max(0, now_ms - counted_ms(first_ms, cache.read_ms, now_ms))
+    if lag + CLOCK_SKEW_MS <= bound * 1000:
+        return None
+    return Reason(
+        ReasonCode.STALE,
+        f"{table.name} changed {lag // 1000} s ago, after the snapshot "
+        f"of {cache.name}; with 30 s for clock skew that is more than MAX STALENESS of "
+        f"{bound} s",
+        f"REFRESH RELATIONAL CACHE {cache.name}",
+    )
 
 
 def _stale_strict(cache: ServedCache, table: TableSeen) -> Reason:
-    then = cache.snapshot[table.location][1]
+    then = cache.snapshot[table.location].version
     return Reason(
         ReasonCode.STALE,
         f"{table.name} is at version {table.version}, the snapshot of {cache.name} read {then}, "
@@ -165,12 +235,12 @@ def _stale_strict(cache: ServedCache, table: TableSeen) -> Reason:
 
 def _ahead(cache: ServedCache, table: TableSeen) -> Reason:
     """No bound on age allows rows from a query's future."""
-    then = cache.snapshot[table.location][1]
+    then = cache.snapshot[table.location].version
     return Reason(
         ReasonCode.STALE,
         f"the query reads {table.name} at version {table.version}, and {cache.name} was made "
         f"from the later version {then}",
-        "run the query again",
+        f"run the query again; if the table was put back, REFRESH RELATIONAL CACHE {cache.name}",
     )
 
 
@@ -178,6 +248,16 @@ def _recreated(cache: ServedCache, name: str) -> Reason:
     return Reason(
         ReasonCode.TABLE_RECREATED,
         f"{name} was created again since the snapshot of {cache.name}",
+        f"REFRESH RELATIONAL CACHE {cache.name}",
+    )
+
+
+def _put_back(cache: ServedCache, table: TableSeen) -> Reason:
+    version = cache.snapshot[table.location].version
+    return Reason(
+        ReasonCode.TABLE_RECREATED,
+        f"version {version} of {table.name} is another commit than the one that {cache.name} was "
+        "made from: the table was put back from a copy since",
         f"REFRESH RELATIONAL CACHE {cache.name}",
     )
 

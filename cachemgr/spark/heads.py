@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pyspark.sql import SparkSession
 
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.spark.tables import base_tables, first_commit_after
+from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
+from cachemgr.spark.tables import TableVersion, base_table, current_versions, past_of
 from cachemgr.telemetry import logger
 from cachemgr.text.table_head import TableHead, head_of
 
@@ -32,13 +33,20 @@ class SparkHeads:
         spark = self._ready()
         if spark is None:
             return {}
-        found = base_tables(spark, {seed.location: seed.name for seed in seeds})
-        return {table.location: head_of(table) for table in found}
+        names = {seed.location: seed.name for seed in seeds}
+        found = current_versions(spark, names).values()
+        return {
+            now.location: head_of(base_table(spark, names[now.location], now), now.commit)
+            for now in found
+            if isinstance(now, TableVersion)
+        }
 
-    def first_commit_after(self, location: str, version: int) -> int | None:
-        """Milliseconds since 1970; 0, the longest lag, while no Spark is there."""
+    def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+        """A version that a table is past; unknown while no Spark is there."""
         spark = self._ready()
-        return 0 if spark is None else first_commit_after(spark, location, version)
+        if spark is None:
+            return UNKNOWN_PAST
+        return past_of(spark, table, version, columns_then=columns_then)
 
     def _ready(self) -> SparkSession | None:
         with self._lock:

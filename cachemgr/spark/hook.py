@@ -23,6 +23,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from cachemgr.base_state import BaseState
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
@@ -156,7 +157,7 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         in_subquery=data["subquery"],
         is_kept=data["kept"],
         mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
-        versions=lambda: {p: (i, v) for p, (i, v) in json.loads(request.versions()).items()},
+        versions=lambda: {p: BaseState(*s) for p, s in json.loads(request.versions()).items()},
         schema=lambda: tuple(json.loads(request.currentSchema())),
     )
     replacements = decider.decide(document, context)

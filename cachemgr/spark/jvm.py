@@ -21,6 +21,7 @@ SOURCES: Final = (
     "Order",
     "Tags",
     "Counters",
+    "Commits",
     "Tables",
     "ExprWriter",
     "PlanWriter",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.spark.freshness import TableSeen
 from matcher.ir import RecordPreservingJoin
@@ -28,18 +29,18 @@ def keys_seen(
     for join in joins:
         checked = _validated_at(join)
         if checked is not None:
-            states = {(t.table_id, t.version) for t in seen.get(join.right.location, ())}
-            if states == {checked}:
+            states = [table.state for table in seen.get(join.right.location, ())]
+            if states and all(checked.is_same(state) for state in states):
                 found.append(_key(join))
     return tuple(found)
 
 
-def _validated_at(join: JoinRecord) -> tuple[str, int] | None:
-    """The table id and version at which a join's right side was found unique, if ever."""
-    table_id, version = join.validated_versions.get(join.right.location, (None, None))
-    if join.state is not JoinState.VALID or table_id is None or version is None:
+def _validated_at(join: JoinRecord) -> BaseState | None:
+    """The state in which a join's right side was found unique, if ever."""
+    checked = join.validated_versions.get(join.right.location)
+    if join.state is not JoinState.VALID or checked is None:
         return None
-    return table_id, version
+    return None if checked.table_id is None or checked.version is None else checked
 
 
 def _key(join: JoinRecord) -> RecordPreservingJoin:

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from cachemgr.base_state import BaseState
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.run import DEFAULT_DROP_GRACE, run_claimed
 from cachemgr.spark.replan import replan_anywhere
-from cachemgr.spark.tables import TableVersion, current_versions, first_commit_after
+from cachemgr.spark.tables import current_states, first_commit_after
 from cachemgr.telemetry import logger
 
 
@@ -73,14 +74,9 @@ class SparkRefresher:
             failing=failing,
         )
 
-    def heads(self, places: Collection[str]) -> Mapping[str, tuple[str, int] | None]:
-        """(table id, version) of the Delta table at each place now, None where there is none that
-        can be read."""
-        found = current_versions(self.spark, places)
-        return {
-            p: (s.table_id, s.version) if isinstance(s, TableVersion) else None
-            for p, s in found.items()
-        }
+    def heads(self, places: Collection[str]) -> Mapping[str, BaseState | None]:
+        """The Delta table at each place as it is now, None where there is none that can be read."""
+        return current_states(self.spark, places)
 
     def first_commit_after(self, place: str, version: int) -> datetime | None:
         """When the first commit after a version was made; None if it is the newest."""

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cachemgr.base_state import BaseState
 from cachemgr.spark.freshness import TableSeen, by_location
 
 if TYPE_CHECKING:
     from cachemgr.spark.plans import TableRef
 
-# (table id, version) by location
-Versions = Mapping[str, tuple[str, int]]
+# what was looked up, by location
+Versions = Mapping[str, BaseState]
 
 
 class SeenTables(Mapping[str, list[TableSeen]]):
@@ -62,5 +63,5 @@ class SeenTables(Mapping[str, list[TableSeen]]):
 def _at(table: TableRef, versions: Versions) -> TableRef:
     if not table.later:
         return table
-    table_id, version = versions[table.location]
-    return replace(table, table_id=table_id, version=version, later=False)
+    found = versions[table.location]
+    return replace(table, **found._asdict(), later=False)

@@ -7,17 +7,16 @@ snapshot: a validation serves the versions that it was made at, and no others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cachemgr.access import reads_of
+from cachemgr.base_state import BaseState, millis
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
 from cachemgr.names import shown_name
 from matcher.codec import decode_plan
 from matcher.ir import CachePlan, GroupingSet, RecordPreservingJoin
 from matcher.sharing import Sharing
-
-TableState = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,10 @@ class ServedCache:
         plan: What is stored, with the joins that held at the snapshot.
         location: Where its Delta table lies.
         version: The published Delta version; None before the first refresh.
-        snapshot: Location of each base table to its (table id, version).
+        snapshot: Location of each base table to the state of it that was read.
+        columns: Location to what is held of its columns (`kept_columns`); none of snapshots that
+            were stored before that was.
+        read_ms: When the versions were read at the earliest, in milliseconds since 1970.
         freshness: What a hit may lag behind.
         max_staleness_seconds: The bound of MAX STALENESS.
         rewrite_enabled: ENABLE or DISABLE REWRITE.
@@ -49,7 +51,7 @@ class ServedCache:
     plan: CachePlan
     location: str
     version: int | None
-    snapshot: Mapping[str, TableState]
+    snapshot: Mapping[str, BaseState]
     freshness: Freshness
     max_staleness_seconds: int | None
     rewrite_enabled: bool
@@ -58,6 +60,8 @@ class ServedCache:
     unvalidated: frozenset[str]
     reads: frozenset[str]
     held: tuple[RecordPreservingJoin, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    read_ms: int = 0
     stamp: int = 0
     refresh_id: str | None = None
     damaged: str | None = None
@@ -92,9 +96,10 @@ def serve(
     payload = published.run.plan if published and published.run.plan else cache.plan
     if payload is None:
         raise ValueError(f"cache {cache.qualified_name} has no stored plan")
+    tables = published.tables if published else ()
     snapshot = {
-        table.location: (table.table_id, table.version)
-        for table in (published.tables if published else ())
+        table.location: table.state
+        for table in tables
         if table.table_id is not None and table.version is not None
     }
     stored = decode_plan(dict(payload), share)
@@ -120,6 +125,8 @@ def serve(
         principals=entry.grants if cache.narrowed else None,
         unvalidated=_unvalidated(plan.joins),
         held=stored.joins,
+        columns={t.location: t.columns for t in tables if t.columns is not None},
+        read_ms=millis(published.run.started_at) if published else 0,
         reads=reads_of(entry),
         refresh_id=cache.published_refresh_id,
         damaged=cache.damaged,
@@ -147,7 +154,7 @@ def _unvalidated(joins: Iterable[RecordPreservingJoin]) -> frozenset[str]:
 
 
 def joins_holding(
-    plan: CachePlan, snapshot: Mapping[str, TableState], joins: Iterable[JoinRecord]
+    plan: CachePlan, snapshot: Mapping[str, BaseState], joins: Iterable[JoinRecord]
 ) -> tuple[RecordPreservingJoin, ...]:
     """The joins that rewrites over this snapshot may rely on.
 
@@ -156,7 +163,7 @@ def joins_holding(
 
     Args:
         plan: The plan published with the snapshot; its joins held when it was refreshed.
-        snapshot: Location to (table id, version).
+        snapshot: Location to the state that was read.
         joins: The joins as they are declared now.
 
     Returns:
@@ -179,9 +186,9 @@ def joins_holding(
     return tuple(found)
 
 
-def _same_version(join: JoinRecord, place: str, snapshot: Mapping[str, TableState]) -> bool:
-    checked = join.validated_versions.get(place)
-    return checked is not None and tuple(checked) == snapshot.get(place)
+def _same_version(join: JoinRecord, place: str, snapshot: Mapping[str, BaseState]) -> bool:
+    checked, read = join.validated_versions.get(place), snapshot.get(place)
+    return checked is not None and read is not None and read.agrees(checked)
 
 
 def _base_sizes(facts: Mapping[str, Any]) -> dict[str, Any]:

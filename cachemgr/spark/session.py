@@ -78,10 +78,10 @@ class CacheSession:
         self.feed = feed
         self.telemetry = telemetry
         self.comparer = application.comparer
-        self.commits = application.commits
+        self.histories = application.histories
         self.stored = application.stored
         self.checks = Checks(
-            feed.served, self.comparer, self.commits, feed.restricted, self._missing
+            feed.served, self.comparer, self.histories, feed.restricted, self._missing
         )
 
     @property

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.base_state import BaseState
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.places import above
+from cachemgr.spark.freshness import Past, TableSeen
 from cachemgr.spark.jvm import java_class, session_of
 
 
@@ -30,12 +34,19 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """What stands at a place now. `table_id` tells a re-created table from the one before it."""
+    """What stands at a place now. `table_id` tells a re-created table from the one before it,
+    `commit` that version from one of the same number in another history (`BaseState`)."""
 
     location: str
     table_id: str
     version: int
+    commit: str
     timestamp_ms: int
+
+    @property
+    def state(self) -> BaseState:
+        """The same without its place."""
+        return BaseState(self.table_id, self.version, self.commit, self.timestamp_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +158,35 @@ def base_table(spark: SparkSession, name: str, state: TableVersion) -> BaseTable
         name: Its name in the catalog.
         state: The version.
     """
-    columns = java_class(spark, "Tables").schema(session_of(spark), state.location, state.version)
+    columns = schema_at(spark, state.location, state.version)
     return BaseTableRecord(
-        name, state.location, state.table_id, state.version, state.timestamp_ms, str(columns)
+        name, state.location, state.table_id, state.version, state.timestamp_ms, columns
     )
+
+
+def schema_at(spark: SparkSession, location: str, version: int) -> str:
+    """The schema of a Delta table at a version, in the JSON of the Delta protocol."""
+    return str(java_class(spark, "Tables").schema(session_of(spark), location, version))
+
+
+def current_states(spark: SparkSession, locations: Iterable[str]) -> dict[str, BaseState | None]:
+    """`current_versions` as states, None also for a table that cannot be read."""
+    found = current_versions(spark, locations)
+    return {p: now.state if isinstance(now, TableVersion) else None for p, now in found.items()}
+
+
+def past_of(spark: SparkSession, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+    """A version that a table is past; see `cachemgr.spark.freshness.PastOf`."""
+    assert table.version is not None
+    tables, place = java_class(spark, "Tables"), table.location
+    commit, made, following = json.loads(
+        tables.past(session_of(spark), place, version, table.version)
+    )
+    then = None
+    if columns_then:
+        with suppress(Py4JJavaError):  # that version cannot be read any more
+            then = schema_at(spark, place, version)
+    return Past(commit, made, following, schema_at(spark, place, table.version), then)
 
 
 def has_delta_log(spark: SparkSession, location: str) -> bool:

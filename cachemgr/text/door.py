@@ -27,7 +27,7 @@ from cachemgr.spark.decider import Hit, match_options
 from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
-from cachemgr.spark.freshness import CommitTimes
+from cachemgr.spark.freshness import Histories
 from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.result_settings import SettingsComparer, changes_results
 from cachemgr.spark.served import ServedCache
@@ -137,11 +137,7 @@ class TextDoor:
         self._comparer = SettingsComparer(default_of)
         self._stored = StoredFiles(lambda location: LocalFiles())
         self._checks = Checks(
-            feed.served,
-            self._comparer,
-            CommitTimes(heads.first_commit_after),
-            feed.restricted,
-            self._missing,
+            feed.served, self._comparer, Histories(heads.past), feed.restricted, self._missing
         )
         self._templates = Templates()
         self._settings: dict[frozenset[tuple[str, str]], _Stated] = {}
@@ -417,9 +413,11 @@ def _versions(outcome: Outcome, heads: Mapping[str, TableHead]) -> tuple[TableHe
     """The tables at the versions that the answer shows; those of a stale cache's snapshot."""
     shown = dict(heads)
     for hit in outcome.hits.values():
-        for place, (table_id, version) in hit.cache.snapshot.items():
-            if place in shown:
-                shown[place] = replace(shown[place], table_id=table_id, version=version)
+        for place, then in hit.cache.snapshot.items():
+            if place in shown and then.table_id is not None and then.version is not None:
+                shown[place] = replace(
+                    shown[place], table_id=then.table_id, version=then.version, commit=then.commit
+                )
     return tuple(shown[place] for place in sorted(shown))
 
 

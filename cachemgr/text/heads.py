@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.telemetry import Telemetry
 from cachemgr.text.local_log import LocalLog
 from cachemgr.text.table_head import TableHead
@@ -22,8 +22,8 @@ class RemoteHeads(Protocol):
         can be asked, are left out."""
         ...
 
-    def first_commit_after(self, location: str, version: int) -> int | None:
-        """Milliseconds since 1970, 0 where the log does not say any more, None if nothing came."""
+    def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+        """A version that a table is past; see `cachemgr.spark.freshness.PastOf`."""
         ...
 
 
@@ -74,11 +74,13 @@ class Heads:
             found[seed.location] = head
         return found
 
-    def first_commit_after(self, location: str, version: int) -> int | None:
-        """When the first commit after a version was made; as `CommitTimes` asks."""
-        if location.startswith(_LOCAL):
-            return self._log(location).first_commit_after(version)
-        return 0 if self._remote is None else self._remote.first_commit_after(location, version)
+    def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+        """A version that a table is past; see `cachemgr.spark.freshness.PastOf`."""
+        if table.location.startswith(_LOCAL) and isinstance(table, TableHead):
+            return self._log(table.location).past(table, version, columns_then=columns_then)
+        if self._remote is None:
+            return UNKNOWN_PAST
+        return self._remote.past(table, version, columns_then=columns_then)
 
     def _local(self, seed: BaseTableRecord) -> TableHead | None:
         """The table as its log says; None where that is not a local one, or says nothing."""
@@ -86,7 +88,7 @@ class Heads:
             return None
         try:
             return self._log(seed.location).head(seed)
-        except (OSError, json.JSONDecodeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             self._telemetry.warn_once(
                 f"log {seed.location}", f"the Delta log of {seed.name} cannot be read: {error}"
             )

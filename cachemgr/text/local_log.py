@@ -3,25 +3,28 @@ nothing was committed.
 
 Commits are numbered without gaps, and their files are complete once they are seen. So the table
 stands at version v while file v is the one that was looked at before and file v + 1 does not exist.
-A table that was dropped and created again has another file v: other inode, time or size. Only
-commits that are new are read, for a change of the columns.
+A table that was dropped and created again, or put back from a copy, has another file v: other
+inode, time or size. Only commits that are new are read, for a change of the columns and for their
+identity, which `Commits.java` says in the same words.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.spark.freshness import Past
 from cachemgr.text.table_head import TableHead, head_of
 
 _Stamp = tuple[int, int, int]
 _TRIES: Final = 3
+_MARKS: Final = (b'"metaData"', b'"commitInfo"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,15 @@ class _Known:
 
     table: TableHead
     stamp: _Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """What a commit's file says; `made_ms` is None where the file's own time counts."""
+
+    identity: str
+    made_ms: int | None
+    metadata: dict[str, Any] | None
 
 
 class LocalLog:
@@ -75,17 +87,23 @@ class LocalLog:
             self._known = None
             return None
 
-    def first_commit_after(self, version: int) -> int | None:
-        """When the first commit after a version was made.
+    def past(self, table: TableHead, version: int, *, columns_then: bool) -> Past:
+        """A version that the table is past; see `cachemgr.spark.freshness.PastOf`.
 
-        Returns:
-            Milliseconds since 1970; None if there is none yet, 0 if its file is gone already, so
-            that a lag computed from it is never too small.
+        Args:
+            table: The table as `head` gave it.
+            version: A version before that.
+            columns_then: Whether the schema at that version is asked for.
         """
-        if self._stamp(version + 1) is not None:
-            return self._time(version + 1)
-        later = [v for v in self._versions() if v > version]
-        return 0 if later else None
+        commit, made = "", None
+        if (stamp := self._stamp(version)) is not None:
+            found = self._read(version)
+            commit, made = found.identity, _made(found, stamp)
+        following = self._stamp(version + 1)
+        # as Delta does: the time in the commit where it is kept there, else the file's own
+        first = 0 if following is None else _made(self._read(version + 1), following)
+        then = self._columns_at(version) if columns_then else None
+        return Past(commit, made, first, table.columns, then)
 
     def _still_there(self) -> _Known | None:
         known = self._known
@@ -97,11 +115,11 @@ class LocalLog:
         stamp = self._stamp(seed.version)
         if stamp is None:
             return None
+        commit = self._read(seed.version)
         # a table created again has made its commit of that number at another time
-        same = stamp[1] // 1_000_000 == seed.commit_timestamp_ms
-        if not same and self._time(seed.version) != seed.commit_timestamp_ms:
+        if seed.commit_timestamp_ms not in (_file_ms(stamp), _made(commit, stamp)):
             return None
-        return _Known(head_of(seed), stamp)
+        return _known(head_of(seed, ""), seed.version, commit, stamp)
 
     def _from_log(self, seed: BaseTableRecord) -> _Known | None:
         versions = sorted(self._versions(), reverse=True)
@@ -109,24 +127,33 @@ class LocalLog:
             return None
         newest = versions[0]
         stamp = self._stamp(newest)
+        head: _Commit | None = None
         for expected, version in zip(range(newest, -1, -1), versions, strict=False):
-            metadata = self._metadata(version) if version == expected else None
-            if version != expected or stamp is None:
+            commit = self._read(version) if version == expected else None
+            if commit is None or stamp is None:
                 return None
-            if metadata is not None:
-                table = _changed(head_of(seed), metadata)
-                return _Known(replace(table, version=newest), stamp)
+            head = head or commit
+            if commit.metadata is not None:
+                return _known(_changed(head_of(seed, ""), commit.metadata), newest, head, stamp)
         return None
 
     def _forward(self, known: _Known) -> _Known:
-        table, stamp = known.table, known.stamp
-        while (following := self._stamp(table.version + 1)) is not None:
-            metadata = self._metadata(table.version + 1)
+        table, found = known.table, known
+        while (following := self._stamp(found.table.version + 1)) is not None:
+            commit = self._read(found.table.version + 1)
+            if commit.metadata is not None:
+                table = _changed(table, commit.metadata)
+            found = _known(table, found.table.version + 1, commit, following)
+        return found
+
+    def _columns_at(self, version: int) -> str | None:
+        """The schema at a version; None if the log does not reach back to where it was set."""
+        while self._stamp(version) is not None:
+            metadata = self._read(version).metadata
             if metadata is not None:
-                table = _changed(table, metadata)
-            table = replace(table, version=table.version + 1)
-            stamp = following
-        return known if table is known.table else _Known(table, stamp)
+                return str(metadata["schemaString"])
+            version -= 1
+        return None
 
     def _file(self, version: int) -> str:
         return f"{self._folder}/{version:020d}.json"
@@ -149,26 +176,35 @@ class LocalLog:
         checkpoints = [int(v) for v, kind in found if kind.startswith("checkpoint")]
         return commits if max(checkpoints, default=-1) <= max(commits, default=-1) else []
 
-    def _actions(self, version: int, name: str) -> Iterator[dict[str, Any]]:
-        mark = f'"{name}"'
-        with open(self._file(version), encoding="utf-8") as lines:
+    def _read(self, version: int) -> _Commit:
+        digest = hashlib.sha256()
+        found: dict[str, dict[str, Any]] = {}
+        with open(self._file(version), "rb") as lines:
             for line in lines:
-                if mark in line:
-                    action = json.loads(line)
-                    if name in action:
-                        yield action[name]
+                digest.update(line)
+                if any(mark in line for mark in _MARKS):
+                    found = json.loads(line) | found
+        info = found.get("commitInfo") or {}
+        transaction = info.get("txnId")
+        written = info.get("inCommitTimestamp")
+        return _Commit(
+            f"txn:{transaction}" if transaction else f"sha256:{digest.hexdigest()}",
+            None if written is None else int(written),
+            found.get("metaData"),
+        )
 
-    def _metadata(self, version: int) -> dict[str, Any] | None:
-        return next(self._actions(version, "metaData"), None)
 
-    def _time(self, version: int) -> int:
-        """As Delta does: the time in the commit where it is kept there, else the file's own."""
-        for info in self._actions(version, "commitInfo"):
-            written = info.get("inCommitTimestamp")
-            if written is not None:
-                return int(written)
-        stamp = self._stamp(version)
-        return 0 if stamp is None else stamp[1] // 1_000_000
+def _known(table: TableHead, version: int, commit: _Commit, stamp: _Stamp) -> _Known:
+    made = _made(commit, stamp)
+    return _Known(replace(table, version=version, commit=commit.identity, committed_ms=made), stamp)
+
+
+def _made(commit: _Commit, stamp: _Stamp) -> int:
+    return _file_ms(stamp) if commit.made_ms is None else commit.made_ms
+
+
+def _file_ms(stamp: _Stamp) -> int:
+    return stamp[1] // 1_000_000
 
 
 def _changed(table: TableHead, metadata: dict[str, Any]) -> TableHead:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
+from cachemgr.base_state import BaseState
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord
 
@@ -24,9 +25,9 @@ class Refresher(Protocol):
         called with it."""
         ...
 
-    def heads(self, places: Collection[str]) -> Mapping[str, tuple[str, int] | None]:
-        """(table id, version) of the Delta table at each place now, None where there is none that
-        can be read: the refresh of those that read it says why."""
+    def heads(self, places: Collection[str]) -> Mapping[str, BaseState | None]:
+        """The Delta table at each place as it is now, None where there is none that can be read:
+        the refresh of the caches that read it says why."""
         ...
 
     def first_commit_after(self, place: str, version: int) -> datetime | None:

@@ -6,8 +6,10 @@ Every replica looks; the metastore lets one of them ask for each refresh (`sched
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
+from cachemgr.base_state import BaseState
 from cachemgr.convert import trigger_of
 from cachemgr.metastore.records import CacheRecord, Origin, RunState, ScheduleRecord
 from cachemgr.metastore.store import Metastore
@@ -18,7 +20,13 @@ from scheduler.order import sources_of
 from scheduler.tick import Look, look
 from scheduler.triggers import Cron, OnCommit, TargetLag, Trigger, check_cron
 
-_Snapshot = Mapping[str, tuple[str | None, int | None]]
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """What a published refresh read, by location, and when it began to."""
+
+    read_at: datetime
+    tables: Mapping[str, BaseState]
 
 
 def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatus | None:
@@ -133,33 +141,40 @@ class Watch:
         watched = [r for r in self._metastore.reader.schedules() if _waits_for_commits(r)]
         snapshots = {r.cache.id: self._snapshot(r.cache.published_refresh_id) for r in watched}
         self._forget(r.cache.published_refresh_id for r in watched)
-        places = sorted({place for found in snapshots.values() for place in found})
+        places = sorted({p for found in snapshots.values() if found for p in found.tables})
         if not places:
             return 0
         heads = self._refresher.heads(places)
+        now = self._metastore.reader.now()
         behind = {
             cache_id: moment
             for cache_id, snapshot in snapshots.items()
-            if (moment := self._behind_since(snapshot, heads)) is not None
+            if snapshot is not None
+            and (moment := self._behind_since(snapshot, heads, now)) is not None
         }
         if behind:
             self._metastore.writer.note_behind(behind)
         return len(behind)
 
     def _behind_since(
-        self, snapshot: _Snapshot, heads: Mapping[str, tuple[str, int] | None]
+        self, snapshot: _Snapshot, heads: Mapping[str, BaseState | None], now: datetime
     ) -> datetime | None:
         moments = []
-        for place, (table_id, version) in snapshot.items():
+        for place, then in snapshot.tables.items():
             head = heads.get(place)
-            if head == (table_id, version):
+            if head is not None and then.is_same(head):
                 continue
             moment = None
-            if head is not None and head[0] == table_id and version is not None:
-                moment = self._first_commit_after(place, version)
-            # a table that is gone, cannot be read or was made again: the refresh will say so, and
-            # its failures are counted for its cache alone
-            moments.append(moment or self._metastore.reader.now())
+            if head is not None and head.table_id == then.table_id and then.version is not None:
+                moment = self._first_commit_after(place, then.version)
+            if moment is None:
+                # gone, cannot be read, made again or put back from a copy: the refresh will say so,
+                # and its failures are counted for its cache alone
+                moments.append(now)
+            else:
+                # a writer's clock that is ahead must not make the cache wait until then
+                read = snapshot.read_at
+                moments.append(moment if read <= moment <= now else min(read, now))
         return min(moments, default=None)
 
     def _first_commit_after(self, place: str, version: int) -> datetime | None:
@@ -169,15 +184,16 @@ class Watch:
             logger.warning("the commit of %s after %d cannot be read: %s", place, version, error)
             return None
 
-    def _snapshot(self, refresh_id: str | None) -> _Snapshot:
+    def _snapshot(self, refresh_id: str | None) -> _Snapshot | None:
         if refresh_id is None:
-            return {}
+            return None
         found = self._snapshots.get(refresh_id)
         if found is None:
             published = self._metastore.reader.snapshot(refresh_id)
-            tables = () if published is None else published.tables
-            found = {t.location: (t.table_id, t.version) for t in tables if t.version is not None}
-            self._snapshots[refresh_id] = found
+            if published is None:
+                return None
+            tables = {t.location: t.state for t in published.tables if t.version is not None}
+            found = self._snapshots[refresh_id] = _Snapshot(published.run.started_at, tables)
         return found
 
     def _forget(self, current: Iterable[str | None]) -> None:

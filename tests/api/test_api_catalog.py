@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from cachemgr.access import veiled
+from cachemgr.base_state import BaseState
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState, SnapshotTableRecord
 from cachemgr.roles import Role
@@ -238,7 +239,10 @@ JOIN = JoinRecord(
     right=JoinSide("b", "file:/b", "ib"),
     keys=(("x", "y"),),
     state=JoinState.VALID,
-    validated_versions={"file:/a": ("ia", 1), "file:/b": ("ib", None)},
+    validated_versions={
+        "file:/a": BaseState("ia", 1, "txn:a", 7),
+        "file:/b": BaseState("ib", None),
+    },
 )
 
 

@@ -14,6 +14,7 @@ from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.roles import Role
 from cachemgr.spark.feed import Feed
+from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextDoor, TextRequest
 from cachemgr.text.heads import Heads
@@ -218,9 +219,9 @@ class Asked:
         self.places += [seed.location for seed in seeds]
         return {}
 
-    def first_commit_after(self, location: str, version: int) -> int | None:
-        self.places.append(location)
-        return None
+    def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+        self.places.append(table.location)
+        return UNKNOWN_PAST
 
 
 @pytest.mark.parametrize("left", ["nothing", "a log without its schema"])

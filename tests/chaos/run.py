@@ -28,7 +28,7 @@ from tests.chaos.faults import KILL, Faults, Victim
 from tests.chaos.judge import judge
 from tests.chaos.report import Outcome
 from tests.chaos.stages import StageTail
-from tests.chaos.world import SCHEMA, BaseTable, BaseWriter, CacheSpec, cache_specs
+from tests.chaos.world import CLOCK_AHEAD, SCHEMA, BaseTable, BaseWriter, CacheSpec, cache_specs
 from tests.processes import (
     SMALL_SPARK,
     Replica,
@@ -128,6 +128,7 @@ def chaos(options: Options, url: str, folder: Path) -> Outcome:
         specs = cache_specs(options.caches, options.tables)
         parts = -(-options.caches // options.tables)
         tables = [BaseTable(f"t{i}", folder, parts) for i in range(options.tables)]
+        tables[-1].ahead = CLOCK_AHEAD
         victims = _start_replicas(stack, options, url, folder, tables, token)
         # their Spark starts with the first statement, when the tables are there
         session = stack.enter_context(_client_session(url, folder, tables))

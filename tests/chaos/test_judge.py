@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,7 +23,7 @@ from cachemgr.metastore.records import (
 from tests.chaos.client import Client
 from tests.chaos.judge import Verdict, check_turns, judge
 from tests.chaos.stages import StageTail
-from tests.chaos.world import BaseTable, CacheSpec, cache_specs, expected, version_of
+from tests.chaos.world import CLOCK_AHEAD, BaseTable, CacheSpec, cache_specs, expected, version_of
 
 SPEC = CacheSpec("c00", "t0", 0, "EVERY 30 SECONDS", "STRICT")
 
@@ -282,6 +283,15 @@ def test_the_base_tables_hold_what_is_expected(tmp_path: Path):
         assert version_of(connection.execute(query).fetchall()) == 3
     with pytest.raises(FileExistsError):
         BaseTable("t0", tmp_path, parts=2).append()
+
+
+def test_a_writers_clock_may_be_ahead(tmp_path: Path):
+    table = BaseTable("t0", tmp_path, parts=1, ahead=CLOCK_AHEAD)
+    (table.path / "_delta_log").mkdir(parents=True)
+    table.append()
+    [commit] = (table.path / "_delta_log").glob("*.json")
+    assert commit.stat().st_mtime > time.time() + CLOCK_AHEAD / 2
+    assert table.at(time.monotonic()) == 1, "the judge goes by a clock of its own"
 
 
 def test_each_query_has_a_cache_of_its_own():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import cachemgr
+from cachemgr.metastore import open_metastore
 
 _numbers = itertools.count(1)
 
@@ -46,6 +47,10 @@ class Lab:
     def sql(self, text, **kwargs):
         """Run in the session with caches; rows."""
         return self.spark.sql(text, **kwargs).collect()
+
+    def metastore(self):
+        """The metastore, opened a second time."""
+        return open_metastore(self.url)
 
     def cache(self, text, refresh=True):
         """CREATE (the words before the name left out) and refresh."""

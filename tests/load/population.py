@@ -21,6 +21,7 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
     new_id,
 )
+from cachemgr.text.heads import Heads
 from matcher.codec import encode_plan
 from matcher.ir import CachePlan, Relation
 
@@ -83,6 +84,7 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, BaseTableR
     """
     tables = {name: make_log(folder, name) for name in COLUMNS}
     store.writer.note_tables(tables.values())
+    heads = Heads().look(tables.values())
     now = store.reader.now()
     for plan in _plans(folder, count):
         cache_id = new_id()
@@ -106,7 +108,9 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, BaseTableR
         store.writer.update_refresh(run.id, run.fencing_token, plan=payload)
         names = [r.name.rsplit(".")[-1] for r in plan.relations]
         snapshot = [
-            SnapshotTableRecord(r.name, r.key, tables[n].table_id, 2)
+            SnapshotTableRecord(
+                r.name, r.key, tables[n].table_id, 2, commit_id=heads[tables[n].location].commit
+            )
             for r, n in zip(plan.relations, names, strict=True)
         ]
         store.writer.publish_refresh(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from cachemgr.base_state import BaseState
 from cachemgr.errors import AlreadyExistsError, ConflictError, MetastoreError, NotFoundError
 from cachemgr.metastore.reader import matches_like
 from cachemgr.metastore.records import (
@@ -170,7 +171,7 @@ def test_joins(store, now):
     assert store.reader.join("LO_DATES") == stored == replace(join(id=stored.id), created_at=now)
     with pytest.raises(AlreadyExistsError):
         store.writer.create_join(join("LO_dates"), now=now)
-    versions = {"/t/lo": ("id-lo", 4), "/t/d": (None, None)}
+    versions = {"/t/lo": BaseState("id-lo", 4, "txn:a", 9), "/t/d": BaseState(None, None)}
     valid = store.writer.update_join_state(
         "lo_dates", JoinState.VALID, validated_versions=versions, validated_at=now
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cachemgr.base_state import BaseState
 from cachemgr.errors import MetastoreError
 from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.metastore import open_metastore
@@ -47,7 +48,8 @@ def refresh(store, cache, version: int, plan=None):
     store.writer.update_refresh(run.id, run.fencing_token, commit_number=number)
     return store.writer.publish_refresh(
         run.id, run.fencing_token, now=None, cache_version=version, rows=3, bytes=4,
-        tables=[SnapshotTableRecord("t", "/t", "id", 7, 8)], facts={"spec": "x"}, plan=plan,
+        tables=[SnapshotTableRecord("t", "/t", "id", 7, 8, "txn:a", '{"x":1}')],
+        facts={"spec": "x"}, plan=plan,
     )  # fmt: skip
 
 
@@ -72,7 +74,12 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
         store.writer.drop_cache(other.id, now=store.reader.now())
         side = JoinSide("t", "/t", "id")
         join = JoinRecord(
-            "j", "ddl", side, side, (("a", "b"),), validated_versions={"/t": ("id", 7)}
+            "j",
+            "ddl",
+            side,
+            side,
+            (("a", "b"),),
+            validated_versions={"/t": BaseState("id", 7, "txn:a", 8)},
         )
         store.writer.create_join(join, now=store.reader.now())
         store.writer.restrict_table("t", "/t", "id", by="ann")
@@ -88,7 +95,7 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
         assert store.reader.published(cache.id) == known[1]
         assert store.reader.grants(cache.id) == ("ann",)
         assert store.reader.cache_by_id(other.id).dropped_at is not None
-        assert store.reader.joins()[0].validated_versions == {"/t": ("id", 7)}
+        assert store.reader.joins()[0].validated_versions == {"/t": BaseState("id", 7, "txn:a", 8)}
         assert [m.location for m in store.reader.restricted_tables()] == ["/t"]
         assert store.reader.base_tables() == (SALES,)
         assert [r.cache_version for r in store.reader.refreshes(cache.id)] == [2, 1, 0]

@@ -12,7 +12,7 @@ from cachemgr.metastore.records import GroupingSetRecord, RunState, SnapshotTabl
 from cachemgr.spark.sources import MetastoreSource
 
 TABLES = (
-    SnapshotTableRecord("lineorder", "/t/lo", "id-lo", 4, 1_700_000_000_123),
+    SnapshotTableRecord("lineorder", "/t/lo", "id-lo", 4, 1_700_000_000_123, "txn:a", "{}"),
     SnapshotTableRecord("files", "/t/f", None, None),
 )
 SETS = (GroupingSetRecord(1, 0, ("a",), 5, 50),)

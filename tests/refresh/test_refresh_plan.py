@@ -27,7 +27,7 @@ PLAN = CachePlan(
     keys=(StoredColumn("k", Col(0, "k", "int")),),
     measures=(Measure("s", Agg("sum", (Col(0, "v", "bigint"),), "bigint")),),
 )
-TABLE = BaseVersion("default.t", "file:/t", "id-1", 5, 1000)
+TABLE = BaseVersion("default.t", "file:/t", "id-1", 5, 1000, "txn:a", "{}")
 PUBLISHED = Published("r1", 3, "spec", (TABLE,))
 BASE = RefreshRequest(
     cache="default.c",
@@ -100,6 +100,7 @@ def test_damage_is_written_anew_and_never_restored_or_adopted() -> None:
     [
         ((replace(TABLE, version=6),), "spec", "moved from version 5 to 6"),
         ((replace(TABLE, table_id="id-2"),), "spec", "re-created"),
+        ((replace(TABLE, commit="txn:b"),), "spec", "put back from a copy"),
         ((TABLE, replace(TABLE, location="file:/u")), "spec", "was not read before"),
         ((), "spec", "no longer read"),
         ((TABLE,), "other", "definition"),
@@ -108,6 +109,21 @@ def test_damage_is_written_anew_and_never_restored_or_adopted() -> None:
 def test_the_reason_says_what_moved(tables: tuple[BaseVersion, ...], spec: str, why: str) -> None:
     plan = plan_refresh(replace(BASE, tables=tables, spec=spec))
     assert plan.mode == "FULL" and why in plan.reason
+
+
+def test_a_commit_that_was_cleaned_from_the_log_is_the_same() -> None:
+    assert names(replace(BASE, tables=(replace(TABLE, commit=""),))) == ["Unchanged"]
+
+
+def test_a_snapshot_stored_before_identities_is_completed_where_it_is_proven() -> None:
+    old = replace(PUBLISHED, tables=(replace(TABLE, commit="", columns=None),))
+    plan = plan_refresh(replace(BASE, published=old, tables=(TABLE,)))
+    assert [s.name for s in plan.stages] == ["Publish"] and "which commits" in plan.reason
+    plan = plan_refresh(replace(BASE, published=old, tables=(replace(TABLE, timestamp_ms=1001),)))
+    assert plan.mode == "FULL" and "put back from a copy" in plan.reason
+    gone = (replace(TABLE, commit=""),)
+    checkpoint = replace(PUBLISHED, tables=gone)
+    assert names(replace(BASE, published=checkpoint, tables=gone)) == ["Unchanged"]
 
 
 def test_auto_says_why_full_and_incremental_falls_aloud() -> None:

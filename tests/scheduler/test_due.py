@@ -81,6 +81,14 @@ def test_a_target_lag_is_started_early_enough() -> None:
     assert due_at(slow) == after(5), "it cannot be kept: as early as possible"
 
 
+@pytest.mark.parametrize("trigger", [OnCommit(), OnCommit(60), TargetLag(60)])
+def test_a_commit_from_the_future_holds_nothing_up(trigger: Trigger) -> None:
+    ahead = status(trigger, behind_since=after(86400))
+    assert [w.cache_id for w in look([ahead], after(60)).wanted] == ["c"]
+    soon = look([status(TargetLag(600), behind_since=after(86400))], after(60))
+    assert soon.wanted == () and soon.next_at == after(600)
+
+
 @given(st.integers(0, 10**7), st.integers(1, 10**6))
 def test_missed_runs_coalesce(away: int, period: int) -> None:
     """However long nobody looked, a cache is due once: its next run counts from its start."""

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import Freshness, JoinRecord, JoinSide, JoinState
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
-from cachemgr.spark.freshness import CommitTimes
+from cachemgr.spark.freshness import UNKNOWN_PAST, Histories
 from cachemgr.spark.hook import HookContext
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
@@ -41,7 +42,7 @@ def checks(cache: ServedCache | None, restricted: Mapping[str, str] | None = Non
     return Checks(
         lambda name: cache,
         SettingsComparer(lambda key: None),
-        CommitTimes(lambda place, version: None),
+        Histories(lambda table, version, *, columns_then: UNKNOWN_PAST),
         lambda: restricted or {},
     )
 
@@ -127,7 +128,10 @@ JOIN = JoinRecord(
     right=JoinSide("hr.pay", "file:/pay", "id-pay"),
     keys=(("who", "who"),),
     state=JoinState.VALID,
-    validated_versions={"file:/sales": ("id-sales", 1), "file:/pay": ("id-pay", 3)},
+    validated_versions={
+        "file:/sales": BaseState("id-sales", 1),
+        "file:/pay": BaseState("id-pay", 3),
+    },
 )
 
 

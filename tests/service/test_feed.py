@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cachemgr.base_state import BaseState
 from cachemgr.errors import MetastoreError
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import (
@@ -229,7 +230,7 @@ def test_a_running_feed_sees_another_process_within_five_seconds(metastore_url):
 # -- which joins a snapshot may rely on ----------------------------------------------------
 
 A, B = "file:/a", "file:/b"
-SNAPSHOT = {A: ("ia", 1), B: ("ib", 2)}
+SNAPSHOT = {A: BaseState("ia", 1, "txn:a"), B: BaseState("ib", 2, "", 7)}
 HELD = RecordPreservingJoin("j", A, B, (("x", "y"),))
 
 
@@ -240,7 +241,7 @@ def join(**fields):
         "keys": (("x", "y"),),
         "validated": True,
         "state": JoinState.VALID,
-        "validated_versions": {A: ("ia", 1), B: ("ib", 2)},
+        "validated_versions": SNAPSHOT,
     }
     return JoinRecord(name="j", definition="", **{**given, **fields})
 
@@ -259,7 +260,18 @@ def test_a_join_validated_at_the_very_versions_serves_though_declared_later():
 
 
 def test_noop_a_join_validated_at_other_versions_does_not_serve():
-    assert holding([join(validated_versions={A: ("ia", 1), B: ("ib", 3)})]) == ()
+    assert holding([join(validated_versions={**SNAPSHOT, B: BaseState("ib", 3)})]) == ()
+
+
+@pytest.mark.parametrize(
+    "checked",
+    [
+        {A: BaseState("ia", 1, "txn:other")}, {B: BaseState("ib", 2, "", 8)},
+        {A: BaseState("ia", 1)}, {B: BaseState("ib", 2)},
+    ],
+)  # fmt: skip
+def test_noop_a_join_validated_at_the_same_number_of_another_history(checked):
+    assert holding([join(validated_versions={**SNAPSHOT, **checked})]) == ()
 
 
 def test_noop_a_dropped_join_does_not_serve():

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 
 import pytest
 
+from cachemgr.base_columns import kept_columns
+from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import Freshness
-from cachemgr.spark.freshness import CLOCK_SKEW_MS, CommitTimes, by_location, check_freshness
+from cachemgr.spark.freshness import (
+    CLOCK_SKEW_MS,
+    UNKNOWN_PAST,
+    Histories,
+    Past,
+    by_location,
+    check_freshness,
+)
 from cachemgr.spark.served import ServedCache
-from matcher.ir import CachePlan
+from matcher.expr import Col
+from matcher.ir import CachePlan, Relation, StoredColumn
 from matcher.reasons import ReasonCode
 
 NOW = 1_000_000_000
@@ -21,20 +32,37 @@ class Seen:
     version: int | None = 5
     table_id: str | None = "id"
     kind: str = "delta"
+    commit: str = "txn:5"
 
     @property
     def name(self):
         return self.location.upper()
 
+    @property
+    def state(self):
+        return BaseState(self.table_id, self.version, self.commit, 50)
 
-def cache(freshness=Freshness.STRICT, seconds=None, **snapshot):
+
+def schema(**columns):
+    fields = [
+        {"name": n, "type": t, "nullable": True, "metadata": m} for n, (t, m) in columns.items()
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+THEN = schema(x=("long", {}), y=("string", {}))
+PAST = Past("txn:5", 50, NOW, THEN)
+
+
+def cache(freshness=Freshness.STRICT, seconds=None, **fields):
     return ServedCache(
         id="c",
         name="c",
         plan=CachePlan("c", (), (), None),
         location="",
         version=1,
-        snapshot=snapshot or {"a": ("id", 5), "b": ("id", 7)},
+        snapshot={"a": BaseState("id", 5, "txn:5", 50), "b": BaseState("id", 7, "txn:5", 50)},
+        columns=dict.fromkeys(("a", "b"), kept_columns(THEN, {"x"})),
         freshness=freshness,
         max_staleness_seconds=seconds,
         rewrite_enabled=True,
@@ -42,11 +70,15 @@ def cache(freshness=Freshness.STRICT, seconds=None, **snapshot):
         principals=None,
         unvalidated=frozenset(),
         reads=frozenset(),
+        **{"read_ms": 0, **fields},
     )
 
 
-def check(found, *tables, read=("a",), first=lambda place, version: None):
-    return check_freshness(found, read, by_location(tables), NOW, CommitTimes(first))
+def check(found, *tables, read=("a",), first=lambda place: NOW, past=PAST):
+    def lookup(table, version, *, columns_then):
+        return replace(past, next_ms=first(table.location))
+
+    return check_freshness(found, read, by_location(tables), NOW, Histories(lookup))
 
 
 def test_strict_passes_the_very_versions():
@@ -93,7 +125,7 @@ def test_unlimited_serves_whatever_came_after_and_says_that_it_is_not_exact():
 @pytest.mark.parametrize(("age_ms", "hit"), [(0, True), (30_000, True), (30_001, False)])
 def test_max_staleness_counts_from_the_first_commit_with_skew_against_the_hit(age_ms, hit):
     found = cache(Freshness.MAX_STALENESS, 60)
-    verdict = check(found, Seen("a", 9), first=lambda place, version: NOW - age_ms)
+    verdict = check(found, Seen("a", 9), first=lambda place: NOW - age_ms)
     assert (verdict.reason is None) is hit
     assert CLOCK_SKEW_MS == 30_000
 
@@ -101,7 +133,7 @@ def test_max_staleness_counts_from_the_first_commit_with_skew_against_the_hit(ag
 def test_max_staleness_below_the_skew_serves_only_what_is_exact():
     found = cache(Freshness.MAX_STALENESS, 10)
     assert check(found, Seen("a", 5)).reason is None
-    moved = check(found, Seen("a", 6), first=lambda place, version: NOW)
+    moved = check(found, Seen("a", 6), first=lambda place: NOW)
     assert moved.reason.code is ReasonCode.STALE
 
 
@@ -114,7 +146,9 @@ def test_max_staleness_never_serves_rows_from_the_querys_future():
 def test_max_staleness_takes_the_table_that_lags_most():
     found = cache(Freshness.MAX_STALENESS, 100)
     ages = {"a": NOW - 1_000, "b": NOW - 500_000}
-    verdict = check(found, Seen("a", 6), Seen("b", 8), read=("a", "b"), first=lambda p, v: ages[p])
+    verdict = check(
+        found, Seen("a", 6), Seen("b", 8), read=("a", "b"), first=lambda place: ages[place]
+    )
     assert (
         verdict.reason.code is ReasonCode.STALE and "B changed 500 s ago" in verdict.reason.detail
     )
@@ -125,17 +159,124 @@ def test_one_table_at_two_versions_is_not_exact():
     assert verdict.reason is None and not verdict.exact
 
 
-def test_a_commit_time_is_asked_for_once_but_its_absence_again():
+@pytest.mark.parametrize("first", [NOW + 1, NOW + 86_400_000, NOW - 500_001, 0])
+def test_a_commit_outside_of_the_snapshots_moment_and_now_counts_as_that_moment(first):
+    """A clock in the future must not make a stale cache fresh, nor one in the past an own age."""
+    found = cache(Freshness.MAX_STALENESS, 529, read_ms=NOW - 500_000)
+    verdict = check(found, Seen("a", 9), first=lambda place: first)
+    assert "A changed 500 s ago" in verdict.reason.detail
+    assert check(replace(found, max_staleness_seconds=530), Seen("a", 9)).reason is None
+
+
+ALL = [Freshness.STRICT, Freshness.UNLIMITED]
+
+
+@pytest.mark.parametrize("freshness", ALL)
+def test_another_commit_of_that_number_is_refused(freshness):
+    verdict = check(cache(freshness), Seen("a", 5, commit="txn:6"))
+    assert verdict.reason.code is ReasonCode.TABLE_RECREATED
+    assert "put back from a copy" in verdict.reason.detail
+
+
+@pytest.mark.parametrize("freshness", ALL)
+def test_a_commit_that_was_cleaned_from_the_log_is_no_other_history(freshness):
+    assert check(cache(freshness), Seen("a", 5, commit="")).exact
+
+
+@pytest.mark.parametrize(("made", "exact"), [(50, True), (51, False), (None, False)])
+def test_a_snapshot_stored_before_identities_is_proven_by_the_commits_time(made, exact):
+    old = {"a": BaseState("id", 5, "", made)}
+    verdict = check(replace(cache(), snapshot=old), Seen("a", 5))
+    assert verdict.exact is exact and (verdict.reason is None) is exact
+    behind = replace(cache(Freshness.UNLIMITED), snapshot=old)
+    assert (check(behind, Seen("a", 6)).reason is None) is exact
+
+
+@pytest.mark.parametrize("freshness", [Freshness.MAX_STALENESS, Freshness.UNLIMITED])
+def test_a_snapshot_of_a_lost_history_never_serves(freshness):
+    found = cache(freshness, 1_000)
+    lost = check(found, Seen("a", 9), past=replace(PAST, commit="txn:6"))
+    assert lost.reason.code is ReasonCode.TABLE_RECREATED
+    shorter = check(found, Seen("a", 4))
+    assert shorter.reason.code is ReasonCode.STALE
+    assert check(found, Seen("a", 9), past=replace(PAST, commit="")).reason is None
+
+
+MAPPED = {"delta.columnMapping.physicalName": "col-1"}
+CHANGES = {
+    "gone": (schema(y=("string", {})), "column x is gone"),
+    "renamed": (schema(x=("long", MAPPED)), "column x is another column of that name"),
+    "widened": (schema(x=("decimal(20,0)", {})), "column x was long and is decimal(20,0)"),
+    "not null": (THEN.replace('"nullable": true', '"nullable": false', 1), "no longer be NULL"),
+    "collated": (
+        schema(x=("long", {"__COLLATIONS": {"x": "ICU.UNICODE_CI"}})), "another collation",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("freshness", [Freshness.MAX_STALENESS, Freshness.UNLIMITED])
+@pytest.mark.parametrize("change", CHANGES)
+def test_noop_a_column_that_the_cache_reads_is_another_one_now(change, freshness):
+    now, told = CHANGES[change]
+    verdict = check(cache(freshness, 1_000), Seen("a", 9), past=replace(PAST, columns=now))
+    assert verdict.reason.code is ReasonCode.COLUMNS_CHANGED and told in verdict.reason.detail
+
+
+def test_columns_that_the_cache_does_not_read_may_change():
+    now = schema(z=("int", {}), y=("long", MAPPED), X=("long", {"comment": "the very same"}))
+    verdict = check(cache(Freshness.UNLIMITED), Seen("a", 9), past=replace(PAST, columns=now))
+    assert verdict.reason is None and not verdict.exact
+
+
+NESTED = {"type": "struct", "fields": [
+    {"name": "f", "type": "long", "nullable": True, "metadata": {"comment": "one"}}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [("one", "two", True), ('"long"', '"integer"', False), ('"comment": "one"', MAPPED, False)],
+)
+def test_fields_inside_of_a_column_count_like_columns(old, new, same):
+    then = schema(x=({"type": "array", "elementType": NESTED, "containsNull": True}, {}))
+    now = then.replace(old, new if isinstance(new, str) else json.dumps(new)[1:-1])
+    assert now != then
+    found = replace(cache(Freshness.UNLIMITED), columns={"a": kept_columns(then, {"x"})})
+    verdict = check(found, Seen("a", 9), past=replace(PAST, columns=now))
+    assert (verdict.reason is None) is same
+
+
+def test_a_snapshot_stored_without_columns_goes_by_what_the_log_says_of_them():
+    x = Relation("a", "a")
+    plan = CachePlan("c", (x,), (), None, columns=(StoredColumn("x", Col(0, "x", "bigint")),))
+    old = replace(cache(Freshness.UNLIMITED), plan=plan, columns={})
+    wide = schema(x=("long", {}), more=("long", {}))
+    for then, now, code in (
+        (THEN, THEN, None), (THEN, wide, None), (THEN, CHANGES["renamed"][0], "COLUMNS_CHANGED"),
+        (None, THEN, "COLUMNS_CHANGED"),
+    ):  # fmt: skip
+        past = replace(PAST, columns=now, columns_then=then)
+        reason = check(old, Seen("a", 9), past=past).reason
+        assert (None if reason is None else reason.code.value) == code
+
+
+def test_a_past_that_nobody_can_tell_now_is_asked_for_again():
+    found = cache(Freshness.UNLIMITED)
+    answers = iter([UNKNOWN_PAST, PAST])
+    histories = Histories(lambda table, version, *, columns_then: next(answers))
+    seen = by_location([Seen("a", 9)])
+    verdict = check_freshness(found, ["a"], seen, NOW, histories)
+    assert verdict.reason.code is ReasonCode.FRESHNESS_UNKNOWN
+    assert check_freshness(found, ["a"], seen, NOW, histories).reason is None
+
+
+def test_a_past_is_asked_for_once_for_each_state_of_the_table():
     asked = []
-    answers = iter([None, 7, 8])
 
-    def lookup(place, version):
-        asked.append((place, version))
-        return next(answers)
+    def lookup(table, version, *, columns_then):
+        asked.append((table.state, version))
+        return PAST
 
-    times = CommitTimes(lookup)
-    assert times.first_after("a", "id", 5) is None
-    assert times.first_after("a", "id", 5) == 7
-    assert times.first_after("a", "id", 5) == 7
-    assert times.first_after("a", "other", 5) == 8
+    histories = Histories(lookup)
+    for table in (Seen("a", 9), Seen("a", 9), Seen("a", 10), Seen("a", 10, commit="txn:6")):
+        assert histories.past(table, 5) is PAST
     assert len(asked) == 3

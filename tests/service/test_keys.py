@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState
 from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.plans import TableRef
@@ -15,13 +16,14 @@ A, B = "file:/a", "file:/b"
 def join(**fields):
     given = {
         "left": JoinSide("a", A, "ia"), "right": JoinSide("b", B, "ib"), "keys": (("x", "y"),),
-        "state": JoinState.VALID, "validated_versions": {A: ("ia", 1), B: ("ib", 2)},
+        "state": JoinState.VALID,
+        "validated_versions": {A: BaseState("ia", 1), B: BaseState("ib", 2)},
     }  # fmt: skip
     return JoinRecord(name="j", definition="", **{**given, **fields})
 
 
-def at(table_id, version):
-    return TableRef("b", B, table_id, version, "delta", False)
+def at(table_id, version, commit=""):
+    return TableRef("b", B, table_id, version, "delta", False, commit=commit)
 
 
 def test_a_key_of_the_very_state_that_is_read():
@@ -29,14 +31,16 @@ def test_a_key_of_the_very_state_that_is_read():
         RecordPreservingJoin("j", A, B, (("x", "y"),)),
     )
     # what else was validated, and where the left table stands, does not matter to a key
-    assert keys_seen([join(validated_versions={B: ("ib", 2)})], {B: [at("ib", 2), at("ib", 2)]})
+    assert keys_seen(
+        [join(validated_versions={B: BaseState("ib", 2)})], {B: [at("ib", 2), at("ib", 2)]}
+    )
 
 
 @pytest.mark.parametrize(
     "seen",
     [
         {}, {A: [at("ib", 2)]}, {B: [at("ib", 3)]}, {B: [at("other", 2)]}, {B: [at("ib", None)]},
-        {B: [at("ib", 2), at("ib", 1)]},
+        {B: [at("ib", 2), at("ib", 1)]}, {B: [at("ib", 2, "txn:other")]},
     ],
 )  # fmt: skip
 def test_noop_another_state_is_read(seen):
@@ -47,7 +51,7 @@ def test_noop_another_state_is_read(seen):
     ("fields", "version"),
     [
         ({"state": JoinState.BROKEN}, 2), ({"state": JoinState.NOT_VALIDATED}, 2),
-        ({"validated_versions": {}}, 2), ({"validated_versions": {B: ("ib", None)}}, None),
+        ({"validated_versions": {}}, 2), ({"validated_versions": {B: BaseState("ib", None)}}, None),
     ],
 )  # fmt: skip
 def test_noop_nobody_has_found_it_unique(fields, version):
@@ -58,7 +62,7 @@ def test_before_anybody_looked_the_keys_of_the_tables_that_are_read_are_promised
     assert keys_promised([join()], {A, B}) == keys_seen([join()], {B: [at("ib", 2)]})
     assert keys_promised([join()], {A}) == ()
     assert keys_promised([join(state=JoinState.BROKEN)], {B}) == ()
-    assert keys_promised([join(validated_versions={B: ("ib", None)})], {B}) == ()
+    assert keys_promised([join(validated_versions={B: BaseState("ib", None)})], {B}) == ()
 
 
 def test_the_versions_of_such_tables_are_asked_for():

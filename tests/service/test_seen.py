@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from cachemgr.base_state import BaseState
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.seen import SeenTables
 
-NOW = {"file:/a": ("ia", 5), "file:/b": ("ib", 7)}
+NOW = {"file:/a": BaseState("ia", 5, "txn:a"), "file:/b": BaseState("ib", 7)}
 
 
 class Looks:
@@ -14,7 +15,7 @@ class Looks:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self) -> dict[str, tuple[str, int]]:
+    def __call__(self) -> dict[str, BaseState]:
         self.count += 1
         return NOW
 
@@ -34,6 +35,7 @@ def test_all_are_looked_up_at_once_and_when_one_is_asked_for():
     assert looks.count == 0 and not seen.are_looked_up
     assert [(t.table_id, t.version) for t in seen["file:/a"]] == [("ia", 5), ("ia", 2)]
     assert [(t.table_id, t.version) for t in seen.get("file:/b", ())] == [("ib", 7)]
+    assert seen["file:/a"][0].state == NOW["file:/a"]
     assert seen["file:/f"] == [FILES] and seen.get("file:/c") is None
     assert looks.count == 1 and seen.are_looked_up
 

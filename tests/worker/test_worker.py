@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 import time
@@ -61,6 +62,26 @@ def test_on_commit_keeps_a_cache_up_to_date(star, refresher):
     assert star.stored(cache) != before
     assert star.store.reader.schedule(cache.id).behind_since is None
     assert watch.look() == 0 and ask_for_due(star.store).wanted == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "trigger"), [("ON_COMMIT", {}), ("TARGET_LAG", {"seconds": 1})], ids=str
+)
+def test_a_commit_from_the_future_does_not_wait_until_then(star, refresher, kind, trigger):
+    """A writer's clock, or a copied file's time."""
+    cache = made(star, kind, **trigger)
+    ask_for_due(star.store)
+    work(star, refresher)
+    published = star.store.reader.published(cache.id)
+    star.sell((3, "cup", 9, 100, "1.00"))
+    commit = max(Path(star.path("sales"), "_delta_log").glob("*.json"))
+    os.utime(commit, (time.time() + 86_400,) * 2)
+    star.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    assert Watch(star.store, refresher).look() == 1
+    behind = star.store.reader.schedule(cache.id).behind_since
+    assert behind == published.run.started_at
+    time.sleep(1)
+    assert len(ask_for_due(star.store).wanted) == 1
 
 
 def test_a_lost_base_table_pauses_the_cache_at_once(star, refresher):

@@ -228,6 +228,7 @@ public final class PlanWriter implements ExprWriter.Plans {
         String kind = delta != null ? "delta" : location != null ? "files" : "other";
         String id = delta != null ? delta.metadata().id() : "";
         long version = -1L;
+        Snapshot seen = null;
         boolean unseen = false;
         if (delta != null && (pinned || versioned == null || versioned.contains(location))) {
             Snapshot snapshot = (Snapshot) (pinned ? delta.getSnapshot() : snapshots.get(location));
@@ -241,6 +242,7 @@ public final class PlanWriter implements ExprWriter.Plans {
             } else {
                 version = snapshot.version();
                 id = snapshot.metadata().id();
+                seen = pinned ? null : snapshot;
             }
         }
         String key = location + "|" + version + "|" + pinned + "|" + elsewhere;
@@ -262,11 +264,16 @@ public final class PlanWriter implements ExprWriter.Plans {
         tables.append(",\"version\":").append(version < 0 ? "null" : Long.toString(version));
         tables.append(",\"kind\":\"").append(kind).append("\",\"pinned\":").append(pinned);
         tables.append(",\"elsewhere\":").append(elsewhere);
+        if (seen != null) {
+            tables.append(",\"commit\":");
+            Scala.quote(tables, Commits.identity(seen));
+            tables.append(",\"committed_ms\":").append(seen.timestamp());
+        }
         tables.append(unseen ? ",\"later\":true}" : "}");
         return number;
     }
 
-    /** Looks up the tables that were written without a version; {location: [id, version]} of them. */
+    /** Looks up the tables that were written without a version; {location: [id, version, commit, time]} of them. */
     public String lookUp() {
         StringBuilder found = new StringBuilder("{");
         Iterator places = later.keySet().iterator();
@@ -282,7 +289,9 @@ public final class PlanWriter implements ExprWriter.Plans {
             Scala.quote(found, location);
             found.append(":[");
             Scala.quote(found, snapshot.metadata().id());
-            found.append(',').append(snapshot.version()).append(']');
+            found.append(',').append(snapshot.version()).append(',');
+            Commits.state(found, snapshot);
+            found.append(']');
         }
         return found.append('}').toString();
     }

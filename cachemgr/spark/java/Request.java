@@ -41,7 +41,7 @@ public final class Request {
         return Tables.atVersion(spark, location, version);
     }
 
-    /** The versions of the known tables of which the document has none: {location: [id, version]}. */
+    /** The versions of the known tables of which the document has none: {location: [id, version, commit, time]}. */
     public String versions() {
         return writer.lookUp();
     }

@@ -95,8 +95,8 @@ public final class Tables {
     }
 
     /**
-     * One line of JSON: for each location asked [location, table id, version, timestamp], null where there is no table, or
-     * what is wrong where its log cannot be read: that is the others' business no more.
+     * One line of JSON: for each location asked [location, table id, version, commit, timestamp], null where there is no
+     * table, or what is wrong where its log cannot be read: that is the others' business no more.
      */
     public static String versions(SparkSession spark, List locations) {
         StringBuilder out = new StringBuilder("[");
@@ -104,24 +104,26 @@ public final class Tables {
             if (i > 0) {
                 out.append(',');
             }
-            String location = (String) locations.get(i);
-            Snapshot head = null;
             try {
-                head = head(log(spark, location));
+                out.append(version(spark, (String) locations.get(i)));
             } catch (Exception unreadable) {
                 Scala.quote(out, unreadable.toString());
-                continue;
             }
-            if (head.version() < 0) {
-                out.append("null");
-                continue;
-            }
-            out.append('[');
-            Scala.quote(out, location);
-            out.append(',');
-            Scala.quote(out, head.metadata().id());
-            out.append(',').append(head.version()).append(',').append(head.timestamp()).append(']');
         }
+        return out.append(']').toString();
+    }
+
+    private static String version(SparkSession spark, String location) {
+        Snapshot head = head(log(spark, location));
+        if (head.version() < 0) {
+            return "null";
+        }
+        StringBuilder out = new StringBuilder("[");
+        Scala.quote(out, location);
+        out.append(',');
+        Scala.quote(out, head.metadata().id());
+        out.append(',').append(head.version()).append(',');
+        Commits.state(out, head);
         return out.append(']').toString();
     }
 
@@ -152,32 +154,13 @@ public final class Tables {
     /** When the first commit after `version` was made (ms); -1 if there is none, 0 if its log entry is gone. */
     public static long firstCommitAfter(SparkSession spark, String location, long version)
         throws Exception {
-        DeltaLog log = log(spark, location);
-        Snapshot head = head(log);
-        if (head.version() <= version) {
-            return -1L;
-        }
-        if (head.version() == version + 1) {
-            return head.timestamp();
-        }
-        Path file = new Path(log.logPath(), commitName(version + 1));
-        FileSystem fs = file.getFileSystem(spark.sessionState().newHadoopConf());
-        try {
-            Object inCommit = head.metadata().configuration().get("delta.enableInCommitTimestamps");
-            if (((scala.Option) inCommit).isDefined()) {
-                // The file's own time may be anything after a copy of the table: the log says the truth.
-                Snapshot next = log.getSnapshotAt(version + 1, Scala.none(), Scala.none(), false);
-                return next.timestamp();
-            }
-            return fs.getFileStatus(file).getModificationTime();
-        } catch (java.io.FileNotFoundException gone) {
-            return 0L;
-        }
+        Snapshot head = head(log(spark, location));
+        return head.version() <= version ? -1L : Commits.next(head, version);
     }
 
-    private static String commitName(long version) {
-        String digits = Long.toString(version);
-        return "00000000000000000000".substring(digits.length()) + digits + ".json";
+    /** A version below `head`, in the history of that; see Commits.past. */
+    public static String past(SparkSession spark, String location, long version, long head) throws Exception {
+        return Commits.past(snapshot(spark, location, head), version);
     }
 
     /** Analyses `text` with the given plans in place of its relations, in `spark`'s session. */

@@ -1,0 +1,129 @@
+"""What a snapshot holds of its base tables' columns: type, nullability, physical name and collation
+of those that the cache reads.
+
+A cache that may lag behind is asked about columns by their names, and a name may stand for another
+column by then: renamed by column mapping, dropped and added again, widened. Only the columns that
+the cache reads count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from matcher.expr import Col, Expr, walk
+from matcher.ir import CachePlan
+
+# Properties of a column's metadata that change what its values mean, collations of nested ones too.
+_MEANT: Final = ("__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING")
+_PHYSICAL: Final = "delta.columnMapping.physicalName"
+
+
+def columns_read(plan: CachePlan) -> dict[str, frozenset[str]]:
+    """The columns that a cache reads, in lower case, by the location of their table.
+
+    Args:
+        plan: What it stores.
+    """
+    found: dict[str, set[str]] = {relation.key: set() for relation in plan.relations}
+    for expr in expressions_of(plan):
+        for node in walk(expr):
+            if isinstance(node, Col):
+                found[plan.relations[node.rel].key].add(node.name.lower())
+    return {place: frozenset(names) for place, names in found.items()}
+
+
+def expressions_of(plan: CachePlan) -> Iterator[Expr]:
+    """All expressions over base columns that a cache is made of.
+
+    Args:
+        plan: What it stores.
+    """
+    yield from plan.predicates
+    for join in plan.outer:
+        yield from join.conditions()
+    for column in (*(plan.keys or ()), *plan.columns):
+        yield column.expr
+    for measure in plan.measures:
+        yield measure.agg
+    for key in plan.order_by:
+        yield key.expr
+
+
+def kept_columns(schema: str, names: Collection[str]) -> str:
+    """What is stored of a table's columns with a snapshot.
+
+    Args:
+        schema: The table's schema in the JSON of the Delta protocol (`schemaString`).
+        names: The columns that the cache reads, in lower case.
+
+    Returns:
+        JSON, as `changed_columns` takes it.
+    """
+    found = {name: what for name, what in _columns(schema) if name in names}
+    return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+
+def changed_columns(kept: str, schema: str) -> Mapping[str, str]:
+    """The columns that are other ones now than a snapshot holds.
+
+    Args:
+        kept: What `kept_columns` gave.
+        schema: The table's schema now.
+
+    Returns:
+        Each column's name to what became of it, in words for people; empty if all are the same.
+    """
+    now = dict(_columns(schema))
+    then: dict[str, list[Any]] = json.loads(kept)
+    return {
+        name: _difference(what, now.get(name))
+        for name, what in then.items()
+        if now.get(name) != what
+    }
+
+
+def _difference(then: list[Any], now: list[Any] | None) -> str:
+    if now is None:
+        return "is gone"
+    if then[2] != now[2]:
+        return "is another column of that name"
+    if then[0] != now[0]:
+        return f"was {_shown(then[0])} and is {_shown(now[0])}"
+    if then[1] != now[1]:
+        return "may be NULL now" if now[1] else "may no longer be NULL"
+    return "has another collation or length"
+
+
+def _shown(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"])
+
+
+def _columns(schema: str) -> Iterator[tuple[str, list[Any]]]:
+    for name, *what in _fields(json.loads(schema)["fields"]):
+        yield str(name).lower(), what
+
+
+def _fields(fields: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    """Each field as [name, type, nullable, physical name, …]; nested ones likewise, which are
+    mapped like columns."""
+    return [
+        [f["name"], _kind(f["type"]), f["nullable"], _physical(f)]
+        + [f["metadata"].get(key) for key in _MEANT]
+        for f in fields
+    ]
+
+
+def _physical(field: Mapping[str, Any]) -> str:
+    """A table that is not mapped yet will keep its columns' names as their physical ones."""
+    return str(field["metadata"].get(_PHYSICAL, field["name"])).lower()
+
+
+def _kind(kind: Any) -> Any:
+    """A type without what is said of its fields besides."""
+    if not isinstance(kind, Mapping):
+        return kind
+    if kind["type"] == "struct":
+        return {"type": "struct", "fields": _fields(kind["fields"])}
+    return {k: _kind(v) if k.endswith("Type") else v for k, v in kind.items()}

@@ -1,0 +1,78 @@
+"""Which state of a base table is meant: its id, a version, and the commit that made it.
+
+A version number alone is fooled by a table that was created again, and id and version together by
+a folder put back from a copy, where two histories take the same numbers. The commit's own identity
+tells them apart: the transaction id that its writer gave it, or a hash of its file.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+
+class BaseState(NamedTuple):
+    """A Delta table at one version.
+
+    Args:
+        table_id: Tells a re-created table from its predecessor; None where it is not known.
+        version: The version; None where it is not known.
+        commit: The identity of that version's commit. Empty where its file is gone from the log
+            and only a checkpoint is left, and in what was stored before identities were.
+        committed_ms: When that commit was made, in milliseconds since 1970, if that is known.
+    """
+
+    table_id: str | None
+    version: int | None
+    commit: str = ""
+    committed_ms: int | None = None
+
+    def is_same(self, now: BaseState) -> bool:
+        """Whether a table that was seen in this state once is in it now.
+
+        Where the commit's file is gone from the log, id and version decide: that a log was cleaned
+        makes no other history. A state that was stored without an identity is proven by the
+        commit's time alone, which a commit of another history does not share.
+
+        Args:
+            now: The table as its log says that it is.
+        """
+        if not self._of_one_number(now):
+            return False
+        return not now.commit or self.agrees(now)
+
+    def agrees(self, other: BaseState) -> bool:
+        """Whether two states that were both stored are the same one; without an identity on each
+        side, if their commits were made at the same time.
+
+        Args:
+            other: The other state.
+        """
+        if not self._of_one_number(other):
+            return False
+        if self.commit and other.commit:
+            return self.commit == other.commit
+        return self.committed_ms is not None and self.committed_ms == other.committed_ms
+
+    def _of_one_number(self, other: BaseState) -> bool:
+        known = self.table_id is not None and self.version is not None
+        return known and self[:2] == other[:2]
+
+
+def counted_ms(commit_ms: int, read_ms: int, now_ms: int) -> int:
+    """The moment that the first commit after a snapshot counts as.
+
+    That commit was made after the versions were read and is there now. A writer's clock that says
+    otherwise is wrong, and then the longest lag that there can be counts.
+
+    Args:
+        commit_ms: When the commit says that it was made, in milliseconds since 1970.
+        read_ms: When the snapshot's versions were read.
+        now_ms: This moment.
+    """
+    return commit_ms if read_ms <= commit_ms <= now_ms else read_ms
+
+
+def millis(moment: datetime) -> int:
+    """Milliseconds since 1970."""
+    return int(moment.timestamp() * 1000)
