@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import sys
 import tempfile
 import zlib
 from collections import Counter
@@ -19,6 +20,9 @@ from sqlalchemy import make_url
 
 from cachemgr.metastore import migrate
 from tests import processes, spark_start
+
+# The Python of Spark's workers is this one, which has pandas, whatever PATH says.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 _database_numbers = itertools.count(1)
 

@@ -4,7 +4,6 @@ what Spark gives without us. docs/matching.md has the table that comes out of it
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 from collections import Counter
@@ -185,7 +184,10 @@ GESTURES = (
         "createOrReplaceTempView(v)", _view,
         why="the view is the query: it is decided each time that somebody reads it",
     ),
-    Gesture("describe()", lambda df, a: _rows(df.describe().collect()), why="of the cache's rows"),
+    Gesture(
+        "describe()", lambda df, a: _rows(df.describe().collect()), hit=False,
+        why="its mean and deviation are floating sums, which depend on the order of rows",
+    ),
     Gesture("summary()", lambda df, a: _rows(df.summary("min", "75%").collect())),
     Gesture("approxQuantile(…)", lambda df, a: df.approxQuantile("total", [0.5], 0.0)),
     Gesture("explain()", lambda df, a: bool(_printed(df.explain)), why="shows what would run"),
@@ -198,7 +200,7 @@ GESTURES = (
     Gesture("mapInPandas(f, schema)", lambda df, a: _rows(_mapped(df, a).collect())),
     Gesture("repartition(n), coalesce(n)", lambda df, a: _rows(df.repartition(3).coalesce(1).collect())),
     Gesture(
-        "sample(…), randomSplit(…)", lambda df, a: _rows(df.sample(0.5, seed=7).collect()),
+        "sample(…), randomSplit(…)", lambda df, a: _rows(df.sample(1.0, seed=7).collect()),
         hit=False, why=PLACED,
     ),
     Gesture(
@@ -406,35 +408,3 @@ def test_struct_fields(lab):
     lab.hit("SELECT st.`b-c`, SUM(id) FROM nested WHERE id < 4 GROUP BY st.`b-c`")
     lab.hit("SELECT id, st.`a.b` FROM nested WHERE st.a = 1 AND id < 4")
     lab.hit("SELECT id FROM nested WHERE st IS NULL AND id < 4")
-
-
-def test_the_readmes_own_example_is_answered_from_its_cache(lab):
-    """Its statements as they stand there, over a table as it says."""
-    lab.plain.sql(f"CREATE SCHEMA {lab.schema}_readme LOCATION '{lab.folder / 'readme'}'")
-    for session in (lab.spark, lab.plain):
-        session.sql(f"USE {lab.schema}_readme")
-    lab.plain.sql(
-        "CREATE TABLE sales (region STRING, sold_at TIMESTAMP, amount BIGINT) USING delta"
-    )
-    lab.plain.sql(
-        "INSERT INTO sales VALUES ('north', now(), 3), ('north', now(), 4), (NULL, now(), 1)"
-    )
-    block = (
-        README.read_text()
-        .split("## A first cache", 1)[1]
-        .split("```python\n", 1)[1]
-        .split("```", 1)[0]
-    )
-    asked = [
-        ast.unparse(part)
-        for part in ast.parse(block).body
-        if ast.unparse(part).startswith("spark.sql(")
-    ]
-    shown = next(text for text in asked if text.endswith(".show()"))
-    for text in asked[: asked.index(shown)]:
-        exec(text, {"spark": lab.spark})
-    before = lab.hits()
-    ours = _printed(lambda: exec(shown, {"spark": lab.spark}))
-    assert lab.hits() == before + 1
-    assert ours == _printed(lambda: exec(shown, {"spark": lab.plain}))
-    lab.plain.sql(f"DROP SCHEMA {lab.schema}_readme CASCADE")

@@ -6,6 +6,7 @@ texts, and the rows.
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 
 import pytest
@@ -88,7 +89,7 @@ def test_declared_facts_hold_in_the_rows() -> None:
 
 
 def test_a_cache_over_a_cache_answers_a_hit_of_the_first() -> None:
-    found = [p for seed in range(3) for p in generated(seed, 5, 15).accepted if p.nested]
+    found = [p for seed in range(8) for p in generated(seed, 5, 15).accepted if p.nested]
     assert found
     for pair in found:
         base, over = pair.caches
@@ -117,9 +118,10 @@ def test_a_wrong_rewrite_is_told_and_made_small() -> None:
             ]
 
     totals = Totals()
-    run_world(3, Suspicious(), totals, caches=2, queries=3)
+    seed = next(s for s in itertools.count(3) if generated(s, 2, 3).accepted)
+    run_world(seed, Suspicious(), totals, caches=2, queries=3)
     assert totals.wrong
-    assert "seed 3" in totals.wrong[0]
+    assert f"seed {seed}" in totals.wrong[0]
 
 
 def test_the_shrinker_drops_one_part_at_a_time() -> None:
