@@ -89,7 +89,7 @@ def test_declared_facts_hold_in_the_rows() -> None:
 
 
 def test_a_cache_over_a_cache_answers_a_hit_of_the_first() -> None:
-    found = [p for seed in range(8) for p in generated(seed, 5, 15).accepted if p.nested]
+    found = [p for seed in range(6, 9) for p in generated(seed, 5, 15).accepted if p.nested]
     assert found
     for pair in found:
         base, over = pair.caches
