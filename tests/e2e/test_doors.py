@@ -317,7 +317,7 @@ def test_a_location_is_no_tables_folder_and_is_spelled_in_one_way(lab):
     assert not list(sales.rglob("_relational_caches"))
     # a table came to lie around a cache since
     lab.cache(f"three LOCATION '{lab.folder}/later' {definition}", refresh=False)
-    lab.sql(f"CREATE TABLE around (a INT) USING delta LOCATION '{lab.folder}/later'")
+    lab.plain.range(1).write.format("delta").mode("append").save(f"{lab.folder}/later")
     with pytest.raises(RefreshError, match="PLACE_TAKEN"):
         lab.sql("REFRESH RELATIONAL CACHE three")
 

@@ -141,7 +141,6 @@ OF_COLLATED = (
     f"SELECT n, MIN({LCASE}) AS m FROM b GROUP BY n",
     f"SELECT MAX(substring({LCASE}, 1, 1)) AS m FROM b",
     f"SELECT id, MAX({LCASE}) OVER (PARTITION BY n) AS m FROM b",
-    f"SELECT COLLECT_SET({LCASE}) AS m FROM b",
 )
 
 

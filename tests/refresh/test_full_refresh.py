@@ -174,7 +174,9 @@ def test_each_refresh_is_one_commit_with_its_stamp(star: Star) -> None:
     assert stamp["fencing_token"] == second.fencing_token and stamp["mode"] == "FULL"
     assert stamp["definition"] == "SELECT …" and stamp["definition_hash"] == "h"
     tables = star.store.reader.published(cache.id).tables
-    assert stamp["base_versions"] == [[t.location, t.table_id, t.version] for t in tables]
+    assert stamp["base_versions"] == [
+        [t.location, t.table_id, t.version, t.commit_id] for t in tables
+    ]
     txn = next(a for a in actions if "txn" in a)["txn"]
     assert (txn["appId"], txn["version"]) == (cache.id, second.commit_number)
 

@@ -99,7 +99,7 @@ def test_a_lost_base_table_pauses_the_cache_at_once(star, refresher):
 
 
 def test_a_table_that_cannot_be_read_holds_up_its_own_caches_alone(star, refresher):
-    """A newer protocol than this Delta knows, written by somebody else."""
+    """A feature that this Delta does not know, written by somebody else."""
     good = made(star, "ON_COMMIT")
     star.write("newer", SALES_ROWS, SALES, "overwrite")
     plan = replace(plain_plan(star, "over_newer"), relations=(star.relation("newer"),))
@@ -112,7 +112,8 @@ def test_a_table_that_cannot_be_read_holds_up_its_own_caches_alone(star, refresh
 
     log = Path(star.path("newer")) / "_delta_log"
     newest = max(int(p.stem) for p in log.glob("*.json"))
-    protocol = {"protocol": {"minReaderVersion": 99, "minWriterVersion": 99}}
+    features = {"readerFeatures": ["ofTomorrow"], "writerFeatures": ["ofTomorrow"]}
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
     (log / f"{newest + 1:020d}.json").write_text(json.dumps(protocol))
     star.sell((3, "cup", 9, 100, "1.00"))
     assert watch.look() == 2, "what cannot be read has moved: its refresh says why"
@@ -121,7 +122,7 @@ def test_a_table_that_cannot_be_read_holds_up_its_own_caches_alone(star, refresh
     assert star.store.reader.refreshes(good.id)[0].state is RunState.PUBLISHED
     run = star.store.reader.refreshes(bad.id)[0]
     assert run.state is RunState.FAILED and "default.newer" in run.error
-    assert "cannot be read" in run.error and "protocol" in run.error
+    assert "cannot be read" in run.error and "ofTomorrow" in run.error
     schedule = star.store.reader.schedule(bad.id)
     assert schedule.failures == 1 and schedule.retry_at is not None
     assert star.store.reader.schedule(good.id).failures == 0
