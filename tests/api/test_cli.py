@@ -176,11 +176,7 @@ class SlowSpark:
 def test_who_waits_for_spark_to_start_is_told(serve, metastore_url):
     slow = SlowSpark()
     url = serve(open_to_all=True, statements=slow, spark=lambda: slow.state)
-    assert httpx.get(f"{url}/readyz").json() == {
-        "status": "ok",
-        "detail": None,
-        "spark": "notStarted",
-    }
+    assert httpx.get(f"{url}/readyz").json()["spark"] == "notStarted"
     given = ["cache", "create", "CREATE RELATIONAL CACHE c AS SELECT 1 AS a", "--server", url]
     done = CliRunner().invoke(main, given)
     assert done.exit_code == 1 and "NO_SUCH_TABLE" in done.stderr

@@ -183,7 +183,7 @@ def test_a_metastore_that_cannot_be_asked_stops_all_hits_within_the_bound(feed, 
     def fail():
         raise MetastoreError("GONE", "gone")
 
-    monkeypatch.setattr(feed.source.metastore.reader, "revision", fail)
+    monkeypatch.setattr(feed.source.metastore.reader, "mark", fail)
     with pytest.raises(MetastoreError):
         feed.sync()
     assert feed.why_not_ready() is None
