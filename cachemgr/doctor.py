@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Final
 
-from cachemgr.errors import CacheManagerError, SchemaVersionError
+from cachemgr.errors import METASTORE_MISSING, CacheManagerError, SchemaVersionError
 from cachemgr.journal.files import Files
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.names import absolute_location
@@ -58,15 +58,26 @@ class _Sick(Exception):
 Check = tuple[str, Callable[[], str]]
 
 
-def examine(checks: Iterator[Check]) -> Iterator[Finding]:
-    """Run checks one after the other."""
+def examine(checks: Iterator[Check], url: str) -> Iterator[Finding]:
+    """Run checks one after the other.
+
+    Args:
+        checks: Their names, and what says what it found or raises.
+        url: The metastore's.
+    """
+    from cachemgr.metastore.engine import hidden, metastore_url
+
     for name, check in checks:
         try:
             yield Finding(name, OK, check())
         except _Sick as error:
             yield Finding(name, FAILED, error.found, error.mend)
         except CacheManagerError as error:
-            yield Finding(name, FAILED, str(error))  # which says what to do
+            if error.code == METASTORE_MISSING:
+                found = f"there is no metastore at {hidden(metastore_url(url))}"
+                yield Finding(name, FAILED, found, _command("db", "upgrade", url=url))
+            else:
+                yield Finding(name, FAILED, str(error))  # which says what to do
         except Exception as error:  # whatever it is, it is what the doctor is to tell
             first = (str(error).strip() or "no message").splitlines()[0][:300]
             yield Finding(name, FAILED, f"{type(error).__name__}: {first}", _general(name))

@@ -10,6 +10,7 @@ from typing import Final
 
 # A refresh ended because its process has no Spark any more: it says nothing about the cache.
 SPARK_LOST: Final = "SPARK_LOST"
+METASTORE_MISSING: Final = "METASTORE_MISSING"
 # A process could not start its Spark: the same of it.
 SPARK_NOT_STARTED: Final = "SPARK_NOT_STARTED"
 NO_SPARK: Final = frozenset({SPARK_LOST, SPARK_NOT_STARTED})

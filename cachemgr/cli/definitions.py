@@ -116,12 +116,13 @@ def _yaml(found: dict[str, Any]) -> str:
         pass
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-        style = "|" if "\n" in value else None
+        # what would not be seen as it is written out below, which quotes alone can say
+        style = '"' if printable(value) != value else "|" if "\n" in value else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
     written: str = yaml.dump(found, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10**6)
-    return written
+    return printable(written)
 
 
 def _show(changes: list[dict[str, Any]], output: Format) -> None:

@@ -46,7 +46,8 @@ def doctor(
         console = Console(stderr=True)
         found: list[Finding] = []
         try:
-            for finding in examine(_checks(settings, application, with_spark=spark)):
+            checks = _checks(settings, application, with_spark=spark)
+            for finding in examine(checks, settings.metastore_url):
                 found.append(finding)
                 if console.is_terminal:
                     console.print(f"{finding.check}: {finding.state}")

@@ -39,7 +39,7 @@ def sql(
     1 if a statement given by -e or a pipe fails; those behind it are not run."""
     from cachemgr.service_settings import service_settings
     from cachemgr.spark.host import host_of
-    from cachemgr.spark.shell import run_statement
+    from cachemgr.spark.shell import Statements
 
     asked = execute is None and sys.stdin.isatty()
     with handled():
@@ -50,12 +50,12 @@ def sql(
         host = host_of(settings)
         try:
             say(STARTING)
-            spark = host.spark()
+            running = Statements(host.spark())
             if asked:
                 say(_WELCOME)
             for text in typed() if asked else texts:
                 try:
-                    _tell(run_statement(spark, text, limit), output)
+                    _tell(running.run(text, limit), output)
                 except (Exception, KeyboardInterrupt) as error:
                     if not asked:
                         raise

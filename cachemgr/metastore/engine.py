@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from cachemgr.errors import MetastoreError
+from cachemgr.errors import METASTORE_MISSING, MetastoreError
 from cachemgr.secrets import masked
 
 DEFAULT_BUSY_SECONDS = 10.0
@@ -90,7 +90,7 @@ def check_sqlite_file(url: URL, *, create: bool) -> None:
             )
         if not create:
             raise MetastoreError(
-                "METASTORE_MISSING",
+                METASTORE_MISSING,
                 f"there is no metastore at {path}: check the URL, or create it with "
                 f"`cachemgr db upgrade --metastore {hidden(url)}`",
             )

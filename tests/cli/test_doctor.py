@@ -36,7 +36,7 @@ def test_all_is_well(metastore_url):
     found = doctor(metastore_url, "--no-spark", code=0)
     assert {n: f["state"] for n, f in found.items()} == {
         "java": "OK", "packages": "OK", "metastore": "OK", "migrations": "OK",
-        "definitions": "OK", "clock": "OK", "tokens": "OK", "storage": "OK",
+        "definitions": "OK", "caches": "OK", "clock": "OK", "tokens": "OK", "storage": "OK",
         "spark": "SKIPPED", "delta": "SKIPPED",
     }  # fmt: skip
     assert not any(f["mend"] for f in found.values())

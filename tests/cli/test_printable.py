@@ -38,7 +38,7 @@ def test_what_would_not_be_seen_is_written_out():
 
 
 def test_tables_messages_and_headings(capsys):
-    output.show_rows(["a", EVIL], [[EVIL, 1]])
+    output.show_rows(["a", EVIL], [[EVIL, "1"]])
     output.show_one({"a": EVIL, EVIL: "b"}, output.Format.TABLE)
     output.show([{"a": EVIL}], ("a",), output.Format.TABLE)
     output.say(EVIL)
