@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -81,16 +82,21 @@ def test_on_a_terminal(environment, tmp_path):
         running = subprocess.Popen(
             [*COMMAND, "sql"],
             stdin=theirs, stdout=out, stderr=subprocess.STDOUT, env=environment, cwd=tmp_path,
+            start_new_session=True,
         )  # fmt: skip
-    os.write(ours, b"SELECT 1 AS one,\n 'x;y' AS two;\nSELEC;\nhelp\n")
-    os.write(ours, b"SELECT 1 AS x,\n\\?\n NULL AS y, true AS z;\n")
-    until(lambda: "Ctrl-C" in log.read_text() and "NULL" in log.read_text(), 240, "the answers")
-    os.write(ours, LONG.encode())
-    time.sleep(5)  # it is planned, or runs
-    running.send_signal(signal.SIGINT)
-    until(lambda: "was cancelled" in log.read_text(), 60, "the statement is cancelled")
-    os.write(ours, b"SELECT 40 + 2 AS n;\nSELECT\n\\q\n")
-    assert running.wait(240) == 0, log.read_text()
+    try:
+        os.write(ours, b"SELECT 1 AS one,\n 'x;y' AS two;\nSELEC;\nhelp\n")
+        os.write(ours, b"SELECT 1 AS x,\n\\?\n NULL AS y, true AS z;\n")
+        until(lambda: "Ctrl-C" in log.read_text() and "NULL" in log.read_text(), 240, "the answers")
+        os.write(ours, LONG.encode())
+        time.sleep(5)  # it is planned, or runs
+        running.send_signal(signal.SIGINT)
+        until(lambda: "was cancelled" in log.read_text(), 60, "the statement is cancelled")
+        os.write(ours, b"SELECT 40 + 2 AS n;\nSELECT\n\\q\n")
+        assert running.wait(240) == 0, log.read_text()
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # with its JVM, where it has not ended
+            os.killpg(running.pid, signal.SIGKILL)
     os.close(ours)
     os.close(theirs)
     text = log.read_text()

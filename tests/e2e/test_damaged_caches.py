@@ -66,7 +66,9 @@ def test_a_file_that_is_gone_is_a_miss_and_shows_everywhere(damaged_now, metasto
     assert described["availability"] == "DAMAGED" and gone.name in described["damage"]
     told = {m.name: m.samples[0].value for m in CacheMetrics(metastore).collect()}
     assert told["cachemgr_damaged"] == 1
-    found = {f.check: f for f in examine(light_checks(ServiceSettings(metastore_url=lab.url)))}
+    found = {
+        f.check: f for f in examine(light_checks(ServiceSettings(metastore_url=lab.url)), lab.url)
+    }
     assert found["caches"].state == FAILED and "by_region" in found["caches"].found
     # nothing moved, and AUTO computes all the same
     run = lab.sql("REFRESH RELATIONAL CACHE by_region")[0]
