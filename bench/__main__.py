@@ -9,6 +9,7 @@ from pathlib import Path
 from bench import (
     concurrency,
     match_latency,
+    refresh_cost,
     registry_changes,
     spark_overhead,
     start_up,
@@ -23,6 +24,7 @@ _PARTS: dict[str, Callable[[float], list[Figure]]] = {
     "start-up": lambda scale: start_up.run(),
     "spark": lambda scale: spark_overhead.run(),
     "concurrency": concurrency.run,
+    "refresh": refresh_cost.run,
 }
 
 
@@ -35,7 +37,7 @@ def main() -> None:
         "--scale",
         type=float,
         default=SCALE,
-        help=f"SSB scale factor of `concurrency` ({SCALE:g})",
+        help=f"SSB scale factor of `concurrency` and `refresh` ({SCALE:g})",
     )
     asked = parser.parse_args()
     chosen = _PARTS.values() if asked.only is None else [_PARTS[asked.only]]

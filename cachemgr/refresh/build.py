@@ -29,6 +29,7 @@ from cachemgr.refresh.lattice import (
     why_not_rolled_up,
 )
 from cachemgr.refresh.layout import Layout, plan_layout, spread
+from cachemgr.refresh.small import in_one_task
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.expr import columns
 from matcher.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
@@ -84,6 +85,7 @@ def build_rows(
     cluster_by: Sequence[str] = (),
     sample_above: int = SAMPLE_ABOVE_ROWS,
     source: DataFrame | None = None,
+    small: bool = False,
 ) -> Built:
     """The cache's rows, ready to be written in one commit.
 
@@ -95,12 +97,18 @@ def build_rows(
         cluster_by: Clustering columns of a cache that is no cube.
         sample_above: Rows of the largest base table from which on a cube is sampled.
         source: All rows to store, if they are not to be computed from the base tables.
+        small: One task does all (`small`): a file for each partition of the cache's table.
 
     Returns:
         The rows; call `release` once they are written.
     """
     relations = {f"__t{i}": table for i, table in enumerate(tables)}
     rows = source
+    if small:
+        if rows is None:
+            parts = {n: in_one_task(session, table) for n, table in relations.items()}
+            rows = _select(session, plan, parts)
+        return Built(_sorted_by(rows.coalesce(1), () if plan.is_cube else cluster_by))
     if not plan.is_cube:
         rows = _select(session, plan, relations) if rows is None else rows
         return Built(_lay_out_plain(rows, partition_by, cluster_by))
@@ -135,7 +143,7 @@ def _build_cube(
 
 
 def _select(
-    session: SparkSession, plan: CachePlan, relations: Mapping[str, TableRead]
+    session: SparkSession, plan: CachePlan, relations: Mapping[str, TableRead | DataFrame]
 ) -> DataFrame:
     names = [quote(name) for name in relations]
     return run_select(session, render_stored(plan, names), relations)
@@ -294,6 +302,10 @@ def _lay_out_plain(
 ) -> DataFrame:
     if cluster_by:
         columns = [F.col(quote(c)) for c in cluster_by]
-        return rows.repartitionByRange(*columns).sortWithinPartitions(*columns)
+        return _sorted_by(rows.repartitionByRange(*columns), cluster_by)
     # Adaptive execution merges small shuffle partitions and splits large ones into even files.
     return rows.hint("rebalance", *[F.col(quote(c)) for c in partition_by])
+
+
+def _sorted_by(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    return rows.sortWithinPartitions(*[F.col(quote(n)) for n in names]) if names else rows

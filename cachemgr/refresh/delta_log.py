@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from cachemgr.refresh.commits import Commit, parse_commit
 from cachemgr.refresh.plan import Head
+from cachemgr.spark.jvm import java_class, session_of
 
 # Between two commits of rows stand few others: restores, properties.
 LOOK_BACK = 20
@@ -70,8 +71,7 @@ def shape(spark: SparkSession, location: str) -> TableShape:
 
 def size_in_bytes(spark: SparkSession, location: str) -> int:
     """Bytes of the newest version at `location`, 0 if there is none."""
-    snapshot = _snapshot(spark, location)
-    return 0 if int(snapshot.version()) < 0 else int(snapshot.sizeInBytes())
+    return int(java_class(spark, "Tables").bytes(session_of(spark), location))
 
 
 def read_commit(spark: SparkSession, location: str, version: int) -> Commit:

@@ -40,6 +40,7 @@ class Job:
         damage: What is wrong with the table that serves now.
         now: The clock.
         checkpoint: Called after each step.
+        small: One task does all; see `small`.
     """
 
     metastore: Metastore
@@ -54,6 +55,7 @@ class Job:
     damage: Damage
     now: Clock
     checkpoint: Checkpoint
+    small: bool = False
 
     @property
     def name(self) -> str:

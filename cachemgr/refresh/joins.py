@@ -16,8 +16,11 @@ from pyspark.sql import SparkSession
 
 from cachemgr.errors import JoinValidationError
 from cachemgr.refresh.session import own_session
+from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.render import quote
+
+_DUPLICATES, _LOST = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,16 @@ def validate_join(
             "tables with ON a.k = b.k",
         )
     session = own_session(spark, {})
-    tables = {
-        "__l": TableRead(left, versions[left]),
-        "__r": TableRead(right, versions[right]),
-    }
-    groups, example = _row(session, _duplicates_sql(keys), tables)
-    lost, nulls, lost_example = _row(session, _lost_sql(keys), tables)
-    multiplied = _row(session, _multiplied_sql(keys), tables)[0] if groups else 0
+    reads = {"__l": TableRead(left, versions[left]), "__r": TableRead(right, versions[right])}
+    tables: dict[str, object] = dict(reads)
+    if is_small(session, reads.values()):
+        plan_for_one_task(session)
+        tables = {name: in_one_task(session, read) for name, read in reads.items()}
+    found = run_select(session, _both_sql(keys), tables).collect()
+    _, groups, _, example, _ = next(row for row in found if row[0] == _DUPLICATES)
+    _, lost, nulls, _, lost_example = next(row for row in found if row[0] == _LOST)
+    text = _multiplied_sql(keys)
+    multiplied = run_select(session, text, tables).collect()[0][0] if groups else 0
     examples = {}
     if groups:
         examples["duplicate"] = tuple(example)
@@ -128,9 +134,13 @@ def validate_join(
     )
 
 
-def _row(session: SparkSession, text: str, tables: Mapping[str, TableRead]) -> tuple[Any, ...]:
-    rows = run_select(session, text, tables).collect()
-    return tuple(rows[0])
+def _both_sql(keys: Sequence[tuple[str, str]]) -> str:
+    """What is wrong on either side, in one query: a job that reads each table once more is dear."""
+    return (
+        f"SELECT {_DUPLICATES} AS what, n, 0L AS nulls, example, NULL AS lost "
+        f"FROM ({_duplicates_sql(keys)}) AS a "
+        f"UNION ALL SELECT {_LOST}, n, nulls, NULL, example FROM ({_lost_sql(keys)}) AS b"
+    )
 
 
 def _struct(columns: Sequence[str]) -> str:
@@ -151,7 +161,9 @@ def _right_groups(keys: Sequence[tuple[str, str]]) -> str:
 
 def _duplicates_sql(keys: Sequence[tuple[str, str]]) -> str:
     example = _struct([f"k{i}" for i in range(len(keys))])
-    return f"SELECT COUNT(*), MAX_BY({example}, n) FROM ({_right_groups(keys)}) AS d"
+    return (
+        f"SELECT COUNT(*) AS n, MAX_BY({example}, n) AS example FROM ({_right_groups(keys)}) AS d"
+    )
 
 
 def _multiplied_sql(keys: Sequence[tuple[str, str]]) -> str:
@@ -170,6 +182,6 @@ def _lost_sql(keys: Sequence[tuple[str, str]]) -> str:
         f"COALESCE(FIRST({_struct(names)}) FILTER (WHERE NOT ({is_null})), FIRST({_struct(names)}))"
     )
     return (
-        f"SELECT COUNT(*), COUNT_IF({is_null}), {example} "
+        f"SELECT COUNT(*) AS n, COUNT_IF({is_null}) AS nulls, {example} AS example "
         f"FROM (SELECT {named} FROM __l AS l LEFT ANTI JOIN __r AS r ON {on}) AS x"
     )

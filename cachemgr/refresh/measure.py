@@ -1,20 +1,23 @@
 """What a refresh knows about what it wrote: sizes of each set, sums that are exact, arguments that
 are never NULL.
 
-Sizes come from the commit in the Delta log. A sum of integers is exact in DOUBLE, so that AVG may
-be computed from it, if the largest argument times the number of rows stays within 2^53: the
-argument's bounds follow from the base columns' minimum and maximum at the pinned versions, which
+Sizes come from the commit in the Delta log, totals from the write itself (`totals`). A sum of
+integers is exact in DOUBLE, so that AVG may be computed from it, if the largest argument times the
+number of rows stays within 2^53: the argument's bounds follow from its columns' types, and only
+where these do not tell from the base columns' minimum and maximum at the pinned versions, which
 Delta answers from its statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from cachemgr.refresh.commits import Commit
+from cachemgr.refresh.file_stats import bounds_listed, files_listed
+from cachemgr.refresh.totals import asked_totals
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.expr import Agg, Call, Col, Expr, Lit, columns
 from matcher.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
@@ -42,6 +45,7 @@ def measure(
     commit: Commit,
     written: TableRead,
     tables: Sequence[TableRead],
+    observed: Mapping[str, int] | None = None,
 ) -> Measured:
     """Measure a written version.
 
@@ -51,6 +55,7 @@ def measure(
         commit: The commit that wrote it.
         written: The cache's table at that version.
         tables: Each relation's location and version, in the plan's order.
+        observed: What the write saw of the totals; None asks the written version for them.
 
     Returns:
         The facts.
@@ -64,7 +69,7 @@ def measure(
             commit.bytes,
             commit.rows,
         )
-    totals = _totals(session, sized, written)
+    totals = asked_totals(session, sized, written) if observed is None else observed
     base_rows = totals.get(_rows_name(plan))
     facts = replace(
         sized,
@@ -106,22 +111,6 @@ def _columns_without_nulls(plan: CachePlan, commit: Commit) -> frozenset[str]:
     )
 
 
-def _totals(session: SparkSession, plan: CachePlan, written: TableRead) -> dict[str, int]:
-    """The sum over all base rows of each stored count. Each set of a cube holds every row, so the
-    smallest one tells.
-    """
-    counts = [m.name for m in plan.measures if m.agg.func == "count" and not m.agg.distinct]
-    if not counts:
-        return {}
-    items = ", ".join(f"COALESCE(SUM({quote(c)}), 0L)" for c in counts)
-    text = f"SELECT {items} FROM __c"
-    if plan.is_cube:
-        smallest = min(plan.grouping_sets, key=lambda s: (s.rows is None, s.rows or 0))
-        text += f" WHERE {quote(GROUPING_ID_COLUMN)} = {smallest.grouping_id}L"
-    row = run_select(session, text, {"__c": written}).collect()[0]
-    return {name: int(row[i]) for i, name in enumerate(counts)}
-
-
 def _arguments_without_nulls(plan: CachePlan, totals: Mapping[str, int]) -> frozenset[str]:
     rows = totals.get(_rows_name(plan))
     counted: dict[Expr, int] = {
@@ -148,14 +137,26 @@ def _exact_sums(
     sums |= {k.name: k.expr for k in plan.keys or () if k.expr.type in INTEGRAL}
     if base_rows is None or not sums:
         return frozenset()
-    wanted = {c for expr in sums.values() for c in columns(expr) if c.type in INTEGRAL}
-    known = _column_bounds(session, sorted(wanted, key=lambda c: (c.rel, c.name)), tables)
-    exact = set()
-    for name, expr in sums.items():
-        bounds = expression_bounds(expr, known)
-        if bounds and max(map(abs, bounds)) * base_rows <= EXACT_IN_DOUBLE:
-            exact.add(name)
-    return frozenset(exact)
+    known = {c: _type_bounds(c) for c in _integral_columns(sums.values())}
+    exact = {name for name, expr in sums.items() if _is_exact(expr, known, base_rows)}
+    open_ = {name: expr for name, expr in sums.items() if name not in exact}
+    wanted = sorted(_integral_columns(open_.values()), key=lambda c: (c.rel, c.name))
+    known |= _column_bounds(session, wanted, tables)
+    return frozenset(exact | {n for n, expr in open_.items() if _is_exact(expr, known, base_rows)})
+
+
+def _integral_columns(exprs: Iterable[Expr]) -> set[Col]:
+    return {c for expr in exprs for c in columns(expr) if c.type in INTEGRAL}
+
+
+def _type_bounds(column: Col) -> Bounds:
+    limit = 1 << (INTEGRAL[column.type] - 1)
+    return (-limit, limit - 1)
+
+
+def _is_exact(expr: Expr, known: Mapping[Col, Bounds], rows: int) -> bool:
+    bounds = expression_bounds(expr, known)
+    return bounds is not None and max(map(abs, bounds)) * rows <= EXACT_IN_DOUBLE
 
 
 def _is_integral_sum(agg: Agg) -> bool:
@@ -169,12 +170,22 @@ def _column_bounds(
     found: dict[Col, Bounds] = {}
     for rel in sorted({c.rel for c in wanted}):
         mine = [c for c in wanted if c.rel == rel]
-        items = ", ".join(f"MIN({quote(c.name)}), MAX({quote(c.name)})" for c in mine)
-        row = run_select(session, f"SELECT {items} FROM __t", {"__t": tables[rel]}).collect()[0]
-        for i, column in enumerate(mine):
-            low, high = row[2 * i], row[2 * i + 1]
-            found[column] = (0, 0) if low is None else (int(low), int(high))
+        names = [c.name for c in mine]
+        files = files_listed(session, tables[rel])
+        known = None if files is None else bounds_listed(files, names)
+        if known is None:
+            known = _asked_bounds(session, tables[rel], names)
+        found |= {column: known[column.name] for column in mine}
     return found
+
+
+def _asked_bounds(
+    session: SparkSession, table: TableRead, names: Sequence[str]
+) -> dict[str, Bounds]:
+    items = ", ".join(f"MIN({quote(n)}), MAX({quote(n)})" for n in names)
+    row = run_select(session, f"SELECT {items} FROM __t", {"__t": table}).collect()[0]
+    pairs = {name: (row[2 * i], row[2 * i + 1]) for i, name in enumerate(names)}
+    return {n: (0, 0) if low is None else (int(low), int(high)) for n, (low, high) in pairs.items()}
 
 
 def expression_bounds(expr: Expr, known: Mapping[Col, Bounds]) -> Bounds | None:

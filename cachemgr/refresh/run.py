@@ -33,13 +33,14 @@ from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.pin import check_columns, pin_versions
 from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
 from cachemgr.refresh.session import own_session
+from cachemgr.refresh.small import is_small, plan_for_one_task
 from cachemgr.refresh.source import Source, find_sources
 from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.spark.alive import jvm_is_gone
-from cachemgr.spark.tables import TableVersion, base_table, refuse_inside_table
+from cachemgr.spark.tables import TableRead, TableVersion, base_table, refuse_inside_table
 from cachemgr.telemetry import logger
 from matcher.codec import decode_plan
 from matcher.errors import MatcherError
@@ -265,6 +266,9 @@ def _prepare(
     versions = {t.location: t.version for t in tables}
     check_columns(session, cache.qualified_name, plan, versions)
     checkpoint("pinned")
+    small = is_small(session, [TableRead(t.location, t.version) for t in tables])
+    if small:
+        plan_for_one_task(session)
     return Job(
         metastore=metastore,
         session=session,
@@ -278,6 +282,7 @@ def _prepare(
         damage=damage,
         now=now,
         checkpoint=checkpoint,
+        small=small,
     )
 
 

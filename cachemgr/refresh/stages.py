@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -33,6 +33,7 @@ from cachemgr.refresh.steps import (
     ValidateJoins,
     WriteFull,
 )
+from cachemgr.refresh.totals import Watched
 from cachemgr.refresh.validate import check_joins, declared_joins, joins_text
 from cachemgr.refresh.write import (
     base_versions,
@@ -60,6 +61,7 @@ class _Progress:
     version: int | None = None
     built: Built | None = None
     commit: Commit | None = None
+    totals: Mapping[str, int] | None = None
     measured: Measured | None = None
 
 
@@ -158,6 +160,7 @@ def _build(job: Job, progress: _Progress) -> Built:
             job.cache.partition_by,
             job.cache.cluster_by,
             source=None if progress.source is None else progress.source.rows(job.session),
+            small=job.small,
         )
     return progress.built
 
@@ -197,9 +200,10 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
         "source": None if progress.source is None else _source_json(progress.source),
     }
     job.checkpoint("writing")
+    watched = Watched(built.rows, job.plan)
     write_commit(
         job.session,
-        built.rows,
+        watched.rows,
         job.table,
         app_id=job.cache.id,
         commit_number=number,
@@ -208,6 +212,7 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
     job.checkpoint("written")
     commit = read_back(job.session, job.name, job.table.location, parent, run.id)
     progress.commit, progress.version = commit, commit.version
+    progress.totals = watched.totals(commit)
 
 
 def _source_json(source: Source) -> dict[str, Any]:
@@ -234,7 +239,7 @@ def _measure(job: Job, progress: _Progress) -> None:
     commit = progress.commit
     assert commit is not None
     written = TableRead(normalise_location(job.session, job.table.location), commit.version)
-    progress.measured = measure(job.session, job.plan, commit, written, job.reads)
+    progress.measured = measure(job.session, job.plan, commit, written, job.reads, progress.totals)
 
 
 def _publish(job: Job, progress: _Progress) -> RefreshRunRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -432,3 +433,33 @@ def test_a_join_declared_not_validated_is_kept_as_such(star: Star) -> None:
     run = star.refresh(star.cache(flat_plan(star)))
     assert [j.validated for j in decode_plan(run.plan).joins] == [False]
     assert star.store.reader.join("sales_shops").state is JoinState.NOT_VALIDATED
+
+
+def jobs(star: Star, action: Callable[[], object]) -> list[str]:
+    """The Spark jobs that an action runs, by what they say of themselves."""
+    context = star.spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    store = context.statusStore()
+    before = _jobs_so_far(store)
+    action()
+    context.listenerBus().waitUntilEmpty()
+    return [text for number, text in _jobs_so_far(store).items() if number not in before]
+
+
+def _jobs_so_far(store) -> dict[int, str]:
+    found = store.jobsList(None)
+    listed = [found.apply(i) for i in range(found.size())]
+    return {job.jobId(): f"{job.name()} {job.description().toString()}" for job in listed}
+
+
+def test_a_refresh_of_few_rows_runs_few_jobs(star: Star) -> None:
+    """docs/service.md says what each of them is for."""
+    star.declare_join()
+    for plan in (plain_plan(star), cube_plan(star)):
+        cache = star.cache(plan)
+        first = jobs(star, lambda cache=cache: star.refresh(cache))
+        assert len(first) <= 5, first
+        star.sell((3, "ink", 4, 7, "1.00"))
+        again = jobs(star, lambda cache=cache: star.refresh(cache))
+        assert len(again) <= 5, again
+        assert jobs(star, lambda cache=cache: star.refresh(cache)) == []

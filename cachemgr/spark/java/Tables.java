@@ -17,6 +17,8 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.VersionChecksum;
+import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
@@ -92,6 +94,67 @@ public final class Tables {
                 (scala.collection.immutable.Seq) Scala.seq(new ArrayList()),
                 Scala.some(snapshot), Scala.none(), true),
             false);
+    }
+
+    /** The files of a version where Delta's checksum lists them, so that no job has to; null where it does not. */
+    private static scala.collection.immutable.Seq listed(Snapshot snapshot) {
+        scala.Option checksum = snapshot.checksumOpt();
+        if (checksum.isEmpty()) {
+            return null;
+        }
+        VersionChecksum found = (VersionChecksum) checksum.get();
+        scala.Option files = found.allFiles();
+        if (files.isEmpty() || ((scala.collection.immutable.Seq) files.get()).size() != found.numFiles()) {
+            return null;
+        }
+        return (scala.collection.immutable.Seq) files.get();
+    }
+
+    /** As atVersion, for a table of few files: they are not looked for by a job where Delta's checksum lists them. */
+    public static LogicalPlan fewFiles(SparkSession spark, String location, long version) {
+        Snapshot snapshot = snapshot(spark, location, version);
+        scala.collection.immutable.Seq files = listed(snapshot);
+        if (files == null) {
+            return atVersion(spark, location, version);
+        }
+        Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(snapshot, files, false, Scala.none());
+        return frame.queryExecution().analyzed();
+    }
+
+    /**
+     * One line of JSON: whether columns are mapped, so that statistics go by other names, and the bytes and the statistics,
+     * a text or null, of each of a version's files; null where no checksum lists them.
+     */
+    public static String filesListed(SparkSession spark, String location, long version) {
+        Snapshot snapshot = snapshot(spark, location, version);
+        scala.collection.immutable.Seq files = listed(snapshot);
+        if (files == null) {
+            return null;
+        }
+        boolean mapped = snapshot.metadata().configuration().contains("delta.columnMapping.mode");
+        List found = Scala.list(files);
+        StringBuilder out = new StringBuilder("[").append(mapped).append(",[");
+        for (int i = 0; i < found.size(); i++) {
+            AddFile file = (AddFile) found.get(i);
+            out.append(i > 0 ? ",[" : "[").append(file.size()).append(',');
+            if (file.stats() == null) {
+                out.append("null");
+            } else {
+                Scala.quote(out, file.stats());
+            }
+            out.append(']');
+        }
+        return out.append("]]").toString();
+    }
+
+    /** Bytes of the newest version, by Delta's checksum where there is one: to add its files up is a job. */
+    public static long bytes(SparkSession spark, String location) {
+        Snapshot snapshot = head(log(spark, location));
+        if (snapshot.version() < 0) {
+            return 0;
+        }
+        scala.Option checksum = snapshot.checksumOpt();
+        return checksum.isDefined() ? ((VersionChecksum) checksum.get()).tableSizeBytes() : snapshot.sizeInBytes();
     }
 
     /**

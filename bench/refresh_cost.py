@@ -1,0 +1,108 @@
+"""What a refresh costs beside the CTAS of the same SELECT: Spark jobs, and seconds as a ratio.
+
+Of a table of 100 rows, of a plain aggregate over the fact of the Star Schema Benchmark, and of a
+cube over it. One row is appended before each refresh; both sides run twice, by turns, and the
+second time counts.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bench.results import Figure
+from bench.ssb import SCALE, ssb_session
+
+_RUNS = 2
+_MOST_JOBS, _MOST_SECONDS, _MOST_OF_CTAS = 5.0, 1.0, 1.1
+
+
+@dataclass(frozen=True)
+class _Case:
+    name: str
+    select: str
+    append: str
+    partitioned: str = ""
+
+
+# The cache's own is hidden.
+_NUMBER = "GROUPING_ID() AS gid, "
+_FACT = "lineorder JOIN dates ON lo_orderdate = d_datekey"
+_APPEND = "INSERT INTO lineorder SELECT * FROM lineorder LIMIT 1"
+_CASES = (
+    _Case(
+        "100 rows",
+        "SELECT g, SUM(v) AS s, COUNT(*) AS n FROM tiny GROUP BY g",
+        "INSERT INTO tiny VALUES (1, 1)",
+    ),
+    _Case(
+        "a plain aggregate",
+        "SELECT d_year, lo_discount, lo_quantity, SUM(lo_revenue) AS r, COUNT(*) AS n "
+        f"FROM {_FACT} GROUP BY d_year, lo_discount, lo_quantity",
+        _APPEND,
+    ),
+    _Case(
+        "a cube",
+        f"SELECT {_NUMBER}d_year, d_yearmonthnum, lo_discount, lo_quantity, "
+        f"SUM(lo_revenue) AS r, COUNT(*) AS n FROM {_FACT} GROUP BY GROUPING SETS ("
+        "(d_year, lo_discount, lo_quantity), (d_yearmonthnum, lo_discount), (d_year), ())",
+        _APPEND,
+        "PARTITIONED BY (gid) ",
+    ),
+)
+
+
+def run(scale: float = SCALE) -> list[Figure]:
+    """All figures of this module.
+
+    Args:
+        scale: SSB scale factor.
+    """
+    with ssb_session(scale, cube=False) as spark:
+        spark.sql("CREATE TABLE tiny USING delta AS SELECT id % 7 AS g, id AS v FROM range(100)")
+        figures = [_case(spark, case, number) for number, case in enumerate(_CASES)]
+        return [figure for found in figures for figure in found]
+
+
+def _case(spark: SparkSession, case: _Case, number: int) -> list[Figure]:
+    stored = case.select.replace(_NUMBER, "")
+    spark.sql(f"CREATE RELATIONAL CACHE c{number} AS {stored}")
+    ctas = f"CREATE OR REPLACE TABLE x{number} USING delta {case.partitioned}AS {case.select}"
+    refresh = f"REFRESH RELATIONAL CACHE c{number}"
+    spark.sql(refresh)
+    for _ in range(_RUNS):
+        spark.sql(case.append)
+        beside = _measured(spark, ctas)
+        own = _measured(spark, refresh)
+    small = number == 0
+    most_jobs, most_seconds = (_MOST_JOBS, _MOST_SECONDS) if small else (None, None)
+    return [
+        Figure(f"jobs of a refresh of {case.name}", own[0], "jobs", most_jobs),
+        Figure(f"jobs of the CTAS of {case.name}", beside[0], "jobs"),
+        Figure(f"seconds of a refresh of {case.name}", own[1], "s", most_seconds),
+        Figure(
+            f"a refresh of {case.name} against its CTAS",
+            own[1] / beside[1],
+            "x",
+            None if small else _MOST_OF_CTAS,
+        ),
+    ]
+
+
+def _measured(spark: SparkSession, text: str) -> tuple[int, float]:
+    """Jobs and seconds."""
+    context: Any = spark.sparkContext._jsc.sc()
+    before = _newest_job(context)
+    start = time.perf_counter()
+    spark.sql(text)
+    seconds = time.perf_counter() - start
+    return _newest_job(context) - before, seconds
+
+
+def _newest_job(context: Any) -> int:
+    context.listenerBus().waitUntilEmpty()
+    jobs = context.statusStore().jobsList(None)
+    return max((int(jobs.apply(i).jobId()) for i in range(jobs.size())), default=-1)

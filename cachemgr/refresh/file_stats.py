@@ -1,0 +1,95 @@
+"""What Delta's log says of a table's files without a job and without reading one: their size, rows
+and bounds of whole-number columns.
+
+Only where a checksum lists the files, as it does for tables of few; what one file does not say is
+not known of the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.spark.tables import TableRead
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """One file of a table: its length, and what its writer said of its columns."""
+
+    bytes: int
+    statistics: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int | None:
+        """How many it holds, deleted ones among them; None if its writer did not say."""
+        found = self.statistics.get("numRecords")
+        return found if isinstance(found, int) else None
+
+
+def files_listed(session: SparkSession, table: TableRead) -> tuple[ListedFile, ...] | None:
+    """A table's files; None where no checksum lists them.
+
+    Args:
+        session: Any session.
+        table: The table.
+    """
+    tables = java_class(session, "Tables")
+    text = tables.filesListed(session_of(session), table.location, table.version)
+    if text is None:
+        return None
+    mapped, files = json.loads(text)
+    return tuple(ListedFile(size, _statistics(said, mapped)) for size, said in files)
+
+
+def _statistics(text: str | None, mapped: bool) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text or "{}")
+    return {k: v for k, v in found.items() if k == "numRecords"} if mapped else found
+
+
+def bounds_listed(files: Sequence[ListedFile], names: Sequence[str]) -> dict[str, Bounds] | None:
+    """The least and the greatest value of each column; (0, 0) for one without values.
+
+    Args:
+        files: All files of the table.
+        names: The columns, of whole numbers.
+
+    Returns:
+        None where the statistics do not say it of each file and column.
+
+    >>> of = lambda text: ListedFile(1, json.loads(text))
+    >>> one = of('{"numRecords":2,"minValues":{"a":1},"maxValues":{"a":5},"nullCount":{"a":0}}')
+    >>> two = of('{"numRecords":3,"minValues":{},"maxValues":{},"nullCount":{"a":3}}')
+    >>> bounds_listed([one, two], ["a"])
+    {'a': (1, 5)}
+    >>> bounds_listed([one, of("{}")], ["a"]) is None
+    True
+    """
+    found: dict[str, Bounds] = {}
+    for name in names:
+        bounds: list[int] = []
+        for file in files:
+            of_file = _bounds(file, name)
+            if of_file is None:
+                return None
+            bounds += of_file
+        found[name] = (min(bounds), max(bounds)) if bounds else (0, 0)
+    return found
+
+
+def _bounds(file: ListedFile, name: str) -> tuple[int, ...] | None:
+    """Of one file; empty where all is NULL."""
+    said = file.statistics
+    nulls = said.get("nullCount", {}).get(name)
+    if file.rows is not None and file.rows == nulls:
+        return ()
+    low, high = (said.get(side, {}).get(name) for side in ("minValues", "maxValues"))
+    whole = isinstance(low, int) and isinstance(high, int)
+    return (low, high) if whole else None
