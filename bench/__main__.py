@@ -10,6 +10,7 @@ from bench import (
     concurrency,
     match_latency,
     registry_changes,
+    scheduler_look,
     spark_overhead,
     start_up,
 )
@@ -20,6 +21,7 @@ from bench.ssb import SCALE
 _PARTS: dict[str, Callable[[float], list[Figure]]] = {
     "match": lambda scale: match_latency.run(),
     "registry": lambda scale: registry_changes.run(),
+    "scheduler": lambda scale: scheduler_look.run(),
     "start-up": lambda scale: start_up.run(),
     "spark": lambda scale: spark_overhead.run(),
     "concurrency": concurrency.run,

@@ -257,6 +257,7 @@ def _worker(settings: ServiceSettings, metastore: Metastore, refresher: SparkRef
         slots=settings.refreshes_at_once,
         lease_seconds=settings.lease_seconds,
         most_running=settings.refreshes_in_all,
+        lost_table_seconds=settings.lost_table_seconds,
     )
 
 
