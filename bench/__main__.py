@@ -11,6 +11,7 @@ from bench import (
     match_latency,
     refresh_cost,
     registry_changes,
+    scheduler_look,
     spark_overhead,
     start_up,
 )
@@ -21,6 +22,7 @@ from bench.ssb import SCALE
 _PARTS: dict[str, Callable[[float], list[Figure]]] = {
     "match": lambda scale: match_latency.run(),
     "registry": lambda scale: registry_changes.run(),
+    "scheduler": lambda scale: scheduler_look.run(),
     "start-up": lambda scale: start_up.run(),
     "spark": lambda scale: spark_overhead.run(),
     "concurrency": concurrency.run,

@@ -30,6 +30,7 @@ from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.engine import hidden, metastore_url
 from cachemgr.names import is_local
 from cachemgr.priority import lower_session
+from cachemgr.scratch import roots_of, sweep
 from cachemgr.service_settings import ServiceSettings
 from cachemgr.settings import PREFIX, Settings
 from cachemgr.spark.feed import acquire_feed, release_feed
@@ -217,6 +218,7 @@ def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -
     def housekeeping() -> None:
         forget_the_past(metastore, settings.history_days)
         files.look()
+        sweep(roots_of(settings.spark_conf))
 
     return Process(
         metastore, refresher, worker, journal=journal.catch_up, housekeeping=housekeeping
@@ -255,6 +257,7 @@ def _worker(settings: ServiceSettings, metastore: Metastore, refresher: SparkRef
         slots=settings.refreshes_at_once,
         lease_seconds=settings.lease_seconds,
         most_running=settings.refreshes_in_all,
+        lost_table_seconds=settings.lost_table_seconds,
     )
 
 

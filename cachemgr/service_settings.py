@@ -70,6 +70,12 @@ class ServiceSettings(BaseSettings):
     stop_grace_seconds: float = Field(
         60.0, ge=0, description="How long a stopping process lets its refreshes finish."
     )
+    lost_table_seconds: float = Field(
+        600.0,
+        ge=0,
+        description="How long a base table that is gone counts as one that a job makes anew: its "
+        "caches are tried again and not paused.",
+    )
     history_days: int = Field(
         30,
         ge=1,

@@ -10,6 +10,8 @@ from typing import Final
 from scheduler.triggers import seconds
 
 MAX_FAILURES: Final = 5
+# What passes is looked for each 20 seconds at least, and leaves room for failures of other kinds.
+_MAX_PASSING: Final = 3
 _FIRST_SECONDS: Final = 5.0
 _LONGEST_SECONDS: Final = 1800.0
 
@@ -30,7 +32,13 @@ class Verdict:
 
 
 def after_failure(
-    failures_before: int, *, permanent: bool, error: str, now: datetime, chance: Callable[[], float]
+    failures_before: int,
+    *,
+    permanent: bool,
+    error: str,
+    now: datetime,
+    chance: Callable[[], float],
+    passing_until: datetime | None = None,
 ) -> Verdict:
     """Back-off doubles from five seconds to half an hour, each time shortened by up to a half at
     random, so that caches that failed together do not come back together ("full jitter" would let
@@ -42,14 +50,23 @@ def after_failure(
         error: What went wrong.
         now: This moment.
         chance: A number from 0 to 1.
+        passing_until: Before that moment the cause may pass by itself: it is neither permanent nor
+            counted towards a pause, and tried again once more at that moment.
 
     Returns:
         The verdict: a pause at once for permanent causes, and after five failures in a row.
     """
     failures = failures_before + 1
+    if passing_until is not None and now < passing_until:
+        failures = min(failures, _MAX_PASSING)
+        return Verdict(failures, min(passing_until, _retry(failures, now, chance)), None)
     if permanent:
         return Verdict(failures, None, f"it cannot succeed until this is mended: {error}")
     if failures >= MAX_FAILURES:
         return Verdict(failures, None, f"{failures} scheduled refreshes failed in a row: {error}")
+    return Verdict(failures, _retry(failures, now, chance), None)
+
+
+def _retry(failures: int, now: datetime, chance: Callable[[], float]) -> datetime:
     wait = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** (failures - 1))
-    return Verdict(failures, now + seconds(wait * (1 - chance() / 2)), None)
+    return now + seconds(wait * (1 - chance() / 2))

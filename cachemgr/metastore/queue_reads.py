@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, Subquery, select, true, union_all
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Engine,
+    Subquery,
+    and_,
+    func,
+    not_,
+    select,
+    true,
+    union_all,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
 
 from cachemgr.metastore.convert import cache_record, request_record, run_record
@@ -17,17 +30,55 @@ from cachemgr.metastore.models import (
 )
 from cachemgr.metastore.reads import Reads, database_moment
 from cachemgr.metastore.records import (
+    CacheRecord,
     RefreshRequestRecord,
     RefreshRunRecord,
     RunState,
     ScheduleRecord,
+    as_utc,
 )
 
 _RECENT = 5
+_ENDED = tuple(s.value for s in (RunState.PUBLISHED, RunState.UNCHANGED, RunState.FAILED))
+
+
+# What tells that a cache is as it was read before.
+_CACHE_MARK = (
+    CacheRow.id,
+    CacheRow.version,
+    CacheRow.revision,
+    CacheRow.published_refresh_id,
+    CacheRow.paused,
+    CacheRow.damaged,
+    CacheRow.updated_at,
+)
+_SCHEDULE = (
+    ScheduleRow.epoch,
+    ScheduleRow.failures,
+    ScheduleRow.retry_at,
+    ScheduleRow.behind_since,
+    ScheduleRow.paused_because,
+)
+
+
+@dataclass(frozen=True)
+class _Remembered:
+    """What was read of all live caches and does not change: caches with their marks, runs that are
+    over, and how long refreshes took up to a published one. By cache id.
+    """
+
+    caches: Mapping[str, tuple[tuple[object, ...], CacheRecord]] = field(default_factory=dict)
+    runs: Mapping[str, RefreshRunRecord] = field(default_factory=dict)
+    usual: Mapping[str, tuple[str | None, float]] = field(default_factory=dict)
 
 
 class QueueReads(Reads):
     """Refreshes that wait, and the state of each cache's schedule."""
+
+    def __init__(self, engine: Engine, url: URL) -> None:
+        super().__init__(engine, url)
+        # replaced as a whole: several threads look
+        self._remembered = _Remembered()
 
     def requests(self) -> tuple[RefreshRequestRecord, ...]:
         """The refreshes that wait for a worker, longest waiting first."""
@@ -63,6 +114,28 @@ class QueueReads(Reads):
         with self._session() as session:
             return database_moment(session)
 
+    def failing_since(self, cache_id: str, code: str) -> datetime | None:
+        """When the first of a cache's refreshes began that have failed with one error and nothing
+        else since.
+
+        Args:
+            cache_id: The cache's id.
+            code: The error's code.
+
+        Returns:
+            The moment; None if the last refresh that came to an end did otherwise.
+        """
+        run = RefreshRunRow
+        over = (run.cache_id == cache_id, run.state.in_(_ENDED))
+        so = and_(run.state == RunState.FAILED.value, run.error.startswith(f"[{code}]"))
+        other = select(func.max(run.fencing_token)).where(*over, not_(so)).scalar_subquery()
+        first = select(func.min(run.started_at)).where(
+            *over, so, run.fencing_token > func.coalesce(other, -1)
+        )
+        with self._session() as session:
+            found = session.scalar(first)
+            return None if found is None else as_utc(found)
+
     def schedule(self, cache_id: str) -> ScheduleRecord | None:
         """The schedule of one live cache; None if there is no such cache."""
         return next(iter(self.schedules([cache_id])), None)
@@ -70,18 +143,18 @@ class QueueReads(Reads):
     def schedules(self, cache_ids: Collection[str] | None = None) -> tuple[ScheduleRecord, ...]:
         """The schedules of live caches with their latest runs, by cache id.
 
-        Plans are left out: a scheduler asks every second, and needs none.
+        Plans are left out: a scheduler asks every second, and needs none. What it has read of all
+        caches and is as it was is not read again.
 
         Args:
             cache_ids: Only these caches, at most a page of them; None asks for all.
         """
         with self._session() as session:
-            rows = session.execute(
-                select(CacheRow, ScheduleRow)
+            rows: Sequence[Any] = session.execute(
+                select(*_CACHE_MARK, *_SCHEDULE)
                 .join(ScheduleRow, ScheduleRow.cache_id == CacheRow.id)
                 .where(CacheRow.dropped_at.is_(None), _among(CacheRow.id, cache_ids))
                 .order_by(CacheRow.id)
-                .options(defer(CacheRow.plan))
             ).all()
             waiting = set(
                 session.scalars(
@@ -90,26 +163,76 @@ class QueueReads(Reads):
                     )
                 )
             )
-            latest = _latest(session, cache_ids)
-            usual = _usual_seconds(session, cache_ids)
+            width = len(_CACHE_MARK)
+            marks = {row[0]: tuple(row[1:width]) for row in rows}
+            caches = self._caches(session, marks)
+            latest = self._latest(session, cache_ids)
+            published = {i: c.published_refresh_id for i, c in caches.items()}
+            usual = self._usual(session, published)
+            if cache_ids is None:
+                self._remembered = _Remembered(
+                    {i: (marks[i], cache) for i, cache in caches.items()},
+                    {i: run for i, run in latest.items() if run.state is not RunState.RUNNING},
+                    {i: (published[i], seconds) for i, seconds in usual.items()},
+                )
             found = []
-            for cache, schedule in rows:
-                last = latest.get(cache.id)
+            for row in rows:
+                cache_id, (epoch, failures, retry_at, behind_since, because) = row[0], row[width:]
+                last = latest.get(cache_id)
                 runs = last is not None and last.state is RunState.RUNNING
                 found.append(
                     ScheduleRecord(
-                        cache=cache_record(cache, with_plan=False),
-                        epoch=schedule.epoch,
-                        failures=schedule.failures,
-                        retry_at=schedule.retry_at,
-                        behind_since=schedule.behind_since,
-                        paused_because=schedule.paused_because,
-                        busy=runs or cache.id in waiting,
+                        cache=caches[cache_id],
+                        epoch=epoch,
+                        failures=failures,
+                        retry_at=retry_at,
+                        behind_since=behind_since,
+                        paused_because=because,
+                        busy=runs or cache_id in waiting,
                         last=last,
-                        usual_seconds=usual.get(cache.id, 0.0),
+                        usual_seconds=usual.get(cache_id, 0.0),
                     )
                 )
             return tuple(found)
+
+    def _caches(
+        self, session: Session, marks: Mapping[str, tuple[object, ...]]
+    ) -> dict[str, CacheRecord]:
+        known = self._remembered.caches
+        found = {i: known[i][1] for i, mark in marks.items() if i in known and known[i][0] == mark}
+        for some in _portions(i for i in marks if i not in found):
+            rows = session.scalars(
+                select(CacheRow).where(CacheRow.id.in_(some)).options(defer(CacheRow.plan))
+            )
+            found |= {row.id: cache_record(row, with_plan=False) for row in rows}
+        return found
+
+    def _latest(
+        self, session: Session, cache_ids: Collection[str] | None
+    ) -> dict[str, RefreshRunRecord]:
+        ids = session.execute(select(_last_runs(cache_ids))).all()
+        last = {cache_id: run_id for cache_id, run_id in ids if run_id is not None}
+        known = self._remembered.runs
+        found = {i: known[i] for i, run in last.items() if i in known and known[i].id == run}
+        for some in _portions(run for i, run in last.items() if i not in found):
+            rows = session.scalars(
+                select(RefreshRunRow)
+                .where(RefreshRunRow.id.in_(some))
+                .options(defer(RefreshRunRow.plan))
+            )
+            found |= {row.cache_id: run_record(row, with_plan=False) for row in rows}
+        return found
+
+    def _usual(self, session: Session, published: Mapping[str, str | None]) -> dict[str, float]:
+        """The longest of the last published refreshes: a target lag is to be kept, not met at
+        times."""
+        known = self._remembered.usual
+        found = {
+            i: known[i][1] for i, run in published.items() if i in known and known[i][0] == run
+        }
+        for some in _portions(i for i, run in published.items() if run and i not in found):
+            found |= dict.fromkeys(some, 0.0) | _usual_seconds(session, some)
+        return found
 
 
 def _among(
@@ -118,18 +241,14 @@ def _among(
     return true() if cache_ids is None else column.in_(sorted(cache_ids))
 
 
-def _latest(session: Session, cache_ids: Collection[str] | None) -> dict[str, RefreshRunRecord]:
-    last = _last_runs(cache_ids, 0)
-    runs = session.scalars(
-        select(RefreshRunRow)
-        .join(last, last.c.run_id == RefreshRunRow.id)
-        .options(defer(RefreshRunRow.plan))
-    )
-    return {run.cache_id: run_record(run, with_plan=False) for run in runs}
+def _portions(ids: Iterable[str]) -> Iterator[list[str]]:
+    """In portions: databases bound the number of parameters of one statement."""
+    left = list(ids)
+    for start in range(0, len(left), 500):
+        yield left[start : start + 500]
 
 
-def _usual_seconds(session: Session, cache_ids: Collection[str] | None) -> dict[str, float]:
-    """The longest of the last published refreshes: a target lag is to be kept, not met at times."""
+def _usual_seconds(session: Session, cache_ids: Collection[str]) -> dict[str, float]:
     last = union_all(
         *(select(_last_runs(cache_ids, n, RunState.PUBLISHED)) for n in range(_RECENT))
     ).subquery()
@@ -146,7 +265,7 @@ def _usual_seconds(session: Session, cache_ids: Collection[str] | None) -> dict[
 
 
 def _last_runs(
-    cache_ids: Collection[str] | None, before_it: int, state: RunState | None = None
+    cache_ids: Collection[str] | None, before_it: int = 0, state: RunState | None = None
 ) -> Subquery:
     """Of each live cache the run that so many newer ones follow: a step into an index for each,
     where a window over all runs would read them all, every second.
@@ -162,7 +281,7 @@ def _last_runs(
     if state is not None:
         wanted = wanted.where(run.state == state.value)
     return (
-        select(wanted.scalar_subquery().label("run_id"))
+        select(CacheRow.id.label("cache_id"), wanted.scalar_subquery().label("run_id"))
         .select_from(CacheRow)
         .where(CacheRow.dropped_at.is_(None), _among(CacheRow.id, cache_ids))
         .subquery()

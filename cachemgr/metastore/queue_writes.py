@@ -6,10 +6,12 @@ it. Times come from the database's clock unless given, so replicas whose clocks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, NotFoundError
@@ -20,6 +22,7 @@ from cachemgr.metastore.models import (
     LeaseRow,
     RefreshRequestRow,
     RefreshRunRow,
+    ScheduleRow,
 )
 from cachemgr.metastore.queue_rows import ASKED, ask, give_up, move_epoch
 from cachemgr.metastore.records import (
@@ -28,8 +31,21 @@ from cachemgr.metastore.records import (
     RefreshRunRecord,
     RunState,
     as_utc,
+    new_id,
 )
 from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
+
+_PORTION: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DueRefresh:
+    """A refresh that a schedule asks for: of which cache, why, and at which epoch of its schedule
+    that was found."""
+
+    cache_id: str
+    why: str
+    epoch: int
 
 
 class QueueWrites(Writes):
@@ -71,6 +87,63 @@ class QueueWrites(Writes):
             moment = self._moment(session, now)
             waiting = ask(session, cache_id, moment, origin.value, why, mode, requested_by)
             return request_record(waiting)
+
+    def request_due(self, due: Sequence[DueRefresh]) -> dict[str, str]:
+        """Ask for many refreshes by their schedules; of a cache for which one waits, for none.
+
+        They wait in the order given. One whose schedule somebody else changes at this moment is
+        left out: whoever looks again will find it.
+
+        Args:
+            due: What is due, longest due first.
+
+        Returns:
+            Cache id to the request's id, of those that were asked for here.
+        """
+        asked: dict[str, str] = {}
+        for start in range(0, len(due), _PORTION):
+            with self._transaction() as session:
+                asked |= self._ask_for(session, due[start : start + _PORTION])
+        return asked
+
+    def _ask_for(self, session: Session, due: Sequence[DueRefresh]) -> dict[str, str]:
+        ids = [d.cache_id for d in due]
+        # nobody is waited for: who holds several schedules took them in another order
+        schedules = session.execute(
+            select(ScheduleRow.cache_id, ScheduleRow.epoch)
+            .join(CacheRow, CacheRow.id == ScheduleRow.cache_id)
+            .where(ScheduleRow.cache_id.in_(ids), CacheRow.dropped_at.is_(None))
+            .with_for_update(skip_locked=True, of=ScheduleRow)
+        )
+        epochs = {cache_id: epoch for cache_id, epoch in schedules}
+        mine = [d for d in due if epochs.get(d.cache_id) == d.epoch]
+        held = [d.cache_id for d in mine]
+        session.execute(
+            update(ScheduleRow)
+            .where(ScheduleRow.cache_id.in_(held))
+            .values(epoch=ScheduleRow.epoch + 1)
+            .execution_options(synchronize_session=False)
+        )
+        waiting = set(
+            session.scalars(
+                select(RefreshRequestRow.cache_id).where(RefreshRequestRow.cache_id.in_(held))
+            )
+        )
+        moment = self._moment(session, None)
+        requests = [
+            {
+                "id": new_id(),
+                "cache_id": d.cache_id,
+                "origin": Origin.SCHEDULE.value,
+                "why": d.why,
+                "requested_at": moment + timedelta(microseconds=place),
+            }
+            for place, d in enumerate(mine)
+            if d.cache_id not in waiting
+        ]
+        if requests:
+            session.execute(insert(RefreshRequestRow), requests)
+        return {str(r["cache_id"]): str(r["id"]) for r in requests}
 
     def claim_refresh(
         self,

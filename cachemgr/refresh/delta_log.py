@@ -61,11 +61,12 @@ def shape(spark: SparkSession, location: str) -> TableShape:
     while entries.hasNext():
         pair = entries.next()
         properties[pair._1()] = pair._2()
-    partition_by = tuple(json.loads(metadata.partitionColumns().mkString('["', '","', '"]')))
+    partition_by = []
+    columns = metadata.partitionColumns().iterator()
+    while columns.hasNext():
+        partition_by.append(str(columns.next()))
     return TableShape(
-        StructType.fromJson(json.loads(metadata.schemaString())),
-        properties,
-        tuple(c for c in partition_by if c),
+        StructType.fromJson(json.loads(metadata.schemaString())), properties, tuple(partition_by)
     )
 
 

@@ -69,7 +69,8 @@ def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[Base
                 "BASE_TABLE_LOST",
                 f"base table {name} of cache {cache} is gone: there is no Delta table at "
                 f"{location}; the last "
-                f"snapshot is kept; restore the table, or drop or replace the cache",
+                "snapshot is kept; if no job makes it anew within `lost_table_seconds`, restore "
+                "the table, or drop or replace the cache",
             )
         pinned.append(
             BaseVersion(

@@ -25,6 +25,7 @@ from matcher.render import quote
 DAY = 24 * 3600
 # How far above the parent a stray commit of ours is looked for, to name it in the error.
 LOOK_ABOVE = 20
+_ALL_DICTIONARIES = "parquet.enable.dictionary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def create_table(session: SparkSession, spec: TableSpec, schema: StructType) -> 
     if spec.partition_by:
         builder = builder.partitionedBy(*spec.partition_by)
     if spec.cluster_by:
-        builder = builder.clusterBy(*spec.cluster_by)
+        builder = builder.clusterBy(*map(quote, spec.cluster_by))  # it parses them
     for key, value in spec.properties.items():
         builder = builder.property(key, value)
     builder.execute()
@@ -153,17 +154,20 @@ def _keep_zeros_together(session: SparkSession, schema: StructType) -> None:
     Spark takes the two for equal. A condition that Spark puts above a cache's rows, such as HAVING,
     is pushed into its files; by their statistics alone no zero is lost.
     """
-    for name in _floating("", schema):
-        session.conf.set(f"parquet.enable.dictionary#{name}", "false")
+    for path in _floating((), schema):
+        # Parquet reads the path apart at its dots, so a name that has one cannot be said
+        sayable = not any("." in name for name in path)
+        key = f"parquet.enable.dictionary#{'.'.join(path)}" if sayable else _ALL_DICTIONARIES
+        session.conf.set(key, "false")
 
 
-def _floating(path: str, type: DataType) -> Iterator[str]:
+def _floating(path: tuple[str, ...], type: DataType) -> Iterator[tuple[str, ...]]:
     """The Parquet columns, by their path, of which a type's FLOAT and DOUBLE values are made."""
     if isinstance(type, FloatType | DoubleType):
         yield path
     elif isinstance(type, StructType):
         for field in type.fields:
-            yield from _floating(f"{path}.{field.name}" if path else field.name, field.dataType)
+            yield from _floating((*path, field.name), field.dataType)
 
 
 def schema_differs(session: SparkSession, spec: TableSpec, want: StructType) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -19,6 +21,7 @@ from cachemgr.places import is_inside, storage_place
 from cachemgr.priority import with_priority
 from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
+from cachemgr.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.service_settings import ServiceSettings
 from cachemgr.settings import PREFIX
 from cachemgr.spark import api
@@ -69,6 +72,7 @@ class SparkHost:
         self._spark: SparkSession | None = None
         self._over = False
         self._starting = False
+        self._scratch: Scratch | None = None
 
     @property
     def state(self) -> SparkState:
@@ -189,10 +193,17 @@ class SparkHost:
         began = time.monotonic()
         without_traces()
         self._starting = True
+        roots = roots_of(self._conf)
+        sweep(roots)
+        self._scratch = self._scratch or scratch(roots)
         try:
-            spark = with_priority(self._nice, lambda: self._builder().getOrCreate())
+            with nullcontext() if self._scratch is None else self._scratch.told():
+                spark = with_priority(self._nice, lambda: self._builder().getOrCreate())
         finally:
             self._starting = False
+        if self._scratch is not None:
+            jvm: Any = spark._jvm
+            self._scratch.hold(jvm)
         logger.info("Spark runs after %.0f s", time.monotonic() - began)
         return spark
 

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from cachemgr.base_state import BaseState
 from cachemgr.convert import trigger_of
-from cachemgr.metastore.records import CacheRecord, Origin, RunState, ScheduleRecord
+from cachemgr.metastore.queue_writes import DueRefresh
+from cachemgr.metastore.records import CacheRecord, RunState, ScheduleRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import logger
 from cachemgr.worker.refresher import Refresher
@@ -94,14 +95,12 @@ def ask_for_due(metastore: Metastore) -> Look:
         elif not record.cache.paused:
             _pause_unreadable(metastore, record)
     found = look(statuses, metastore.reader.now())
-    for wanted in found.wanted:
-        record = records[wanted.cache_id]
-        asked = metastore.writer.request_refresh(
-            wanted.cache_id, why=wanted.why, origin=Origin.SCHEDULE, epoch=record.epoch
-        )
-        if asked is not None:
-            name = record.cache.qualified_name
-            logger.info("refresh of %s asked for: %s [%s]", name, wanted.why, asked.id)
+    due = [DueRefresh(w.cache_id, w.why, records[w.cache_id].epoch) for w in found.wanted]
+    asked = metastore.writer.request_due(due) if due else {}
+    for one in due:
+        if one.cache_id in asked:
+            name = records[one.cache_id].cache.qualified_name
+            logger.info("refresh of %s asked for: %s [%s]", name, one.why, asked[one.cache_id])
     return found
 
 

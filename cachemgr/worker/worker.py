@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime, timedelta
 from typing import Final
 
 from cachemgr.errors import NO_SPARK, CacheManagerError, RefreshError
@@ -15,12 +16,14 @@ from cachemgr.telemetry import logger
 from cachemgr.worker.refresher import Refresher
 from scheduler.failures import after_failure
 
+_TABLE_LOST: Final = "BASE_TABLE_LOST"
+LOST_TABLE_SECONDS: Final = 600.0
 # Trying again cannot help until somebody mends what these name.
 PERMANENT: Final = frozenset(
     {
         "BASE_COLUMN_CHANGED",
         "BASE_COLUMN_LOST",
-        "BASE_TABLE_LOST",
+        _TABLE_LOST,
         "COLUMNS_CHANGED",
         "DEFINITION_BROKEN",
         "NOT_INCREMENTAL",
@@ -42,6 +45,7 @@ class Worker:
         lease_seconds: How long a lease lasts without being renewed: what a crash costs.
         most_running: How many may run at once on all workers together.
         chance: A number from 0 to 1, for the jitter of retries.
+        lost_table_seconds: How long a base table that is gone may be one that a job makes anew.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Worker:
         lease_seconds: float = 20.0,
         most_running: int | None = None,
         chance: Callable[[], float] = random.random,
+        lost_table_seconds: float = LOST_TABLE_SECONDS,
     ) -> None:
         self._metastore = metastore
         self._refresher = refresher
@@ -62,6 +67,7 @@ class Worker:
         self._lease_seconds = lease_seconds
         self._most_running = most_running
         self._chance = chance
+        self._lost_table_seconds = lost_table_seconds
         self._pool = ThreadPoolExecutor(slots, thread_name_prefix="cachemgr-refresh")
         self._lock = threading.Lock()
         self._running: dict[str, Future[None]] = {}
@@ -160,6 +166,7 @@ class Worker:
             error=str(error),
             now=self._metastore.reader.now(),
             chance=self._chance,
+            passing_until=self._passing_until(run, error),
         )
         noted = self._metastore.writer.note_failure(
             run.cache_id,
@@ -170,3 +177,15 @@ class Worker:
         )
         if noted and verdict.paused_because is not None:
             logger.error("cache %s is paused: %s", run.cache_id, verdict.paused_because)
+
+    def _passing_until(self, run: RefreshRunRecord, error: CacheManagerError) -> datetime | None:
+        """Until when what a refresh met may pass by itself; None if it will not.
+
+        A job that drops a table and makes it anew leaves none there for a while.
+        """
+        if error.code != _TABLE_LOST:
+            return None
+        since = self._metastore.reader.failing_since(run.cache_id, _TABLE_LOST) or run.started_at
+        until = since + timedelta(seconds=self._lost_table_seconds)
+        logger.warning("cache %s waits until %s for its base table to be back", run.cache_id, until)
+        return until

@@ -9,6 +9,7 @@ import pytest
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
 from cachemgr.metastore import open_metastore
+from cachemgr.metastore.queue_writes import DueRefresh
 from cachemgr.metastore.records import Origin, RunState
 from cachemgr.worker.schedule import ask_for_due
 
@@ -370,3 +371,79 @@ def test_a_second_request_with_another_mode_is_not_swallowed(store, cache, now):
     assert again.id == first.id and again.mode == "FULL"
     assert ask(store, cache, now, mode="AUTO").mode == "FULL", "it does what AUTO would"
     assert ask(store, cache, now).mode == "FULL"
+
+
+def test_what_is_due_is_asked_for_at_once_in_its_order(store, now, new_cache):
+    caches = [store.writer.create_cache(new_cache(f"c{i}"), now=now) for i in range(450)]
+    gone, waits, moved, *others = caches
+    store.writer.drop_cache(gone.id, now=now)
+    ask(store, waits, now - timedelta(days=1))
+    due = [DueRefresh(c.id, f"why {c.name}", 0) for c in (*reversed(others), gone, waits, moved)]
+    due[-2] = DueRefresh(waits.id, "again", 1)
+    store.writer.request_refresh(moved.id, why="somebody was first", now=now - timedelta(days=2))
+    asked = store.writer.request_due(due)
+    assert set(asked) == {c.id for c in others}
+    waiting = store.reader.requests()
+    assert [r.cache_id for r in waiting] == [
+        moved.id,
+        waits.id,
+        *(c.id for c in reversed(others)),
+    ]
+    assert {r.id for r in waiting[2:]} == set(asked.values())
+    assert {(r.origin, r.mode) for r in waiting[2:]} == {(Origin.SCHEDULE, None)}
+    assert waiting[-1].why == f"why {others[0].name}"
+    assert store.writer.request_due(due) == {}, "each schedule has moved on"
+
+
+def test_a_look_that_remembers_sees_every_change(store, cache, metastore_url, now):
+    def seen():
+        with open_metastore(metastore_url) as anew:
+            expected = anew.reader.schedules()
+        assert store.reader.schedules() == expected
+        return expected[0]
+
+    seen()
+    writer = store.writer
+    for step in range(3):
+        ask(store, cache, now)
+        assert seen().busy
+        run = claim(store, now + timedelta(minutes=step))
+        assert seen().last.state is RunState.RUNNING
+        if step == 1:
+            writer.fail_refresh(run.id, run.fencing_token, "[X] no", now=now)
+        else:
+            publish(store, run, now + timedelta(minutes=step, seconds=7))
+        assert seen().last.state is not RunState.RUNNING
+    assert seen().usual_seconds == 7
+    writer.note_damage(cache.id, run.id, "gone")
+    assert seen().cache.damaged == "gone"
+    writer.note_behind({cache.id: now})
+    writer.note_failure(cache.id, failures=2, retry_at=now, paused_because="why")
+    assert seen().cache.paused and seen().paused_because == "why"
+    found = store.reader.cache_by_id(cache.id)
+    writer.update_cache(
+        cache.id, found.version, now=now, paused=False, refresh_trigger={"kind": "EVERY"}
+    )
+    assert seen().cache.refresh_trigger == {"kind": "EVERY"}
+    writer.grant(cache.id, "ann")
+    assert seen().cache.narrowed
+
+
+def test_since_when_a_cache_fails_with_one_error(store, cache, now):
+    def refreshed(minute, error=None):
+        moment = now + timedelta(minutes=minute)
+        ask(store, cache, moment)
+        run = claim(store, moment)
+        if error is None:
+            publish(store, run, moment)
+        else:
+            store.writer.fail_refresh(run.id, run.fencing_token, f"[{error}] …", now=moment)
+        return store.reader.failing_since(cache.id, "LOST")
+
+    assert store.reader.failing_since(cache.id, "LOST") is None
+    assert refreshed(1, "LOST") == now + timedelta(minutes=1)
+    assert refreshed(2, "LOST") == now + timedelta(minutes=1)
+    assert refreshed(3, "OTHER") is None
+    assert refreshed(4, "LOST") == refreshed(5, "LOST") == now + timedelta(minutes=4)
+    assert refreshed(6) is None
+    assert refreshed(7, "LOST") == now + timedelta(minutes=7)

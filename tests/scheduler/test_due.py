@@ -202,6 +202,23 @@ def test_five_failures_in_a_row_pause() -> None:
     assert verdict.paused_because == "5 scheduled refreshes failed in a row: no room"
 
 
+def test_what_may_pass_is_tried_again_until_it_must_have() -> None:
+    for failures in (0, 2, 9):
+        found = after_failure(
+            failures, permanent=True, error="x", now=T0, chance=lambda: 0.0, passing_until=after(60)
+        )
+        assert found.paused_because is None and found.failures == min(3, failures + 1)
+        assert T0 < found.retry_at <= after(20)
+    last = after_failure(
+        9, permanent=True, error="x", now=after(55), chance=lambda: 0.0, passing_until=after(60)
+    )
+    assert last.retry_at == after(60)
+    over = after_failure(
+        3, permanent=True, error="x", now=after(60), chance=lambda: 0.0, passing_until=after(60)
+    )
+    assert over.retry_at is None and "x" in over.paused_because
+
+
 def test_a_permanent_cause_pauses_at_once() -> None:
     verdict = after_failure(0, permanent=True, error="no table", now=T0, chance=lambda: 0.5)
     assert verdict.retry_at is None and "no table" in verdict.paused_because

@@ -8,11 +8,12 @@ import shutil
 import threading
 import time
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from cachemgr.metastore.records import CacheRecord, Origin, RunState
+from cachemgr.metastore.records import CacheRecord, Origin, RunState, ScheduleRecord
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
@@ -84,15 +85,40 @@ def test_a_commit_from_the_future_does_not_wait_until_then(star, refresher, kind
     assert len(ask_for_due(star.store).wanted) == 1
 
 
-def test_a_lost_base_table_pauses_the_cache_at_once(star, refresher):
+def test_a_base_table_that_is_made_anew_pauses_nothing_and_one_that_is_lost_does(
+    star, refresher, monkeypatch
+):
     cache = made(star, "ON_COMMIT")
     ask_for_due(star.store)
     work(star, refresher)
+    reader, ahead = star.store.reader, timedelta()
+    real = reader.now
+    monkeypatch.setattr(reader, "now", lambda: real() + ahead)
+
+    def lost(after: float) -> ScheduleRecord:
+        """Try again at that many seconds after the table went."""
+        nonlocal ahead
+        ahead = timedelta(seconds=after)
+        assert len(ask_for_due(star.store).wanted) == 1
+        work(star, refresher)
+        return reader.schedule(cache.id)
+
     shutil.rmtree(Path(star.path("sales")))
     assert Watch(star.store, refresher).look() == 1
-    ask_for_due(star.store)
-    work(star, refresher)
-    found = star.store.reader.schedule(cache.id)
+    for after in (0, 60, 120, 180, 240, 300, 560):
+        found = lost(after)
+        assert found.last.state is RunState.FAILED and "BASE_TABLE_LOST" in found.last.error
+        assert not found.cache.paused and found.failures <= 3
+        assert 0 < (found.retry_at - reader.now()).total_seconds() <= 20
+    star.write("sales", SALES_ROWS, SALES, "overwrite")
+    found = lost(590)
+    assert found.last.state is RunState.PUBLISHED and (found.failures, found.retry_at) == (0, None)
+
+    shutil.rmtree(Path(star.path("sales")))
+    assert Watch(star.store, refresher).look() == 1
+    found = lost(590)
+    assert not found.cache.paused, "the table was there in between: another while begins"
+    found = lost(1300)
     assert found.cache.paused and "BASE_TABLE_LOST" in found.paused_because
     assert found.last.state is RunState.FAILED
     assert ask_for_due(star.store).wanted == ()

@@ -1,0 +1,153 @@
+# ruff: noqa: E501 - tables of SQL read better unbroken
+"""Columns whose names must be quoted: caches of every layout over them are refreshed, and answer in
+sessions, from pins and by text."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from test_many_sessions import pins, until
+from test_text_door import Door
+
+from cachemgr.errors import DefinitionError
+from cachemgr.refresh import stages
+
+pytestmark = pytest.mark.spark
+
+STORED = (
+    "a`b",
+    "``",
+    "a.b",
+    "it's",
+    'q"u',
+    "Größe",
+    "back\\slash",
+    "per%25cent",
+    "a/b",
+    "-",
+    "1",
+    "select",
+    "a:b",
+    "$x",
+    "*",
+)
+# What Delta stores only under column mapping; a cache names it anew.
+MAPPED = ("x y", "a,b", "s;t", "{k}", "p=q", "(r)", "tab\tb", "count(1)")
+MAPPING = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+MANY = "LATERAL VIEW explode(sequence(1, 300)) AS e"
+
+
+def quoted(name):
+    return "`" + name.replace("`", "``") + "`"
+
+
+def make_wide(lab, names):
+    """A table with an INT key of each name, and a number."""
+    columns = ", ".join(f"{quoted(n)} INT" for n in names)
+    lab.plain.sql(f"CREATE TABLE wide ({columns}, v BIGINT) USING delta {MAPPING}")
+    rows = ((1, 1), (2, 2), (1, 3), ("NULL", 4))
+    values = ", ".join(f"({', '.join([str(k)] * len(names))}, {v})" for k, v in rows)
+    lab.plain.sql(f"INSERT INTO wide VALUES {values}")
+    return [quoted(n) for n in names]
+
+
+@pytest.mark.parametrize(
+    "layout", ["PARTITIONED BY ({1}, {4}, {6})", "CLUSTER BY ({0}, {2}, {3}, {8})", ""]
+)
+def test_columns_whose_names_must_be_quoted(lab, layout):
+    keys = make_wide(lab, STORED)
+    lab.cache(f"raw {layout.format(*keys)} AS SELECT * FROM wide")
+    lab.plain.sql(f"INSERT INTO wide SELECT {', '.join(['7'] * len(keys))}, 9")
+    lab.sql("REFRESH RELATIONAL CACHE raw")
+    for key in keys:
+        lab.hit(f"SELECT {key}, v FROM wide WHERE {key} > 1")
+    all_of_them = " AND ".join(f"{k} = 1" for k in keys)
+    lab.hit(
+        f"SELECT {', '.join(keys)}, v AS `a``v` FROM wide WHERE {all_of_them} ORDER BY {', '.join(keys)}, v"
+    )
+    lab.sql("DROP RELATIONAL CACHE raw")
+    lab.cache(
+        f"groups {layout.format(*keys)} AS SELECT {', '.join(keys)}, SUM(v) AS `s``v` FROM wide GROUP BY {', '.join(keys)}"
+    )
+    lab.hit(
+        f"SELECT {keys[0]}, {keys[2]}, SUM(v) AS s FROM wide WHERE {keys[4]} > 0 GROUP BY {keys[0]}, {keys[2]}"
+    )
+
+
+@pytest.mark.parametrize("name", ["a`b", "a.b's Größe"])
+def test_cubes_joins_pins_and_texts(lab, monkeypatch, name):
+    # by way of a sample, however small
+    monkeypatch.setattr(stages, "build_rows", functools.partial(stages.build_rows, sample_above=1))
+    k, d, i = (quoted(f"{name}{suffix}") for suffix in ("", "d", "i"))
+    lab.plain.sql(
+        f"CREATE TABLE odd ({k} STRING, {d} INT, {i} INT NOT NULL, v BIGINT) USING delta {MAPPING}"
+    )
+    lab.plain.sql(
+        "INSERT INTO odd VALUES ('x', 0, 1, 1), ('x', 0, 2, 2), (NULL, NULL, 3, 3), ('y', 1, 1, 4), ('y', 1, 1, 4), ('', 2, 2, NULL)"
+    )
+    lab.plain.sql(f"CREATE TABLE dim ({i} INT NOT NULL, {k} STRING) USING delta {MAPPING}")
+    lab.plain.sql("INSERT INTO dim VALUES (1, 'one'), (2, 'two'), (3, NULL)")
+    on = f"odd.{i} = dim.{i}"
+    lab.sql(f"CREATE RECORD PRESERVING JOIN j AS odd INNER JOIN dim ON {on} PRESERVES odd")
+    key, other = (k, d) if " " not in name else ("`k.`", "`o'`")  # no blank in a cache's own
+    lab.cache(
+        f"cube AS SELECT odd.{k} AS {key}, {d} AS {other}, dim.{k} AS `a``2`, SUM(v) AS s, COUNT(*) AS n, MAX({d}) AS most "
+        f"FROM odd JOIN dim ON {on} "
+        f"GROUP BY odd.{k}, {d}, dim.{k} GROUPING SETS ((odd.{k}, {d}), (odd.{k}), (dim.{k}, odd.{k}), ())"
+    )
+    queries = (
+        f"SELECT {k}, SUM(v) AS s FROM odd GROUP BY {k} ORDER BY {k}",
+        f"SELECT {k}, COUNT(*) AS n FROM odd WHERE {d} >= 1 GROUP BY {k}",
+        f"SELECT dim.{k}, SUM(v) AS `s``v` FROM odd JOIN dim ON {on} WHERE odd.{k} <> 'x' GROUP BY dim.{k}",
+    )
+    for query in queries:
+        lab.hit(query)
+    store = pins(lab)
+    until(lambda: store.stats().pins == 2, "the two sets that answer are pinned")
+    hits = store.stats().hits
+    for query in queries:
+        lab.hit(query)
+    assert store.stats().hits == hits + len(queries) and not store.stats().failed
+    door = Door(lab)
+    for query in queries:
+        door.hit(query)
+    door.feed.close()
+
+
+@pytest.mark.parametrize("name", ["plain", "a.b", "a`b"])
+def test_both_zeros_are_found_in_columns_of_any_name(lab, name):
+    k = quoted(name)
+    lab.plain.sql(f"CREATE TABLE z ({k} DOUBLE, st STRUCT<{k}: FLOAT>) USING delta")
+    lab.plain.sql(
+        f"INSERT INTO z SELECT /*+ COALESCE(1) */ v, struct(CAST(v AS FLOAT)) FROM VALUES (0.0D), (-0.0D), (1.5D), (-2D) AS t(v) {MANY}"
+    )
+    lab.cache("raw AS SELECT * FROM z")
+    with lab.conf(spark__cachemgr__pin__enabled="false"):
+        lab.hit(f"SELECT COUNT(*) AS n FROM z WHERE {k} = 0D")
+
+
+def test_what_a_cache_cannot_store_is_refused_or_named_anew(lab):
+    keys = make_wide(lab, MAPPED)
+    for key in keys:
+        with pytest.raises(DefinitionError, match="UNNAMED_COLUMN"):
+            lab.cache(f"c AS SELECT {key}, SUM(v) AS s FROM wide GROUP BY {key}")
+    named = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
+    lab.cache(
+        f"c CLUSTER BY (k1, k2) AS SELECT {named}, SUM(v) AS s FROM wide GROUP BY {', '.join(keys)}"
+    )
+    for key in keys:
+        lab.hit(
+            f"SELECT {key}, SUM(v) AS `sum of {key[1:-1]}` FROM wide WHERE {key} < 2 GROUP BY {key}"
+        )
+
+
+def test_names_that_differ_by_case_alone(lab):
+    """Delta has none, whatever the session says, and a cache's table is one of Delta."""
+    with lab.conf(spark__sql__caseSensitive="true"):
+        with pytest.raises(DefinitionError):
+            lab.cache(
+                "c AS SELECT region AS a, day AS A, SUM(amt) AS s FROM sales GROUP BY region, day"
+            )
+        lab.cache("d AS SELECT region AS Ab, SUM(amt) AS S FROM sales GROUP BY region")
+        lab.hit("SELECT region AS aB, region AS Ab, SUM(amt) AS s FROM sales GROUP BY region")
