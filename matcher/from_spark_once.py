@@ -13,12 +13,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
+from matcher.types import has_exact_equality
+
 Node: TypeAlias = dict[str, Any]
 Entry: TypeAlias = list[Any]
 
-_IDENTICAL: Final = frozenset(
-    "boolean tinyint smallint int bigint string binary date timestamp timestamp_ntz".split()
-)
 _READ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
 _LEFT_ALONE: Final = frozenset({"LEFT SEMI", "LEFT ANTI"})
 
@@ -65,7 +64,7 @@ def _column(item: Entry) -> tuple[Entry, str | None]:
     if item[0] not in ("a", "as"):
         return [], None
     found = _type(item)
-    fits = found is not None and (found in _IDENTICAL or found.startswith("decimal("))
+    fits = found is not None and has_exact_equality(found)
     return ["a", item[1], item[2], found, 1], found if fits else None
 
 
