@@ -27,6 +27,7 @@ from matcher.from_spark_expand import (
     spell_grouping,
 )
 from matcher.from_spark_expr import Env, Settings, decode
+from matcher.from_spark_once import Once, distinct_of
 from matcher.from_spark_split import Split, Way, ways
 from matcher.from_spark_subqueries import subquery_test, written_conjuncts
 from matcher.from_spark_tail import build_tail, is_tail
@@ -45,13 +46,15 @@ Path: TypeAlias = tuple[int, ...]
 class LocatedBlock:
     """The block at `path` (child numbers from the plan's root), or the reasons why there is none.
     With `split` its columns are parts of what the subtree puts out. `above` is what something above
-    it shows of the order of its rows, if anything."""
+    it shows of the order of its rows, if anything. `once`: the block is the DISTINCT of the
+    subtree's rows, which means the same where they stand, or perhaps does."""
 
     path: Path
     block: Block | None
     reasons: tuple[Reason, ...] = ()
     split: Split | None = None
     above: Shown = Shown.NOTHING
+    once: Once = Once.NO
 
     @property
     def is_tail(self) -> bool:
@@ -207,9 +210,10 @@ def _tried(node: Node, path: Path, reader: Reader, read: Read, above: Shown) -> 
     for way in range(reader.ways(node, path)):
         found = read(node, path, way)
         if found is not None:
-            located = replace(found, above=above) if above else found
-            if (yield located):
-                return located, True
+            told = replace(found, above=above) if above else found
+            if (yield told):
+                return told, True
+            located = located if found.once else told
     return located, False
 
 
@@ -257,7 +261,7 @@ def finished(raw: LocatedBlock) -> LocatedBlock:
     try:
         return replace(raw, block=simplified(raw.block))
     except NotSupported as error:
-        return replace(_unfit(raw.path, error), split=raw.split)
+        return replace(_unfit(raw.path, error), split=raw.split, once=raw.once)
 
 
 def _left_alone(text: str) -> Reason:
@@ -272,13 +276,16 @@ def _left_alone(text: str) -> Reason:
 
 
 def ways_of(node: Node, document: dict[str, Any]) -> tuple[Way, ...]:
-    """The ways to read a node of a plan document; see `from_spark_split.ways`."""
-    return ways(node, _settings(document))
+    """The ways to read a node of a plan document; see `from_spark_split.ways`. The last one may be
+    the DISTINCT of its rows."""
+    found = ways(node, _settings(document))
+    distinct = distinct_of(node)
+    return found if distinct is None else (*found, Way(distinct, once=Once(node["u"])))
 
 
 def raw_block_by(way: Way, path: Path, document: dict[str, Any]) -> LocatedBlock:
     """`raw_block`, read in one of the ways of `ways_of`."""
-    return replace(raw_block(way.node, path, document), split=way.split)
+    return replace(raw_block(way.node, path, document), split=way.split, once=way.once)
 
 
 def raw_block(node: Node, path: Path, document: dict[str, Any]) -> LocatedBlock:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
+from matcher.captured_settings import WRAPPING_SUM, aggregate_as, means_the_same
 from matcher.constants import fold
 from matcher.errors import NotSupported
 from matcher.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
@@ -177,6 +178,8 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ex
             return Call(op, _without_null_else(args), type_, null)
         if all(m == "session" for m in modes):
             return Call(op, args, type_, null)
+        if _says_the_same(modes) and means_the_same(op, args, type_):
+            return Call(op, args, type_, null)
         if modes == ["try"]:
             return Call(f"try_{op}", args, type_, null)
         return _opaque(data, args)
@@ -252,7 +255,8 @@ def _cast(
     if args[0].type == type_:  # SimplifyCasts may not have seen it yet
         return args[0]
     modes = [_mode(p, settings) for p in params]
-    if all(m == "session" for m in modes):
+    same = _says_the_same(modes) and means_the_same("cast", args, type_)
+    if same or all(m == "session" for m in modes):
         folded = _fold_moment(args[0], type_, settings)
         return folded or Call("cast", args, type_, nullable)
     if all(m in ("session", "try") for m in modes):
@@ -279,7 +283,7 @@ def _opaque(data: Sequence[Any], args: tuple[Expr, ...]) -> Call:
 
 def _mode(param: str, settings: Settings) -> str:
     """`session` for what the same SQL text would mean again in this session, `try` for the try_
-    form, else `other`."""
+    form, `ansi` for what it would with the other ANSI setting, else `other`."""
     if param in ("TRY", "NumericEvalContext(TRY,true)", "NumericEvalContext(TRY,false)"):
         return "try"
     mode = "ANSI" if settings.ansi else "LEGACY"
@@ -291,7 +295,15 @@ def _mode(param: str, settings: Settings) -> str:
         "None",
         "true" if settings.ansi else "false",
     }
-    return "session" if param in usual else "other"
+    if param in usual:
+        return "session"
+    mode = "LEGACY" if settings.ansi else "ANSI"
+    return "ansi" if param in (mode, f"NumericEvalContext({mode},{loss})") else "other"
+
+
+def _says_the_same(modes: Sequence[str]) -> bool:
+    """True if the ANSI setting is all that is not the session's."""
+    return "ansi" in modes and all(mode in ("ansi", "session") for mode in modes)
 
 
 def _aggregate(data: Sequence[Any], env: Env, settings: Settings) -> Agg:
@@ -305,6 +317,9 @@ def _aggregate(data: Sequence[Any], env: Env, settings: Settings) -> Agg:
         kept = aggregate_params(cls, tuple(params))
     elif modes == ["try"]:
         func = f"try_{func}"
+    elif modes == ["ansi"]:
+        func = aggregate_as(func, args[0].type, ansi=settings.ansi)
+        kept = ("LEGACY",) if func == WRAPPING_SUM else ()
     elif "other" in modes:
         raise NotSupported(
             ReasonCode.UNSUPPORTED_EXPRESSION.value,

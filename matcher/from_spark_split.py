@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 from matcher.errors import NotSupported
 from matcher.expr import OPAQUE_PREFIX, Agg, Call, Col, Expr
 from matcher.from_spark_expr import Settings, decode
+from matcher.from_spark_once import Once
 
 Node: TypeAlias = dict[str, Any]
 Entry: TypeAlias = list[Any]
@@ -47,10 +48,11 @@ class Split:
 @dataclass(frozen=True, slots=True)
 class Way:
     """One way to read a subtree as a block: a node to decode, and of which parts of the outputs its
-    columns are; None for the outputs themselves."""
+    columns are; None for the outputs themselves. For `once` see `LocatedBlock`."""
 
     node: Node
     split: Split | None = None
+    once: Once = Once.NO
 
 
 class _WholeOnly(Exception):

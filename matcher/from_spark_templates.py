@@ -34,6 +34,7 @@ from matcher.from_spark import (
     walk_blocks,
     ways_of,
 )
+from matcher.from_spark_once import Once
 from matcher.from_spark_split import Split
 from matcher.from_spark_tree import Node
 from matcher.ir import Block
@@ -105,11 +106,12 @@ def _lift(text: str) -> _Lifted:
 @dataclass(frozen=True, slots=True)
 class _Template:
     """A block as decoded, marks in its free constants, and where these stand in each condition;
-    None for one that has none. For `split` see `LocatedBlock`."""
+    None for one that has none. For `split` and `once` see `LocatedBlock`."""
 
     block: Block
     slots: tuple[Slots | None, ...]
     split: Split | None
+    once: Once
 
     def filled(self, lifted: _Lifted) -> Block:
         """The block of a document."""
@@ -195,7 +197,8 @@ class _Shape:
         block = located.block
         marks = {mark: place for mark, place in self._numbers.items() if place in places}
         slots = tuple(slots_of(p, marks, _FREE_TYPES) for p in block.predicates)
-        return _Template(block, slots, located.split), free_places(block, slots, marks)
+        template = _Template(block, slots, located.split, located.once)
+        return template, free_places(block, slots, marks)
 
     def _compared_in(self, node: Node) -> list[int]:
         """The places of all marks in the conditions of filters and joins."""
@@ -275,7 +278,8 @@ class _ShapeReader:
         try:
             if template is None:
                 return None
-            return LocatedBlock(path, template.filled(self._lifted), split=template.split)
+            block = template.filled(self._lifted)
+            return LocatedBlock(path, block, split=template.split, once=template.once)
         except RecursionError:
             return None
 

@@ -82,11 +82,11 @@ def _may_raise_itself(call: Call, ansi: bool) -> bool:
     if call.op in _OVERFLOWS and call.type in FLOATS:
         return False
     if call.op == "cast":
-        return not _has_value_for_all(call.args[0].type, call.type)
+        return not has_value_for_all(call.args[0].type, call.type)
     return True
 
 
-def _has_value_for_all(source: str, target: str) -> bool:
+def has_value_for_all(source: str, target: str) -> bool:
     """True of a cast that has a value for each value of its argument."""
     if source == target or target in ("string", "binary"):
         return True

@@ -29,7 +29,7 @@ from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.configure import configure_builder
-from cachemgr.spark.decider import examine, match_options
+from cachemgr.spark.decider import examine, match_options, tests_left
 from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.engine import SparkEngine
 from cachemgr.spark.explain import Explanation, explanation_of
@@ -360,7 +360,12 @@ def _explain(spark: SparkSession, session: CacheSession, query: str | DataFrame)
     hints = read_hints([query]) if isinstance(query, str) else Hints()
     context = session.context_of(spark, captured.tables, hints)
     settings = session.settings(context.settings)
-    found = session.examine(PlanDocument(captured.document), context, settings, explain=True)
+    document = PlanDocument(captured.document)
+    found = session.examine(document, context, settings, explain=True)
+    found.apart = [
+        session.examine(test, replace(context, in_subquery=True), settings, explain=True)
+        for test in tests_left(document, found.hits)
+    ]
     plans = {hit.cache.name: hit.cache.plan for hit in found.hits}
     unvalidated = {name for hit in found.hits for name in hit.cache.unvalidated}
     return explanation_of(found, plans, unvalidated)

@@ -18,6 +18,7 @@ from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
 from matcher.choose import unheeded
 from matcher.from_spark import LocatedBlock
+from matcher.from_spark_once import Once
 from matcher.from_spark_split import Split
 from matcher.from_spark_subqueries import written_queries
 from matcher.from_spark_templates import PlanDocument
@@ -73,6 +74,10 @@ class Examination:
         outcomes: What was found for each block.
         unheeded: Why a cache that the hint asks for is not used.
         why: All that can be said of a block's miss.
+        served_once: Some rewrite of a subquery gives each of its rows once, which is right if it is
+            that of EXISTS or IN.
+        apart: What was found for the queries of EXISTS and IN, which Spark asks about apart; filled
+            where a query is explained.
         keys_moved: Some rewrite relies on a promised key that does not hold: this is not what may
             run, and the query has to be decided by the keys that do.
     """
@@ -80,7 +85,9 @@ class Examination:
     outcomes: list[BlockOutcome] = field(default_factory=list)
     unheeded: tuple[Reason, ...] = ()
     why: Callable[[Block, tuple[Reason, ...]], tuple[Reason, ...]] = lambda block, reasons: reasons
+    served_once: bool = False
     keys_moved: bool = False
+    apart: list[Examination] = field(default_factory=list)
 
     def told(self) -> Examination:
         """The same with all that can be said of its misses, which takes a while."""
@@ -95,7 +102,8 @@ class Examination:
     @property
     def hits(self) -> tuple[Hit, ...]:
         """The blocks that are answered from caches."""
-        return tuple(o.hit for o in self.outcomes if o.hit is not None)
+        found = [o.hit for o in self.outcomes if o.hit is not None]
+        return (*found, *(hit for each in self.apart for hit in each.hits))
 
     @property
     def telling(self) -> tuple[BlockOutcome, ...]:
@@ -107,11 +115,12 @@ class Examination:
         """
         missed = [o for o in self.outcomes if o.block is not None and o.hit is None]
         blocks = [o.path for o in missed if o.block is not None and o.block.limit is None]
-        return tuple(
+        found = tuple(
             o
             for o in self.outcomes
             if o.hit is not None or not any(_inside(o.path, path) for path in blocks)
         )
+        return (*found, *(outcome for each in self.apart for outcome in each.telling))
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -203,10 +212,14 @@ def _walk(
     def visit(located: LocatedBlock) -> bool:
         outcome, keys_moved = _decide(located, registry, checks, query, options, explain)
         examination.keys_moved |= keys_moved
+        if located.once is Once.PERHAPS:
+            examination.served_once |= outcome.hit is not None
+            return False
         if located.is_tail and outcome.hit is None and not outcome.candidates:
             return False  # no cache of first rows was looked at: nothing to tell
         before = examination.outcomes
-        if before and before[-1].path == located.path and located.split is not None:
+        again = located.split is not None or located.once
+        if before and before[-1].path == located.path and again:
             before.pop()  # looked for whole and missed: what is told is of the parts
         before.append(outcome)
         return outcome.hit is not None
@@ -243,6 +256,31 @@ def _decide(
         hit = Hit(located.path, block, decision.rewrite, cache, exact, sql, located.split)
     outcome = BlockOutcome(located.path, block, hit, decision.candidates, decision.reasons)
     return outcome, veto.keys_moved
+
+
+def tests_left(document: PlanDocument, hits: Iterable[Hit]) -> list[PlanDocument]:
+    """The queries of EXISTS and IN, each as Spark optimises it on its own, where they stand outside
+    of the parts that are answered.
+
+    Args:
+        document: The query's plan, in which a filter holds them.
+        hits: The parts that are answered.
+    """
+    found = _tests(document.structure["plan"], (), {hit.path for hit in hits})
+    return [
+        PlanDocument({**document.structure, "plan": {"n": "Subquery", "c": [{**query, "u": 1}]}})
+        for query in found
+    ]
+
+
+def _tests(
+    node: Mapping[str, Any], path: tuple[int, ...], replaced: set[tuple[int, ...]]
+) -> Iterable[dict[str, Any]]:
+    if path in replaced:
+        return
+    yield from written_queries(node["p"]) if node["n"] == "Filter" else ()
+    for index, child in enumerate(node.get("c", ())):
+        yield from _tests(child, (*path, index), replaced)
 
 
 def _live_tables(document: Mapping[str, Any], hits: Iterable[Hit]) -> frozenset[str]:

@@ -47,7 +47,8 @@ class HookContext:
     persist()), nothing is put in place. `in_subquery`: the plan is that of a subquery
     expression, decided apart from its query. `hints` are the names of the cache hints found, upper
     case; `hinted_caches` those that RELATIONAL_CACHE(…) names. `versions` gives those that are
-    looked up later; `schema` the catalog and schema that names without them mean.
+    looked up later; `schema` the catalog and schema that names without them mean. `ask_again`, for
+    a subquery: ask once more where it is that of EXISTS or IN, whose rows may be there once each.
     """
 
     session_key: str
@@ -63,6 +64,7 @@ class HookContext:
     schema: Callable[[], tuple[str, str]] = field(
         default=lambda: ("spark_catalog", "default"), compare=False, repr=False
     )
+    ask_again: Callable[[], None] = field(default=lambda: None, compare=False, repr=False)
 
     def seen(self) -> SeenTables:
         """The tables at the versions that the query sees, which are looked up when first read."""
@@ -159,6 +161,7 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
         versions=lambda: {p: BaseState(*s) for p, s in json.loads(request.versions()).items()},
         schema=lambda: tuple(json.loads(request.currentSchema())),
+        ask_again=request.askAgain,
     )
     replacements = decider.decide(document, context)
     for replacement in () if context.is_kept else replacements:

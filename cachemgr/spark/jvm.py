@@ -33,6 +33,7 @@ SOURCES: Final = (
     "Grafter",
     "Pins",
     "Frames",
+    "Subqueries",
     "Request",
     "Hook",
 )

@@ -120,6 +120,8 @@ class CacheSession:
             self.telemetry.count("errors")
             self._log(Outcome.ERROR, Examination(), context, started, settings)
             raise
+        if found.served_once and not context.is_kept:
+            context.ask_again()
         self._count(found, settings)
         outcome = Outcome.MISS
         if found.hits:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from matcher.captured_settings import differing
 from matcher.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.functional import Determined, measure_of_equals
 from matcher.ir import GROUPING_ID_COLUMN
@@ -189,6 +190,11 @@ def refuse_missing(attempt: Attempt) -> None:
     if not attempt.missing:
         return
     names = list(dict.fromkeys(spell(expr) for expr, _ in attempt.missing))
+    options = attempt.options
+    for expr, _ in attempt.missing:
+        captured = differing(expr, ansi=options.ansi, time_zone=options.time_zone)
+        if captured is not None:
+            raise Refused(captured, lacking=len(names))
     text = ", ".join(names)
     for_filter = all(purpose == "filter" for _, purpose in attempt.missing)
     if attempt.grouping_set is not None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from matcher.captured_settings import WRAPPING_SUM
 from matcher.conditional import as_filter
 from matcher.domains import Domain, point
 from matcher.expr import Agg, Call, Col, Expr, transform
@@ -43,7 +44,7 @@ from matcher.rules.roll_up.distinct import (
 from matcher.rules.roll_up.extremes import roll_up_extreme
 from matcher.rules.roll_up.moments import roll_up_covariance, roll_up_higher, roll_up_variance
 from matcher.rules.roll_up.picks import roll_up_by, roll_up_pick
-from matcher.rules.roll_up.sums import roll_up_sum, roll_up_try_sum
+from matcher.rules.roll_up.sums import roll_up_sum, roll_up_try_sum, roll_up_wrapping_sum
 from matcher.types import VARIANCES, is_collated
 
 _SKIP_NULLS: Final = frozenset(
@@ -157,6 +158,7 @@ _ROLL_UPS: Final[dict[str, Handler]] = {
     "count": roll_up_count,
     "sum": roll_up_sum,
     "try_sum": roll_up_try_sum,
+    WRAPPING_SUM: roll_up_wrapping_sum,
     "avg": roll_up_average,
     "try_avg": roll_up_average,
     **dict.fromkeys(("min", "max", "bit_and", "bit_or", "bit_xor"), roll_up_extreme),

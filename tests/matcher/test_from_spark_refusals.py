@@ -131,7 +131,7 @@ def test_an_escape_character_is_neither_a_subquery_nor_an_aggregate() -> None:
         ),
         (
             aggregate(relation(), ["as", 3, "s", ["g", "Sum", "sum", [V], "bigint", 1, 0, None,
-                                                  ["NumericEvalContext(LEGACY,true)"]]]),
+                                                  ["NumericEvalContext(ANSI,false)"]]]),
             {},
             "under other settings",
         ),

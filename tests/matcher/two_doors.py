@@ -180,7 +180,7 @@ def _blocks(document: dict[str, Any], named: Named) -> list[LocatedBlock]:
     found: list[LocatedBlock] = []
 
     def gather(located: LocatedBlock) -> bool:
-        if located.block is not None:
+        if located.block is not None and not located.once:
             found.append(replace(located, block=named(located.block)))
         return False
 
@@ -193,7 +193,8 @@ def _decided(document: dict[str, Any], named: Named, workspace: Any) -> Choice:
     choice: Choice = set()
 
     def decide(located: LocatedBlock) -> bool:
-        if located.block is None:
+        # a text has no place for groups where Spark wants each row once
+        if located.block is None or located.once:
             return False
         block = named(located.block)
         options = workspace.conf.options

@@ -204,6 +204,27 @@ public final class Hook {
     }
 
     /** One rule object serves one run of the optimiser: Spark builds its batches anew for each. */
+    /** Asks about the query of EXISTS or IN, see `Subqueries`. */
+    private static final class Asker implements Subqueries.Asker {
+        private final RewriteRule rule;
+        private final BiFunction decider;
+        private final SparkSession spark;
+        private final String mode;
+
+        Asker(RewriteRule rule, BiFunction decider, SparkSession spark, String mode) {
+            this.rule = rule;
+            this.decider = decider;
+            this.spark = spark;
+            this.mode = mode;
+        }
+
+        public LogicalPlan askOnce(LogicalPlan query) {
+            LogicalPlan subquery = new Subquery(query, true);
+            LogicalPlan found = rule.decide(decider, spark, subquery, mode, 1);
+            return found == subquery ? query : ((Subquery) found).child();
+        }
+    }
+
     public static final class RewriteRule extends Rule {
         private final SparkSession spark;
         private boolean decided = false;
@@ -255,12 +276,23 @@ public final class Hook {
                     return node;
                 }
                 LogicalPlan plan = (LogicalPlan) node;
-                if (!PlanWriter.reads(plan, known)) {
+                SparkSession session = asks == null ? spark : asks;
+                boolean reads = PlanWriter.reads(plan, known);
+                if (reads) {
+                    plan = decide(decider, session, plan, mode, 2);
+                } else {
                     Counters.count("no_known_table");
-                    Moment moment = Moment.current();
-                    return moment.replaced ? besideCache(plan, moment, isWrite(plan)) : plan;
                 }
-                return decide(decider, asks == null ? spark : asks, plan, mode);
+                LogicalPlan whole = Subqueries.replaced(plan, new Asker(this, decider, session, mode));
+                Moment moment = Moment.current();
+                if (reads && whole != plan && moment.replaced) {
+                    // that of the query itself looked up no table if it replaced nothing
+                    PlanWriter writer = new PlanWriter(known, moment.snapshots);
+                    write(session, whole, writer);
+                    writer.lookUp();
+                }
+                boolean rest = moment.replaced && (!reads || whole != plan);
+                return rest ? besideCache(whole, moment, isWrite(whole)) : whole;
             } catch (Exception error) {
                 return fallBack(node, mode, error);
             } catch (LinkageError error) {
@@ -311,9 +343,10 @@ public final class Hook {
             return error.getClass().getSimpleName() + ": " + (text.length() > 160 ? text.substring(0, 160) : text);
         }
 
-        private TreeNode decide(BiFunction decider, SparkSession spark, LogicalPlan plan, String mode) {
+        /** `once`: what is known of the rows of a subquery, see `PlanWriter.setOnce`. */
+        private LogicalPlan decide(BiFunction decider, SparkSession spark, LogicalPlan plan, String mode, int once) {
             Set places = known;
-            if (plan.isStreaming() || decidedBefore(plan, places)) {
+            if (plan.isStreaming() || once != 1 && decidedBefore(plan, places)) {
                 return plan;
             }
             StackTraceElement[] frames = new Throwable().getStackTrace();
@@ -327,6 +360,7 @@ public final class Hook {
             }
             Moment moment = Moment.current();
             PlanWriter writer = new PlanWriter(places, moment.snapshots);
+            writer.setOnce(once);
             boolean kept = Frames.areKept(frames);
             Request request = new Request(spark, plan, mode, write, kept, moment, writer);
             enter();

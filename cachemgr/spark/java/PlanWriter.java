@@ -12,6 +12,9 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -23,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Offset;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
@@ -41,6 +45,7 @@ public final class PlanWriter implements ExprWriter.Plans {
     private final Set written = Collections.newSetFromMap(new IdentityHashMap());
     private final Set versioned;
     private int nodes = 0;
+    private int once = 0;
 
     /**
      * `versioned`: the places whose current version matters, which `lookUp` finds (each costs a listing); null for all,
@@ -49,6 +54,14 @@ public final class PlanWriter implements ExprWriter.Plans {
     public PlanWriter(Set versioned, Map snapshots) {
         this.versioned = versioned;
         this.snapshots = snapshots;
+    }
+
+    /**
+     * Of the rows of a subquery that is the plan: 1 if equal ones may be one, as below EXISTS and IN, 2 if nobody knows
+     * (matcher.from_spark_once).
+     */
+    public void setOnce(int once) {
+        this.once = once;
     }
 
     public String write(LogicalPlan plan, boolean ansi, boolean precisionLoss, String timeZone) {
@@ -77,6 +90,11 @@ public final class PlanWriter implements ExprWriter.Plans {
     }
 
     private void node(LogicalPlan plan) {
+        node(plan, 0);
+    }
+
+    /** `rows`: as in `setOnce`, 0 if all rows are wanted. */
+    private void node(LogicalPlan plan, int rows) {
         if (++nodes > 5000) {
             throw new IllegalStateException("plan has more than 5000 nodes");
         }
@@ -90,6 +108,9 @@ public final class PlanWriter implements ExprWriter.Plans {
             for (int i = 0; i < before.size(); i++) {
                 table((LogicalRelation) before.get(i), true);
             }
+        }
+        if (rows > 0) {
+            out.append(",\"u\":").append(rows);
         }
         placed(plan);
         if (plan instanceof Project) {
@@ -127,11 +148,23 @@ public final class PlanWriter implements ExprWriter.Plans {
                 if (i > 0) {
                     out.append(',');
                 }
-                node((LogicalPlan) children.get(i));
+                node((LogicalPlan) children.get(i), i == children.size() - 1 ? onceBelow(plan) : 0);
             }
             out.append(']');
         }
         out.append('}');
+    }
+
+    /** Whether the rows of a node's last child are wanted once each; see `setOnce`. */
+    private int onceBelow(LogicalPlan plan) {
+        if (plan instanceof Join) {
+            JoinType kind = ((Join) plan).joinType();
+            return kind instanceof LeftSemi$ || kind instanceof LeftAnti$ ? 1 : 0;
+        }
+        if (plan instanceof LocalLimit) {
+            return "1".equals(((LocalLimit) plan).limitExpr().toString()) ? 1 : 0; // any row will do
+        }
+        return plan instanceof Subquery ? once : 0;
     }
 
     /** What in a node depends on the order and the partitions of the rows below it. */

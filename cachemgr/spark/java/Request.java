@@ -46,6 +46,11 @@ public final class Request {
         return writer.lookUp();
     }
 
+    /** The plan, of a subquery, is to be asked about once more if it is that of EXISTS or IN; see `Subqueries`. */
+    public void askAgain() {
+        Subqueries.mark(plan);
+    }
+
     /** [catalog, schema] that names without them mean in the query's session now. */
     public String currentSchema() {
         StringBuilder out = new StringBuilder("[");

@@ -13,6 +13,9 @@ public final class Tags {
     /** On the leaves of the plan that `Hook.capture` is after. */
     public static final TreeNodeTag CAPTURED = new TreeNodeTag("relationalcache.captured");
 
+    /** On the leaves of a subquery: with each of its rows once, as below EXISTS and IN, it may be answered from a cache. */
+    public static final TreeNodeTag SERVED_ONCE = new TreeNodeTag("relationalcache.servedOnce");
+
     public Tags() {
     }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from matcher.captured_settings import WRAPPING_SUM, differing, differing_ansi
 from matcher.expr import Agg, Call, Col, Expr, Lit
 from matcher.ir import Measure
 from matcher.reasons import Reason, ReasonCode
@@ -148,6 +149,12 @@ _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
 def not_derivable(attempt: Attempt, agg: Agg, why: str = "") -> Refused:
     """The refusal of an aggregate that nothing stored gives."""
+    options = attempt.options
+    captured = differing(agg, ansi=options.ansi, time_zone=options.time_zone)
+    if agg.func == WRAPPING_SUM and captured is None:
+        captured = differing_ansi(f"sum({spell(agg.args[0])})", ansi=options.ansi)
+    if captured is not None:
+        return Refused(captured)
     shown = ", ".join(spell(m.agg) for _, m in attempt.view.measures if not m.hidden)
     detail = (
         f"{spell(agg)} cannot be computed from {attempt.view_name()}, which stores "

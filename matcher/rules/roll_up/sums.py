@@ -268,6 +268,22 @@ def roll_up_try_sum(attempt: Attempt, agg: Agg) -> Expr | None:
     return total if total.type == agg.type else Call("try_cast", (total,), agg.type)
 
 
+def roll_up_wrapping_sum(attempt: Attempt, agg: Agg) -> Expr | None:
+    """SUM(x) of whole numbers without ANSI, of stored SUMs with ANSI, which did not overflow.
+
+    Their own sum must not raise either, where the query's would have started again from the other
+    end: so the groups are those that are stored, or all sums are proven small.
+    """
+    measure = lookup(attempt, "sum", agg.args, agg)
+    if measure is None or not attempt.options.ansi:
+        raise not_derivable(attempt, agg)
+    if not attempt.regroup:
+        return stored(measure)
+    if attempt.extra or measure.name not in attempt.view.plan.exact_sums:
+        raise not_derivable(attempt, agg)
+    return per_group_sum(attempt, stored(measure))
+
+
 def refuse_inexact_sum(attempt: Attempt, agg: Agg, kind: str) -> None:
     """Raise where a sum of sums of `kind` could differ from the sum."""
     if kind in FLOATS and not attempt.options.approximate_floats:

@@ -1,0 +1,76 @@
+"""Rows of which it only matters that they are there: the query of EXISTS and IN, the right side of
+a SEMI or ANTI join, what a LIMIT 1 takes any row of. A second row that is equal to the first
+changes nothing there, so what is looked for may as well be their DISTINCT, which caches with groups
+have.
+
+The conditions that look at these rows are not read: they may show more of a value than what it is
+equal to. So each column is of a type whose equal values are identical: -0.0 and 0.0, or strings
+that a collation takes for one, stay as they are.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+
+from matcher.types import has_exact_equality
+
+Node: TypeAlias = dict[str, Any]
+Entry: TypeAlias = list[Any]
+
+_READ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
+_LEFT_ALONE: Final = frozenset({"LEFT SEMI", "LEFT ANTI"})
+
+
+class Once(IntEnum):
+    """Whether rows that are equal may be one; a plan document has the number, as `u`.
+
+    `PERHAPS` is said of a subquery that Spark optimises apart from the expression that holds it: it
+    may be that of EXISTS, or one whose every row is wanted.
+    """
+
+    NO = 0
+    YES = 1
+    PERHAPS = 2
+
+
+def distinct_of(node: Node) -> Node | None:
+    """The DISTINCT of a subtree's rows where it means the same there; None where it does not, or
+    where that cannot be told.
+
+    Args:
+        node: A node of a plan document.
+    """
+    if not node.get("u") or node["n"] not in _READ or node.get("cache"):
+        return None
+    columns = _columns(node)
+    if not columns or any(type_ is None for _, type_ in columns):
+        return None
+    keys = [item for item, _ in columns]
+    return {"n": "Aggregate", "g": keys, "p": keys, "c": [node]}
+
+
+def _columns(node: Node) -> list[tuple[Entry, str | None]]:
+    """What a node puts out, as attributes, with the type of each: None for one that will not do."""
+    if node["n"] not in _READ and node["n"] != "Aggregate":
+        return [([], None)]
+    if node["n"] in ("Project", "Aggregate", "LogicalRelation"):
+        return [_column(item) for item in node["o" if node["n"] == "LogicalRelation" else "p"]]
+    children = node["c"][:1] if node.get("j") in _LEFT_ALONE else node["c"]
+    return [column for child in children for column in _columns(child)]
+
+
+def _column(item: Entry) -> tuple[Entry, str | None]:
+    if item[0] not in ("a", "as"):
+        return [], None
+    found = _type(item)
+    fits = found is not None and has_exact_equality(found)
+    return ["a", item[1], item[2], found, 1], found if fits else None
+
+
+def _type(item: Entry) -> str | None:
+    kind = item[0]
+    if kind == "as":
+        return _type(item[3])
+    place = {"a": 3, "f": 4, "g": 4, "l": 2}.get(kind)
+    return None if place is None else str(item[place])
