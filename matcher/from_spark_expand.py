@@ -156,9 +156,15 @@ def _bit_of_id(expr: Expr) -> int | None:
 def _key(column: list[Any], below: Env, settings: Settings) -> tuple[Expr, list[bool]]:
     gone = [item[0] == "l" and item[1] is None for item in column]
     held = {repr(item): item for item, out in zip(column, gone, strict=True) if not out}
+    if len(held) > 1 and all(_is_window(item) for item in held.values()):
+        raise _other("is that of a sliding window, which puts a row into several buckets")
     if len(held) != 1:
         raise _other("has a key that is in no set, or that differs between sets")
     return decode(next(iter(held.values())), below, settings), gone
+
+
+def _is_window(item: list[Any]) -> bool:
+    return item[:2] == ["f", "CreateNamedStruct"] and str(item[4]).startswith("struct<start:time")
 
 
 def _passed(column: list[Any], below: Env, settings: Settings) -> Expr | NotSupported:

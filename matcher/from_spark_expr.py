@@ -21,6 +21,7 @@ from matcher.from_spark_aggregates import EVALUATED, aggregate_name, aggregate_p
 from matcher.functions import is_known
 from matcher.reasons import ReasonCode
 from matcher.time_buckets import standard_unit
+from matcher.time_windows import side_of, whole_of
 from matcher.tuples import in_tuples
 
 Env = Mapping[int, "Expr | NotSupported"]
@@ -155,6 +156,12 @@ def _value(value: Any) -> Any:
     return value
 
 
+def _window_of(expr: Call) -> Expr:
+    if expr.op == f"{OPAQUE_PREFIX}KnownNullable":
+        return side_of(expr)
+    return whole_of(expr) if _is_struct(expr) else expr
+
+
 def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Expr:
     _, cls, pretty, _, type_, nullable, params = data
     null = bool(nullable)
@@ -185,7 +192,7 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ex
         return _opaque(data, args)
     name = ALIASES.get(pretty.lower(), pretty.lower())
     if "." in cls or not is_known(name, len(args)):
-        return _opaque(data, args)
+        return _window_of(_opaque(data, args))
     if all(m == "session" for m in modes) or tuple(params) == _DEFAULT_PARAMS.get(name):
         if name == "substring" and len(args) == 3 and args[2] == _TO_THE_END:
             args = args[:2]

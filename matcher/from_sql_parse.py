@@ -51,10 +51,19 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         SqlglotError: the text does not parse. What the parser falls over, such as the missing
             operand in `a > AND (SELECT 1)`, it has no error of its own for.
     """
+    pairs = zip(tokens, [*tokens[1:], None], strict=True)
+    given = [_renamed(t, t.text) if _calls_window(t, after) else t for t, after in pairs]
     try:
-        return Dialect.get_or_raise("spark").parser().parse(tokens, text)
+        return Dialect.get_or_raise("spark").parser().parse(given, text)
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise SqlglotError("the parser finds no sense in it") from error
+
+
+def _calls_window(token: Token, after: Token | None) -> bool:
+    """True of the function, which the parser takes for the clause behind a GROUP BY: that has a
+    name before its parenthesis."""
+    is_call = after is not None and after.token_type == TokenType.L_PAREN
+    return is_call and token.token_type == TokenType.WINDOW
 
 
 def _mark(text: str) -> str:

@@ -17,6 +17,7 @@ from matcher.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Re
 from matcher.render_from import JOIN_WORDS, stored_from
 from matcher.render_moments import MERGE_MOMENTS, merge_moments
 from matcher.render_sets import by_sets, over_sets
+from matcher.time_windows import WINDOW
 from matcher.types import INTEGRAL, decimal_parts
 from matcher.zeros import finding_both
 
@@ -127,6 +128,19 @@ def _render_like(call: Call, args: list[str]) -> str:
     return f"({args[0]} LIKE {args[1]}{escape})"
 
 
+def _render_window(call: Call, args: list[str]) -> str:
+    """By hand: Spark lets `window` stand in few places. Both fields may be NULL to Spark's types,
+    as those of its own are."""
+    width, origin = (_integer(int(param), "L") for param in call.params)
+    micros = f"UNIX_MICROS({args[0]})"
+    start = f"{micros} - PMOD({micros} - {origin}, {width})"
+    fields = [
+        f"'{name}', CASE WHEN {args[0]} IS NOT NULL THEN TIMESTAMP_MICROS({moment}) END"
+        for name, moment in (("start", start), ("end", f"{start} + {width}"))
+    ]
+    return f"NAMED_STRUCT({', '.join(fields)})"
+
+
 _STRUCTURAL: Final[dict[str, Callable[[Call, list[str]], str]]] = {
     "not": lambda call, args: f"(NOT {args[0]})",
     "isnull": lambda call, args: f"({args[0]} IS NULL)",
@@ -139,6 +153,7 @@ _STRUCTURAL: Final[dict[str, Callable[[Call, list[str]], str]]] = {
     "like": _render_like,
     # in parentheses: a name before a point would be that of a table first of all
     "field": lambda call, args: f"({args[0]}).{quote(call.params[0])}",
+    WINDOW: _render_window,
     "grouping": lambda call, args: f"GROUPING({quote(SET_KEY_PREFIX + call.params[0])})",
 }
 

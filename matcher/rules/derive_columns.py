@@ -24,6 +24,7 @@ from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_tes
 from matcher.rules.filter_by_image import filter_by_image, is_redundant
 from matcher.rules.join_tables import fetch
 from matcher.rules.map_outer_joins import filter_found
+from matcher.time_windows import holds_whole, over, read_window
 
 # Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
 BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
@@ -127,7 +128,11 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
     elif pinned is not None and is_spellable(pinned):
         return pinned
     elif isinstance(expr, Call):
-        found = coarsen_time(attempt, expr) or derive_null_test(attempt, canonical)
+        found = (
+            coarsen_time(attempt, expr)
+            or _wider_window(attempt, canonical)
+            or derive_null_test(attempt, canonical)
+        )
         if found is not None:
             return found
         if is_renderable(expr.op, len(expr.args)):
@@ -146,6 +151,20 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
         if fetched is not None:
             return fetched
     attempt.missing.append((expr, purpose))
+    return None
+
+
+def _wider_window(attempt: Attempt, canonical: Expr) -> Expr | None:
+    """A `window` from stored ones of the same time that lie within it whole."""
+    wanted = read_window(canonical)
+    if wanted is None:
+        return None
+    for expr, column in attempt.available.items():
+        fine = read_window(expr)
+        if fine is not None and holds_whole(wanted, fine):
+            attempt.used.add(column.name)
+            start = Call("field", (stored(column, expr),), "timestamp", True, ("start",))
+            return over(canonical, start)
     return None
 
 
