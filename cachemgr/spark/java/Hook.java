@@ -203,7 +203,6 @@ public final class Hook {
         }
     }
 
-    /** One rule object serves one run of the optimiser: Spark builds its batches anew for each. */
     /** Asks about the query of EXISTS or IN, see `Subqueries`. */
     private static final class Asker implements Subqueries.Asker {
         private final RewriteRule rule;
@@ -225,6 +224,7 @@ public final class Hook {
         }
     }
 
+    /** One rule object serves one run of the optimiser: Spark builds its batches anew for each. */
     public static final class RewriteRule extends Rule {
         private final SparkSession spark;
         private boolean decided = false;
