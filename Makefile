@@ -24,7 +24,7 @@ help:
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
 	@echo "make bench   measure against the budgets, written to bench/results.json"
 	@echo "make fuzz    N random worlds, accepted pairs executed on Spark (N=$(N), ARGS='…'); docs/fuzz.md"
-	@echo "make chaos   replicas under random kills and stops for MINUTES=$(MINUTES); build/chaos"
+	@echo "make chaos   replicas under random kills, stops and damage for MINUTES=$(MINUTES); build/chaos"
 	@echo "make load    explain and rewrite under 100 requests a second (MINUTES=$(MINUTES), ARGS='…')"
 	@echo "make fuzz-api   wrong statements, SQL and requests for MINUTES=$(MINUTES); docs/fuzz-api.md"
 	@echo "make fuzz-ledger   what all runs in the ledger add up to"

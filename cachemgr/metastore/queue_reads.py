@@ -210,11 +210,21 @@ class QueueReads(Reads):
     def _latest(
         self, session: Session, cache_ids: Collection[str] | None
     ) -> dict[str, RefreshRunRecord]:
-        ids = session.execute(select(_last_runs(cache_ids))).all()
-        last = {cache_id: run_id for cache_id, run_id in ids if run_id is not None}
+        newest, run = _last_runs(cache_ids), RefreshRunRow
+        # an id may come back in another state, in a metastore that was put back from a copy
+        ids = session.execute(
+            select(run.cache_id, run.id, run.state, run.started_at).join(
+                newest, newest.c.run_id == run.id
+            )
+        )
+        last = {cache_id: (run_id, *mark) for cache_id, run_id, *mark in ids}
         known = self._remembered.runs
-        found = {i: known[i] for i, run in last.items() if i in known and known[i].id == run}
-        for some in _portions(run for i, run in last.items() if i not in found):
+        found = {
+            i: known[i]
+            for i, mark in last.items()
+            if i in known and (known[i].id, known[i].state.value, known[i].started_at) == mark
+        }
+        for some in _portions(str(mark[0]) for i, mark in last.items() if i not in found):
             rows = session.scalars(
                 select(RefreshRunRow)
                 .where(RefreshRunRow.id.in_(some))

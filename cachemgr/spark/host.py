@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -208,6 +208,7 @@ class SparkHost:
         return spark
 
     def _started(self) -> SparkSession:
+        spark: SparkSession | None = None
         try:
             spark = self._created()
             for statement in self._init:
@@ -217,6 +218,9 @@ class SparkHost:
         except (PySparkException, Py4JError) as error:
             cause = str(error).splitlines()[0][:300]
             logger.error("Spark does not start: %s", cause)
+            if spark is not None:  # the next start has to carry all of it out, on nothing
+                with suppress(Exception):
+                    spark.stop()
             raise RefreshError(
                 SPARK_NOT_STARTED,
                 f"the Spark of this service does not start ({cause}): `cachemgr doctor` says what "

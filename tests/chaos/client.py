@@ -24,6 +24,8 @@ class Asked:
         wrong: What was not as it must be.
         errors: Queries that failed.
         behind: How many versions answers lagged, the most for each cache.
+        unreadable: Queries that failed since their table could not be read, with us or without.
+        damaged: Queries that ran into files of a cache that had just been deleted.
     """
 
     queries: int = 0
@@ -31,6 +33,8 @@ class Asked:
     wrong: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     behind: dict[str, int] = field(default_factory=dict)
+    unreadable: int = 0
+    damaged: int = 0
 
 
 class Client(threading.Thread):
@@ -61,15 +65,32 @@ class Client(threading.Thread):
         self._random = random.Random(seed)
         self._pause = pause
         self._over = threading.Event()
+        self._first: list[CacheSpec] = []
+        self._excused: dict[str, int] = {}
+
+    def damaged(self, spec: CacheSpec) -> None:
+        """Files of a cache were deleted: one query may fail for it, which is asked with others at
+        once."""
+        self._excused[spec.name] = 1
+        self._first += [spec] * 3
 
     def run(self) -> None:
         """Ask until told to stop."""
         while not self._over.wait(self._pause):
-            spec = self._random.choice(self._specs)
+            spec = self._first.pop() if self._first else self._random.choice(self._specs)
+            asked = time.monotonic()
             try:
                 self.ask(spec)
             except Exception as error:
-                self.seen.errors.append(f"{spec.name}: {type(error).__name__} {str(error)[:300]}")
+                self._failed(spec, asked, f"{type(error).__name__} {str(error)[:600]}")
+
+    def _failed(self, spec: CacheSpec, asked: float, error: str) -> None:
+        if self._tables[spec.table].was_unreadable(asked):
+            self.seen.unreadable += 1
+        elif "is damaged" in error and self._excused.pop(spec.name, 0):
+            self.seen.damaged += 1
+        else:
+            self.seen.errors.append(f"{spec.name}: {error[:300]}")
 
     def stop(self) -> None:
         """Ask no more."""

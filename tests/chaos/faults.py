@@ -98,7 +98,7 @@ class Faults(threading.Thread):
     ) -> None:
         super().__init__(name="chaos-faults", daemon=True)
         self.done: list[Fault] = []
-        self.began = time.monotonic()
+        self.began = self.over = time.monotonic()
         self._victims = victims
         self._caches = caches
         self._random = random.Random(seed)
@@ -127,6 +127,7 @@ class Faults(threading.Thread):
         """No more faults; what was stopped goes on."""
         self._over.set()
         self.join()
+        self.over = time.monotonic()
         for thread in self._stopped:
             thread.join()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -52,6 +52,21 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Restored:
+    """The metastore was put back from a copy: what was done since the copy it does not know.
+
+    Args:
+        copied: When it was copied, in seconds since the epoch.
+        back: When it was back, and what had been under way was over.
+        asked: Ids of the refreshes that were asked for until then.
+    """
+
+    copied: float
+    back: float
+    asked: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Commit:
     """One commit of a cache's Delta log."""
 
@@ -59,6 +74,7 @@ class Commit:
     stamp: Mapping[str, Any]
     number: int | None
     files: frozenset[str]
+    at: float = 0.0
 
     @property
     def is_data(self) -> bool:
@@ -68,7 +84,7 @@ class Commit:
 
 def read_log(location: str) -> list[Commit]:
     """All commits of a Delta table with the files that make up each version."""
-    log = _path(location) / "_delta_log"
+    log = path_of(location) / "_delta_log"
     files: set[str] = set()
     commits = []
     for path in sorted(log.glob("*.json")):
@@ -84,11 +100,14 @@ def read_log(location: str) -> list[Commit]:
                 number = int(action["txn"]["version"])
             elif "commitInfo" in action:
                 stamp = json.loads(action["commitInfo"].get("userMetadata") or "{}")
-        commits.append(Commit(int(path.stem), stamp, number, frozenset(files)))
+        commits.append(
+            Commit(int(path.stem), stamp, number, frozenset(files), path.stat().st_mtime)
+        )
     return commits
 
 
-def _path(location: str) -> Path:
+def path_of(location: str) -> Path:
+    """The folder of a place."""
     return Path(urlparse(location).path if location.startswith("file:") else location)
 
 
@@ -98,6 +117,8 @@ def judge(
     asked: set[str],
     kills: Mapping[str, float],
     allowance: float,
+    restored: Sequence[Restored] = (),
+    deleted: Collection[tuple[str, int]] = (),
 ) -> Verdict:
     """Check everything that can be known when nothing runs any more.
 
@@ -107,8 +128,14 @@ def judge(
         asked: Ids of the refreshes that schedulers logged to have asked for.
         kills: When the replica that carried a refresh out was killed, in seconds since the epoch.
         allowance: Seconds within which some refresh must come to its end.
+        restored: When the metastore was put back from a copy of its own.
+        deleted: Caches' names with versions whose files were deleted.
     """
     verdict = Verdict(allowance)
+    # what a dead replica held is taken over from when the metastore knows of it again
+    last = max((r.back for r in restored), default=0.0)
+    kills = {run: moment for run, moment in kills.items() if moment > last}
+    forgotten = frozenset().union(*(r.asked for r in restored))
     done: dict[CacheSpec, list[float]] = {}
     known: set[str] = {r.id for r in store.reader.requests()}
     for left in known:
@@ -121,9 +148,10 @@ def judge(
         runs = sorted(store.reader.refreshes(cache.id, limit=100_000), key=_by_token)
         known |= {run.id for run in runs}
         done[spec] = _check_runs(verdict, store, spec, cache, runs, kills)
-        _check_commits(verdict, store, spec, cache, runs)
-    check_turns(verdict, done)
-    for lost in sorted(asked - known):
+        gone = {version for name, version in deleted if name == spec.name}
+        _check_commits(verdict, store, spec, cache, runs, restored, gone)
+    check_turns(verdict, done, [r.back for r in restored])
+    for lost in sorted(asked - known - forgotten):
         verdict.wrong(f"refresh {lost} was asked for and is lost")
     verdict.checked["requests"] = len(asked)
     return verdict
@@ -177,7 +205,9 @@ def _check_runs(
     return [end.timestamp() for end in ends if end is not None]
 
 
-def check_turns(verdict: Verdict, done: Mapping[CacheSpec, Sequence[float]]) -> None:
+def check_turns(
+    verdict: Verdict, done: Mapping[CacheSpec, Sequence[float]], restored: Sequence[float] = ()
+) -> None:
     """Nobody waits while others are served again and again, and something is always served.
 
     How long a cache waits in seconds is the machine's affair: each kill costs the start of a JVM.
@@ -185,6 +215,7 @@ def check_turns(verdict: Verdict, done: Mapping[CacheSpec, Sequence[float]]) -> 
     Args:
         verdict: What is wrong is noted there.
         done: When refreshes of each cache came to a good end, in seconds since the epoch.
+        restored: When the metastore was put back from a copy, which forgets who waits since when.
     """
     every = sorted(moment for moments in done.values() for moment in moments)
     still = max((b - a for a, b in pairwise(every)), default=0.0)
@@ -195,7 +226,8 @@ def check_turns(verdict: Verdict, done: Mapping[CacheSpec, Sequence[float]]) -> 
         gaps = list(pairwise(sorted(moments)))
         verdict.longest_gap[spec.name] = round(max((b - a for a, b in gaps), default=0.0), 1)
         for began, ended in gaps:
-            due = began + spec.period + TAKE_OVER_SECONDS
+            since = max([began, *(back for back in restored if back < ended)])
+            due = since + spec.period + TAKE_OVER_SECONDS
             served = {s.name: sum(due < m < ended for m in found) for s, found in done.items()}
             name = max(served, key=lambda other: served[other])
             verdict.most_overtaken = max(verdict.most_overtaken, served[name])
@@ -212,11 +244,18 @@ def _check_commits(
     spec: CacheSpec,
     cache: CacheRecord,
     runs: Sequence[RefreshRunRecord],
+    restored: Sequence[Restored],
+    deleted: Collection[int],
 ) -> None:
     commits = {c.version: c for c in read_log(cache.location)}
+    known = {(run.id, run.cache_version) for run in runs if run.state is RunState.PUBLISHED}
     by_refresh: dict[str, list[Commit]] = defaultdict(list)
     for commit in commits.values():
-        if commit.is_data:
+        # a request that the copy had may be carried out again, under the id that it had then
+        unknown = (str(commit.stamp.get("refresh_id")), commit.version) not in known
+        if unknown and any(r.copied <= commit.at <= r.back for r in restored):
+            verdict.checked["commits of before a restore"] += commit.is_data
+        elif commit.is_data:
             by_refresh[str(commit.stamp["refresh_id"])].append(commit)
     for refresh_id, written in by_refresh.items():
         if len(written) > 1:
@@ -243,7 +282,8 @@ def _check_commits(
                 )
             served[run.cache_version] = run.id
             numbers.append(found.number or -1)
-        _check_rows(verdict, store, spec, cache, run, found)
+        if run.cache_version not in deleted:
+            _check_rows(verdict, store, spec, cache, run, found)
     if numbers != sorted(set(numbers)) or list(served) != sorted(served):
         verdict.wrong(f"{spec.name}: published out of order: {served}, commit numbers {numbers}")
     _check_head(verdict, spec, cache, published)
@@ -285,7 +325,7 @@ def _check_rows(
     """The rows of a published version are those of the base version that it names."""
     snapshot = store.reader.snapshot(run.id)
     base = None if snapshot is None else snapshot.tables[0].version
-    folder = _path(cache.location)
+    folder = path_of(cache.location)
     files = [str(folder / name) for name in sorted(commit.files)]
     rows: list[tuple[Any, ...]] = []
     if files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.client import Asked
@@ -27,6 +27,7 @@ class Outcome:
         asked: What the client saw.
         verdict: What the judge found.
         problems: What went wrong in the run itself.
+        damages: What was done to tables, files and the metastore.
     """
 
     seed: int
@@ -40,6 +41,7 @@ class Outcome:
     asked: Asked
     verdict: Verdict
     problems: list[str]
+    damages: Counter[str] = field(default_factory=Counter)
 
     @property
     def wrong(self) -> list[str]:
@@ -84,6 +86,9 @@ class Outcome:
             "most_overtaken": verdict.most_overtaken,
             "queries": self.asked.queries,
             "hits": self.asked.hits,
+            "damages": dict(self.damages),
+            "queries_of_unreadable_tables": self.asked.unreadable,
+            "queries_that_met_deleted_files": self.asked.damaged,
             "versions_behind": self.asked.behind,
             "wrong": self.wrong,
             "faults": [fault.to_json() for fault in self.faults],
@@ -102,6 +107,8 @@ class Outcome:
             f"in {data['seconds']} s; settled {data['settled_seconds']} s later",
             f"  {data['kills']} kills and {data['stops']} stops past the lease, "
             f"{self.restarts} restarts: {_counts(data['targets'])}",
+            f"  damage: {_counts(dict(self.damages))}; {self.asked.unreadable} queries of "
+            f"unreadable tables, {self.asked.damaged} met deleted files",
             "  kills by stage:",
             *_bars(self.stages(KILL)),
             "  stops by stage:",

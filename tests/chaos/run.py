@@ -18,12 +18,14 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.roles import Role
 from tests.chaos.client import Asked, Client
+from tests.chaos.damage import KINDS, Damages, has_files
 from tests.chaos.faults import KILL, Faults, Victim
 from tests.chaos.judge import judge
 from tests.chaos.report import Outcome
@@ -42,6 +44,8 @@ LEASE_SECONDS = 5.0
 START_SECONDS = 120.0
 # After a kill of its JVM alone a replica has to notice, hand over and end by itself.
 END_SECONDS = 90.0
+# Damaged files are looked for once a minute, and a refresh follows.
+MEND_SECONDS = 150.0
 
 
 @dataclass(frozen=True)
@@ -151,14 +155,23 @@ def chaos(options: Options, url: str, folder: Path) -> Outcome:
             stop_seconds=options.stop_seconds,
             lease_seconds=LEASE_SECONDS,
         )
-        for thread in (writer, client, supervisor, faults):
+
+        def logged() -> set[str]:
+            for victim in victims:
+                victim.tail.catch_up()
+            return set().union(*(victim.tail.asked for victim in victims))
+
+        damages = Damages(store, specs, tables, client, logged, options.seed)
+        for thread in (writer, client, supervisor, faults, damages):
             thread.start()
         time.sleep(options.minutes * 60)
+        damages.stop()
         faults.stop()
         writer.stop()
         seconds = time.monotonic() - began
         _say("the last fault is over: waiting for what is due")
         problems, settled = _settle(options, store, specs, tables)
+        problems += _mended(damages, specs) + damages.problems
         client.stop()
         supervisor.stop()
         problems += _stop(store, victims)
@@ -177,8 +190,17 @@ def chaos(options: Options, url: str, folder: Path) -> Outcome:
             restarts=supervisor.restarts,
             faults=faults.done,
             asked=client.seen,
-            verdict=judge(store, specs, asked, kills, max(60.0, 2 * warm_up)),
-            problems=[*problems, *_silent(client.seen, faults)],
+            verdict=judge(
+                store,
+                specs,
+                asked,
+                kills,
+                max(60.0, 2 * warm_up),
+                damages.restored,
+                damages.deleted,
+            ),
+            problems=[*problems, *_silent(client.seen, faults, damages)],
+            damages=damages.done,
         )
 
 
@@ -187,13 +209,30 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def _silent(seen: Asked, faults: Faults) -> list[str]:
+def _mended(damages: Damages, specs: list[CacheSpec]) -> list[str]:
+    """Delete files when no base table moves any more: a refresh has to write them all the same."""
+    chosen = [spec for spec in specs if "EVERY" in spec.trigger or "COMMIT" in spec.trigger][:2]
+    for spec in chosen:
+        damages.delete_files(spec)
+    try:
+        for spec in chosen:
+            what = f"the files of {spec.name} are written anew"
+            until(partial(has_files, damages.store, spec), MEND_SECONDS, what, every=1.0)
+    except AssertionError as error:
+        return [str(error)]
+    return []
+
+
+def _silent(seen: Asked, faults: Faults, damages: Damages) -> list[str]:
     """What would make a run that proves nothing pass."""
     found = []
     if not seen.hits:
         found.append("no query was answered from a cache")
     if not faults.done:
         found.append("no fault happened")
+    # a shorter run comes to some kinds alone
+    if faults.over - faults.began > 90:
+        found += [f"nothing came to: {kind}" for kind in KINDS if not damages.done[kind]]
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, insert, text
 
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import (
@@ -21,7 +21,8 @@ from cachemgr.metastore.records import (
     new_id,
 )
 from tests.chaos.client import Client
-from tests.chaos.judge import Verdict, check_turns, judge
+from tests.chaos.damage import _copy
+from tests.chaos.judge import Restored, Verdict, check_turns, judge
 from tests.chaos.stages import StageTail
 from tests.chaos.world import CLOCK_AHEAD, BaseTable, CacheSpec, cache_specs, expected, version_of
 
@@ -118,6 +119,59 @@ def test_nothing_is_wrong_with_what_is_right(made: Made):
     made.publish(heir, made.version, 9)
     killed = {dead.id: heir.started_at.timestamp() - 9}
     assert made.problems(*asked, dead.id, heir.id, **killed) == []
+
+
+def _put_back(made: Made) -> tuple[list[str], Restored]:
+    """The metastore's rows of before a refresh, which was asked for, committed and published."""
+    copied = time.time()
+    rows = _copy(made.store.engine)
+    lost = made.refresh(6).id
+    with made.store.engine.begin() as connection:
+        for table in reversed(rows):
+            connection.execute(delete(table))
+        for table, mine in rows.items():
+            if mine:
+                connection.execute(insert(table), mine)
+    return [lost], Restored(copied, time.time(), frozenset([lost]))
+
+
+def test_what_a_metastore_put_back_has_forgotten_is_not_lost(made: Made):
+    made.refresh(4)
+    waiting = made.store.writer.request_refresh(made.cache.id, why="due", mode="FULL")
+    asked, restored = _put_back(made)
+    assert asked == [waiting.id], "it is carried out again, under the same id"
+    time.sleep(0.01)
+    again = made.refresh(7)
+    assert again.id == waiting.id
+    after = made.refresh(8)
+
+    def problems(*known: Restored) -> list[str]:
+        ids = {*asked, after.id, "0" * 32}
+        return judge(made.store, [SPEC], ids, {}, 60.0, known).problems
+
+    assert problems(restored) == [f"refresh {'0' * 32} was asked for and is lost"]
+    assert any("committed versions" in said for said in problems())
+
+
+def test_a_refresh_that_was_lost_after_the_metastore_was_put_back_is_found(made: Made):
+    made.refresh(4)
+    asked, restored = _put_back(made)
+    time.sleep(0.01)
+    run = made.start()
+    made.commit(run.id, run.fencing_token, 7)
+    made.publish(run, made.commit(run.id, run.fencing_token, 8), 8)
+    found = judge(made.store, [SPEC], {*asked, "later"}, {}, 60.0, [restored]).problems
+    assert any("committed versions" in said for said in found)
+    assert "refresh later was asked for and is lost" in found
+
+
+def test_deleted_files_are_known_to_be_gone(made: Made):
+    run = made.refresh(4)
+    (made.folder / f"v{made.version}.parquet").unlink()
+    with pytest.raises(duckdb.IOException):
+        made.problems()
+    gone = {(SPEC.name, run.cache_version)}
+    assert judge(made.store, [SPEC], set(), {}, 60.0, (), gone).problems == []
 
 
 def _lost_request(made: Made) -> list[str]:
@@ -360,3 +414,32 @@ def test_the_log_says_where_a_refresh_stands(tmp_path: Path):
     assert tail.now() == ("r1", "writing")
     write("refresh r1 of cache c: PUBLISHED")
     assert tail.now() is None
+
+
+def test_a_poisoned_table_takes_no_commit_and_excuses_its_queries_alone(tmp_path: Path):
+    tables = {name: BaseTable(name, tmp_path, parts=1) for name in ("t0", "t1")}
+    for table in tables.values():
+        (table.path / "_delta_log").mkdir(parents=True)
+        table.append()
+    specs = [CacheSpec(f"c{i}", f"t{i}", 0, "EVERY 30 SECONDS", "STRICT") for i in (0, 1)]
+    client = Client(None, specs, tables, seed=1, pause=0)
+    before = time.monotonic()
+    tables["t0"].poison()
+    log = tables["t0"].path / "_delta_log"
+    assert "ofTomorrow" in (log / f"{2:020d}.json").read_text()
+    assert tables["t0"].append() == 1 and tables["t1"].append() == 2
+    for spec in specs:
+        client._failed(spec, before, "cannot be read")
+    assert client.seen.unreadable == 1 and len(client.seen.errors) == 1
+    tables["t0"].mend()
+    assert not tables["t0"].was_unreadable(time.monotonic()) and tables["t0"].append() == 2
+    client._failed(specs[0], time.monotonic(), "cannot be read")
+    assert len(client.seen.errors) == 2
+
+
+def test_one_query_may_run_into_deleted_files(tmp_path: Path):
+    client = Client(None, [SPEC], {"t0": BaseTable("t0", tmp_path, parts=1)}, seed=1, pause=0)
+    client.damaged(SPEC)
+    for _ in range(2):
+        client._failed(SPEC, time.monotonic(), "cache default.c00 is damaged: run it again")
+    assert client.seen.damaged == 1 and len(client.seen.errors) == 1

@@ -122,6 +122,9 @@ class BaseTable:
     version: int = 0
     # when each version was made, by the monotonic clock
     made: dict[int, float] = field(default_factory=dict)
+    # from when to when it could not be read, likewise
+    unreadable: list[tuple[float, float]] = field(default_factory=list)
+    _commit: threading.Lock = field(default_factory=threading.Lock)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -129,8 +132,42 @@ class BaseTable:
         """Where it is."""
         return self.folder / self.name
 
+    def poison(self) -> None:
+        """Let the newest commit ask for a feature that no reader has; nothing is appended until it
+        is mended."""
+        self._commit.acquire()
+        feature = {"readerFeatures": ["ofTomorrow"], "writerFeatures": ["ofTomorrow"]}
+        protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **feature}}
+        with self._lock:
+            self.unreadable.append((time.monotonic(), float("inf")))
+        self._poisoned.write_text(json.dumps(protocol) + "\n")
+
+    def mend(self) -> None:
+        """Take that commit back."""
+        self._poisoned.unlink()
+        with self._lock:
+            self.unreadable[-1] = (self.unreadable[-1][0], time.monotonic())
+        self._commit.release()
+
+    @property
+    def _poisoned(self) -> Path:
+        return self.path / "_delta_log" / f"{self.version + 1:020d}.json"
+
+    def was_unreadable(self, since: float) -> bool:
+        """Whether it was at some time from a moment of the monotonic clock on."""
+        with self._lock:
+            return any(end >= since for _, end in self.unreadable)
+
     def append(self) -> int:
-        """One more commit; its version."""
+        """One more commit, unless the table is poisoned; its version."""
+        if not self._commit.acquire(blocking=False):
+            return self.version
+        try:
+            return self._append()
+        finally:
+            self._commit.release()
+
+    def _append(self) -> int:
         v = self.version + 1
         name = f"part-{v:05d}-{uuid.uuid4()}.parquet"
         rows = (

@@ -16,7 +16,15 @@ from typing import Any
 
 from tests.fuzz import ledger
 from tests.fuzz.capabilities import TAGS
-from tests.fuzz.worlds import Generated, Judge, Totals, compare_doors, generated, settle
+from tests.fuzz.worlds import (
+    Generated,
+    Judge,
+    Totals,
+    compare_doors,
+    generated,
+    settle,
+    try_actions,
+)
 
 
 @dataclass
@@ -25,6 +33,7 @@ class Run:
 
     judge: Judge
     doors: Any = None
+    actions: Any = None
     stop: Any = lambda: None
 
 
@@ -32,7 +41,7 @@ def main() -> int:
     """Run the seeds given on the command line; 1 if any pair was wrong."""
     chosen = _arguments()
     totals, began, commit = Totals(), time.monotonic(), _commit()
-    run = start(chosen.judge, chosen.doors)
+    run = start(chosen.judge, chosen.doors, chosen.actions)
     seeds = range(chosen.start, chosen.start + chosen.n)
     done = chosen.start
     with ExitStack() as stack:
@@ -51,6 +60,8 @@ def main() -> int:
             settle(made, run.judge, totals, chosen.oracle)
             if run.doors is not None:
                 compare_doors(made, run.doors, totals, chosen.doors)
+            if run.actions is not None and seed % chosen.actions == 0:
+                try_actions(made, run.actions, totals)
             done = seed + 1
             _tell(seed, totals.wrong[wrong:], totals.differs[differs:], chosen.out)
             sys.stdout.write(_progress(seed, totals, time.monotonic() - began) + "\n")
@@ -79,6 +90,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--doors", type=int, default=0, help="compare both doors for one query in so many (Spark)"
     )
+    parser.add_argument(
+        "--actions",
+        type=int,
+        default=0,
+        help="in one world in so many, some pairs in a session with the hook on (Spark)",
+    )
     parser.add_argument("--only", choices=TAGS, help="execute just the pairs of one item")
     parser.add_argument("--ledger", action="store_true", help="write an entry")
     parser.add_argument("--out", type=Path, help="folder for what was wrong")
@@ -95,21 +112,27 @@ def _tell(seed: int, wrong: list[str], differs: list[str], out: Path | None) -> 
         sys.stdout.write(f"DOORS DIFFER\n{text}\n\n")
 
 
-def start(judge: str, doors: int) -> Run:
-    """The judge of that name; with Spark the doors as well, where they are asked for."""
+def start(judge: str, doors: int, actions: int = 0) -> Run:
+    """The judge of that name; with Spark the doors and actions as well, where they are asked
+    for."""
     if judge == "duckdb":
         from tests.fuzz.duck_judge import DuckJudge
 
         return Run(DuckJudge())
     from tests.fuzz.spark_judge import SparkJudge, start_spark
 
-    spark = start_spark(delta=doors > 0)
+    spark = start_spark(delta=doors + actions > 0)
     made = None
     if doors:
         from tests.fuzz.doors import SparkDoors
 
         made = SparkDoors(spark)
-    return Run(SparkJudge(spark), made, spark.stop)
+    tried = None
+    if actions:
+        from tests.fuzz.actions import SparkActions
+
+        tried = SparkActions(spark)
+    return Run(SparkJudge(spark), made, tried, spark.stop)
 
 
 def _progress(seed: int, totals: Totals, seconds: float) -> str:
@@ -117,7 +140,8 @@ def _progress(seed: int, totals: Totals, seconds: float) -> str:
     return (
         f"seed {seed}: {n['generated']} generated, {n['accepted']} accepted, "
         f"{n['executed']} executed, {n['skipped']} skipped, {n['templates']} by remembered shapes, "
-        f"{n['doors']} by both doors; {len(totals.wrong)} wrong, {len(totals.lost)} lost, "
+        f"{n['doors']} by both doors, {n['actions equal']} by actions; "
+        f"{len(totals.wrong)} wrong, {len(totals.lost)} lost, "
         f"{len(totals.differs)} differ, {seconds:.0f} s"
     )
 

@@ -33,6 +33,13 @@ QUICK = {
     "spark.sql.crossJoin.enabled": "true",
     "spark.sql.lightweightPlanChangeValidation": "false",
 }
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "2",
+}
 _FIELD, _LINE = "\u0001", "\u0002"
 _DIGITS = 9  # of FLOAT and DOUBLE, where sums in another order are allowed
 # Aggregates whose value hangs on the order of rows: picks, and floating point (by its columns).
@@ -179,6 +186,8 @@ def start_spark(delta: bool = False) -> Any:
     )
     if delta:
         builder = spark_start.with_delta(builder)
+        for key, value in _DELTA.items():
+            builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from tests.fuzz.actions import SparkActions
 from tests.fuzz.caches import cache
 from tests.fuzz.capabilities import TAGS, tags
 from tests.fuzz.decide import Accepted, decide, lifted, prepare_cache
@@ -22,7 +23,7 @@ from tests.fuzz.queries import query
 from tests.fuzz.spark_judge import SparkJudge, Verdict
 from tests.fuzz.spec import smaller
 from tests.fuzz.world import world
-from tests.fuzz.worlds import Totals, compare_doors, generate, generated, run_world
+from tests.fuzz.worlds import Totals, compare_doors, generate, generated, run_world, try_actions
 
 SEEDS = range(1_000_000, 1_000_006)  # none of a ledger's run
 LEAST_SHARE = 0.15  # fewer hits would mean that the test proves little
@@ -50,6 +51,16 @@ def test_both_doors_agree_on_generated_queries(spark) -> None:
         compare_doors(generated(seed, 4, 4), doors, totals, 2)
     assert totals.differs == []
     assert totals.numbers["doors"] >= 20
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_actions_through_the_hook_give_the_rows_without_us(spark) -> None:
+    totals, actions = Totals(), SparkActions(spark, 4)
+    for seed in SEEDS[:2]:
+        try_actions(generated(seed, 4, 4), actions, totals)
+    assert totals.wrong == []
+    assert totals.numbers["actions equal"] >= 2, (totals.numbers, totals.skipped)
 
 
 def test_the_index_finds_what_a_full_search_finds() -> None:

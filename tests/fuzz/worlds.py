@@ -220,6 +220,28 @@ def compare_doors(found: Generated, doors: Doors, totals: Totals, share: int) ->
             totals.differs.append(f"seed {made.seed}\n{text}\n  {told}")
 
 
+class Actions(Protocol):
+    """Gives some of a world's queries to a session with the hook on."""
+
+    def check(
+        self, world: World, accepted: list[Accepted]
+    ) -> Iterator[tuple[Accepted, Verdict]]: ...
+
+
+def try_actions(found: Generated, actions: Actions, totals: Totals) -> None:
+    """Some accepted pairs of a world in a session with the hook on, by random actions."""
+    made = found.world
+    for pair, verdict in actions.check(made, found.accepted):
+        totals.numbers[f"actions {verdict.outcome}"] += 1
+        if verdict.outcome == "skipped":
+            totals.skipped[verdict.detail[:100]] += 1
+        elif verdict.outcome == "wrong":
+            totals.wrong.append(
+                f"-- seed {made.seed}, in a session\n{made.ddl}\n{made.joins}"
+                f"{pair.cache.cache.statement}\n-- query\n{pair.query};\n-- {verdict.detail}"
+            )
+
+
 def _count(found: Generated, totals: Totals) -> None:
     for refusal in found.refused:
         totals.reasons.update({code for code, _ in refusal.reasons})

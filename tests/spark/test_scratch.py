@@ -3,8 +3,10 @@ else's, stays."""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +15,7 @@ import psutil
 import pytest
 
 from cachemgr.scratch import roots_of, scratch, sweep
-from tests.processes import Started, until
+from tests.processes import ROOT, Started, until
 
 pytestmark = pytest.mark.spark
 
@@ -86,6 +88,41 @@ def test_what_dead_processes_left_goes_and_nothing_else(tmp_path):
 
         assert lives.stop() == 0
         until(lambda: names(root) == foreign, 30, "one that ends in good order leaves nothing")
+
+
+_TWICE = """
+import sys
+from pathlib import Path
+from cachemgr.errors import RefreshError
+from cachemgr.spark.host import SparkHost
+from tests.processes import SMALL_SPARK
+init = ["CREATE TABLE a (x INT) USING delta LOCATION 'a'", "SELECT * FROM text.`flag`"]
+conf = {**SMALL_SPARK, "spark.sql.warehouse.dir": "w", "spark.local.dir": sys.argv[1]}
+host = SparkHost("local[1]", "sqlite:///m.db", "caches", conf, init)
+try:
+    host.spark()
+except RefreshError as error:
+    print("failed", error.code)
+Path("flag").write_text("")
+host.spark()
+print("then", host.state)
+host.stop()
+"""
+
+
+def test_a_start_that_failed_half_way_is_begun_again(tmp_path):
+    """As where a table that it names could not be read for a while."""
+    (tmp_path / "twice.py").write_text(_TWICE)
+    done = subprocess.run(
+        [sys.executable, "twice.py", str(tmp_path / "scratch")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert "failed SPARK_NOT_STARTED" in done.stdout, done.stderr[-3000:]
+    assert "then running" in done.stdout, done.stderr[-3000:]
 
 
 def test_where_spark_would_write_is_respected(tmp_path, monkeypatch):
