@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from graphlib import TopologicalSorter
 
 from sqlglot import exp
-from sqlglot.dialects import Spark
 from sqlglot.errors import SqlglotError
 
 from cachemgr.clauses import read_name
@@ -14,6 +13,7 @@ from cachemgr.ddl.statements import QualifiedName
 from cachemgr.export import CacheDefinition
 from cachemgr.metastore.nesting import cycle
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
+from matcher.from_sql_parse import parse_statements
 from scheduler.order import cycle_in
 
 Key = tuple[str, str]
@@ -54,11 +54,10 @@ def name_key(name: str) -> Key:
 
 def _named(cache: CacheDefinition) -> set[Key]:
     try:
-        select = Spark().parse(cache.definition)[0]
+        select = parse_statements(cache.definition)[0]
     except (SqlglotError, IndexError):  # whoever makes it will say what is wrong
         return set()
-    tables = select.find_all(exp.Table) if select is not None else ()
-    names = (tuple(part.name for part in table.parts) for table in tables)
+    names = (tuple(part.name for part in t.parts) for t in select.find_all(exp.Table))
     return {
         _key(QualifiedName(parts), cache.catalog, cache.schema)
         for parts in names

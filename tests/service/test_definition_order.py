@@ -25,6 +25,12 @@ def test_a_cache_comes_after_those_that_it_names() -> None:
     assert sources_in(b, [key_of(a), key_of(c)]) == {("default", "a")}
 
 
+def test_a_cache_of_windows_comes_after_those_that_it_names() -> None:
+    of_windows = "SELECT COUNT(*) AS n FROM b GROUP BY window(t, '1 hour'), k"
+    a = CacheDefinition("default.a", of_windows)
+    assert names(a, cache("default.b", "x")) == ["default.b", "default.a"]
+
+
 def test_names_are_looked_up_where_the_definition_was() -> None:
     there = cache("s.a", "t")
     assert names(cache("default.b", "a", schema="s"), there) == ["s.a", "default.b"]
