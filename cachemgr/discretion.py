@@ -129,8 +129,7 @@ def untold(join: str) -> str:
     """
     return (
         f"record-preserving join {join} does not hold; what contradicts it is not told, since a "
-        f"table of it is restricted: correct the data and run VALIDATE RECORD PRESERVING JOIN "
-        f"{join}"
+        "table of it is restricted"
     )
 
 

@@ -394,7 +394,11 @@ class CacheService:
     def _validated(self, record: JoinRecord) -> JoinRecord:
         verdict = self._engine.validate(record)
         if verdict.message:
-            raise JoinValidationError("JOIN_DOES_NOT_HOLD", self._contradiction(record, verdict))
+            found = self._contradiction(record, verdict)
+            raise JoinValidationError(
+                "JOIN_DOES_NOT_HOLD",
+                f"{found}; nothing was created: correct the data and run the statement again",
+            )
         return JoinRecord(
             name=record.name,
             definition=record.definition,
@@ -412,6 +416,9 @@ class CacheService:
         verdict = self._engine.validate(join)
         state = JoinState.BROKEN if verdict.message else JoinState.VALID
         message = self._contradiction(join, verdict)
+        if message:
+            again = f"VALIDATE RECORD PRESERVING JOIN {join.name}"
+            message = f"{message}; correct the data and run {again}"
         self._metastore.writer.update_join_state(
             join.name,
             state,

@@ -414,6 +414,19 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return spelled[close[0]] if close else None
 
 
+_SET = re.compile(rf"\s*SET\s+`?({re.escape(PREFIX)}[\w.]+)`?\s*=\s*(.*?)\s*;?\s*", re.I | re.S)
+
+
+def setting_in(text: str) -> tuple[str, str] | None:
+    """The setting of ours that a SQL text sets, and its value; None where it does not.
+
+    >>> setting_in("SET spark.cachemgr.mode = off;")
+    ('spark.cachemgr.mode', 'off')
+    """
+    found = _SET.fullmatch(text)
+    return None if found is None else (found[1], found[2])
+
+
 def unknown_keys(keys: Iterable[str]) -> dict[str, str | None]:
     """The keys that carry our prefix and mean nothing, most likely misspelt.
 

@@ -162,13 +162,17 @@ class FromClause:
         if cte is not None:
             self._derived(cte, qualifier, _alias_columns(node), f"CTE {parts[0]}")
             return
-        if len(parts) == 2 and parts[0].lower() in _PATH_FORMATS:
+        at_path = self.queries.schema.at_path(parts)
+        if at_path is None and len(parts) == 2 and parts[0].lower() in _PATH_FORMATS:
             self._open(f"{parts[0]}.`{parts[1]}` read by path", (alias,) if alias else ())
             return
-        found = self.queries.schema.find(parts, self.queries.current)
+        found = at_path or self.queries.schema.find(parts, self.queries.current)
         if found is None:
             raise self._not_found(node, parts)
-        full = qualifier if alias else self._full_name(found)
+        full = qualifier
+        if not alias:
+            catalog = self.queries.schema.catalog
+            full = self._full_name(found) if at_path is None else (catalog, *parts)
         names = _alias_columns(node)
         if isinstance(found, View):
             self._derived(self.queries.view(found, node), full, names, f"view {found.name}")

@@ -11,7 +11,7 @@ rows. Lookup ignores case.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlglot
@@ -22,6 +22,7 @@ from matcher.errors import SqlInputError
 from matcher.from_sql_parse import parse_tokens
 from matcher.from_sql_types import UNKNOWN, type_of
 from matcher.ir import RecordPreservingJoin
+from matcher.table_paths import folder_in_text
 
 DEFAULT_SCHEMA = "default"
 DEFAULT_CATALOG = "spark_catalog"
@@ -83,7 +84,8 @@ class View:
 class Schema:
     """Declared tables and views by key, and the names of the current schema and catalog.
 
-    A key is `schema.table` in the current catalog, `catalog.schema.table` in another one.
+    A key is `schema.table` in the current catalog, `catalog.schema.table` in another one. `paths`
+    are Delta tables by the folder that a text may name: see `matcher.table_paths`.
     """
 
     tables: dict[str, Table] = field(default_factory=dict)
@@ -91,6 +93,7 @@ class Schema:
     schemas: frozenset[str] = frozenset({DEFAULT_SCHEMA})
     current: str = DEFAULT_SCHEMA
     catalog: str = DEFAULT_CATALOG
+    paths: Mapping[str, Table] = field(default_factory=dict)
 
     @staticmethod
     def parse(text: str) -> Schema:
@@ -109,6 +112,12 @@ class Schema:
         """The table or view that a name of one to three parts means; its catalog may lead."""
         key = self.key_of(parts, current)
         return None if key is None else self.views.get(key) or self.tables.get(key)
+
+    def at_path(self, parts: Sequence[str]) -> Table | None:
+        """The Delta table that ``delta.`/path` `` means."""
+        if len(parts) != 2 or parts[0].lower() != "delta" or not self.paths:
+            return None
+        return self.paths.get(folder_in_text(parts[1]))
 
     def key_of(self, parts: Iterable[str], current: str | None = None) -> str | None:
         """The key that `parts` would have; None for a name of more than three."""

@@ -40,7 +40,9 @@ def find(state: ApiState, name: str) -> CacheRecord:
     found = state.metastore.reader.cache(namespace or DEFAULT_NAMESPACE, last)
     if found is None:
         raise NotFoundError(
-            "CACHE_NOT_FOUND", f"there is no relational cache {name}: GET /api/v1/caches lists all"
+            "CACHE_NOT_FOUND",
+            f"there is no relational cache {name}: `cachemgr cache list` or GET /api/v1/caches "
+            "lists all",
         )
     return found
 

@@ -119,6 +119,11 @@ def _allowed(request: Request) -> str:
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     parts = []
+    kind = request.headers.get("content-type", "")
+    if isinstance(error.body, str | bytes) and "json" not in kind.lower():
+        said = f"its Content-Type is {kind}" if kind else "it has no Content-Type"
+        text = f"the body is to be JSON, and {said}: send Content-Type: application/json"
+        return envelope(request, 422, "INVALID_REQUEST", text)
     for found in error.errors()[:5]:
         where = ".".join(str(part) for part in found.get("loc", ()) if part != "body")
         parts.append(f"{where or 'the body'}: {found.get('msg', 'is not accepted')}")

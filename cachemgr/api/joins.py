@@ -30,7 +30,8 @@ def _find(state: ApiState, name: str) -> JoinRecord:
     if found is None:
         raise NotFoundError(
             "JOIN_NOT_FOUND",
-            f"there is no record-preserving join {name}: GET /api/v1/joins lists all",
+            f"there is no record-preserving join {name}: `cachemgr join list` or "
+            "GET /api/v1/joins lists all",
         )
     return found
 

@@ -114,7 +114,12 @@ def identify(state: State, credentials: Credentials) -> Principal:
     if credentials is None:
         if state.open_to_all():
             return Principal("local", Role.ADMIN)
-        raise ApiError(401, "UNAUTHENTICATED", "send a token: Authorization: Bearer …")
+        raise ApiError(
+            401,
+            "UNAUTHENTICATED",
+            "send a token: Authorization: Bearer …; a command takes it by --token or "
+            "CACHEMGR_TOKEN",
+        )
     token: TokenRecord | None = state.metastore.reader.bearer(credentials.credentials)
     if token is None:
         raise ApiError(

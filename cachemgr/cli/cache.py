@@ -107,6 +107,8 @@ def refresh(
     asked = client.call("POST", path_of(name, "/refreshes"), json=body)
     done = _over(client, asked) if wait else asked
     show_one(done, client.output)
+    if not wait and client.server is None:
+        say("it waits for `cachemgr serve` or `cachemgr worker`; with --wait this process does it")
     if wait and done["state"] not in _OVER:
         raise typer.Exit(1)
 

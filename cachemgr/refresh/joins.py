@@ -64,10 +64,7 @@ class JoinCheck:
                 f"{self.duplicates} "
                 f"key values more than once, for example {shown}"
             )
-        return (
-            f"record-preserving join {name} does not hold: {'; '.join(parts)}; "
-            f"correct the data and run VALIDATE RECORD PRESERVING JOIN {name}"
-        )
+        return f"record-preserving join {name} does not hold: {'; '.join(parts)}"
 
 
 def _shown(names: Sequence[str], values: Sequence[Any]) -> str:

@@ -23,7 +23,7 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import Freshness, JoinState
 from cachemgr.results import ResultRows
 from cachemgr.service import CacheService, utc_now
-from cachemgr.settings import PREFIX, Settings, unknown_keys
+from cachemgr.settings import PREFIX, Settings, setting_in, unknown_keys
 from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
@@ -118,9 +118,7 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
             return found
         explicit = explicit_settings(spark)
         settings = Settings.from_mapping(explicit)
-        for unknown, meant in unknown_keys(explicit).items():
-            hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
-            logger.warning("%s is no setting of relational caches: %s", unknown, hint)
+        _warn_of_unknown(explicit)
         feed = feed_of(settings, explicit)
         try:
             application = _application_of(spark)
@@ -418,13 +416,31 @@ def _wrap_sql() -> None:
 
     @functools.wraps(original)
     def sql(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> DataFrame:
-        if not isinstance(sqlQuery, str) or not looks_like_ours(sqlQuery) or not _takes_part(self):
+        text = sqlQuery if isinstance(sqlQuery, str) else ""
+        ours = looks_like_ours(text)
+        setting = None if ours or "${" in text else setting_in(text)
+        if not (ours or setting) or not _takes_part(self):
+            return original(self, sqlQuery, *args, **kwargs)
+        if setting is not None:
+            _check_setting(*setting)
             return original(self, sqlQuery, *args, **kwargs)
         statement = parse(substituted(self, sqlQuery))
         return to_frame(self, _statements(self, _of(self).session).execute(statement))
 
     sql._cachemgr = True  # type: ignore[attr-defined]
     SparkSession.sql = sql  # type: ignore[method-assign]
+
+
+def _check_setting(key: str, value: str) -> None:
+    """Refuse a value of a setting of ours where it is set, not in each query after it."""
+    Settings.from_mapping({key: value})
+    _warn_of_unknown([key])
+
+
+def _warn_of_unknown(keys: Iterable[str]) -> None:
+    for unknown, meant in unknown_keys(keys).items():
+        hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
+        logger.warning("%s is no setting of relational caches: %s", unknown, hint)
 
 
 def _takes_part(spark: SparkSession) -> bool:

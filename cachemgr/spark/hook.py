@@ -24,6 +24,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState
+from cachemgr.errors import CacheManagerError
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
@@ -203,7 +204,9 @@ def _log_once(error: BaseException) -> None:
         if cause in _logged or len(_logged) >= 100:
             return
         _logged.add(cause)
-    _log.warning("the original query runs, since deciding on it failed: %s", cause, exc_info=error)
+    # ours say what is wrong and what to do; of others it takes the trace to find that out
+    trace = None if isinstance(error, CacheManagerError) else error
+    _log.warning("the original query runs, since deciding on it failed: %s", cause, exc_info=trace)
 
 
 def install(spark: SparkSession, decider: Decider) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import threading
 from importlib import resources
+from importlib.metadata import version
 from typing import Any, Final
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from cachemgr.errors import CacheManagerError, ConfigurationError
@@ -57,7 +59,8 @@ def java_class(spark: SparkSession, name: str) -> Any:
         name: Simple name of one of `DOORS`.
 
     Raises:
-        ConfigurationError: The session is a Spark Connect one: it has no JVM of its own.
+        ConfigurationError: The session is a Spark Connect one, which has no JVM of its own, or was
+            started without Delta.
         HookError: The sources do not compile against this Spark.
     """
     jvm = _jvm(spark)
@@ -89,8 +92,26 @@ def _jvm(spark: SparkSession) -> Any:
     return jvm
 
 
+def _refuse_without_delta(loader: Any) -> None:
+    """A Spark that somebody else has started, as `pyspark` and `spark-submit` do, has the jars that
+    it was started with."""
+    try:
+        loader.loadClass("org.apache.spark.sql.delta.DeltaLog")
+    except Exception as error:
+        lake, spark = version("delta-spark"), ".".join(pyspark.__version__.split(".")[:2])
+        raise ConfigurationError(
+            "DELTA_MISSING",
+            "this Spark was started without Delta Lake, and cannot be given it any more: start it "
+            f"by `pyspark --packages io.delta:delta-spark_{spark}_2.13:{lake} --conf "
+            "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension --conf "
+            "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog` "
+            "(spark-submit takes the same), or run the script by `python`",
+        ) from error
+
+
 def _compile(jvm: Any) -> dict[str, Any]:
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    _refuse_without_delta(loader)
     classes: dict[str, Any] = {}
     for name in SOURCES:
         source = resources.files(__package__).joinpath("java", f"{name}.java").read_text("utf-8")

@@ -15,11 +15,13 @@ from pyspark.sql import SparkSession
 
 from cachemgr.ddl import looks_like_ours
 from cachemgr.errors import CacheManagerError
+from cachemgr.settings import PREFIX, Mode, Settings
 from cachemgr.spark import api
 from cachemgr.spark.explain import reason_text
 from cachemgr.spark.spark_errors import code_and_line
 
 _CANCEL_SECONDS = 0.3
+_MODE = f"{PREFIX}mode"
 _QUERY = re.compile(r"\s*(?:\(|(?:SELECT|WITH|FROM|VALUES|TABLE)\b)", re.IGNORECASE)
 
 
@@ -112,10 +114,14 @@ def _run(spark: SparkSession, text: str, limit: int) -> Answer:
 def _verdict(spark: SparkSession, text: str, hit: bool) -> str | None:
     if looks_like_ours(text) or not _QUERY.match(text):
         return None
+    mode = Settings.from_mapping({_MODE: spark.conf.get(_MODE, "") or Mode.REWRITE.value}).mode
+    if mode is Mode.OFF:
+        return f"miss: {_MODE} is off"
     found = api.explain(spark, text)
     if hit:
         keys = "" if found.grouping_set is None else f" ({found.grouping_set})"
-        return f"hit {', '.join(found.caches)}{keys}".rstrip()
+        caches = f"hit {', '.join(found.caches)}{keys}".rstrip()
+        return f"planned only, the original ran: {caches}" if mode is Mode.PLAN_ONLY else caches
     why = reason_text(found.reasons[0]) if found.reasons and not found.hit else ""
     return f"miss: {why}" if why else "miss"
 

@@ -1,7 +1,8 @@
 """Which table a name in a text stands for.
 
 Names are those of the catalog when a cache or join was made or last refreshed; only tables that a
-cache or join still reads count. A name that stands for two places is known under neither.
+cache or join still reads count. A name that stands for two places is known under neither. By its
+folder each of them is known.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.text.columns import read_columns
 from cachemgr.text.table_head import TableHead
 from matcher.schema import DEFAULT_CATALOG, Schema, Table
+from matcher.table_paths import folder_of
 
 _Name = tuple[str, str, str]
 _MAX_SCHEMAS: Final = 256
@@ -42,10 +44,11 @@ class Names:
         self._places: dict[_Name, set[str]] = defaultdict(set)
         self._schemas: dict[tuple[str, str], Schema] = {}
         self._lock = threading.Lock()
-        for table in tables:
-            parts = table.name.split(".")
-            if table.location not in places or table.name == table.location:
+        # those without a name first: the others' names are what people know them by
+        for table in sorted(tables, key=_is_named):
+            if table.location not in places:
                 continue
+            parts = table.name.split(".") if _is_named(table) else []
             self._noted[table.location] = table
             self.tables[table.location] = table if before is None else before._newer(table)
             if len(parts) == 2:
@@ -89,7 +92,7 @@ class Names:
     def mentioned(self, sql: str) -> list[BaseTableRecord]:
         """The tables whose last names stand somewhere in a text."""
         text = sql.lower()
-        return [t for t in self.tables.values() if t.name.rpartition(".")[2].lower() in text]
+        return [t for t in self.tables.values() if _last_name(t) in text]
 
     def take_over(self, heads: Mapping[str, TableHead]) -> None:
         """Go by the columns that the tables have now."""
@@ -100,6 +103,13 @@ class Names:
 
     def _schema(self, catalog: str, current: str) -> Schema:
         tables: dict[str, Table] = {}
+        paths: dict[str, Table] = {}
+        # without a scheme a text means the file system that its Spark has by default
+        local = all(place.startswith("file:") for place in self.tables)
+        for place, record in self.tables.items():
+            if local or not place.startswith("file:"):
+                columns = read_columns(record.columns)
+                paths[folder_of(place)] = Table(place, record.name, columns, place=place)
         for (where, schema, name), places in self._places.items():
             if len(places) == 1:
                 (place,) = places
@@ -107,4 +117,15 @@ class Names:
                 key = f"{schema}.{name}" if where == catalog else f"{where}.{schema}.{name}"
                 columns = read_columns(record.columns)
                 tables[key] = Table(key, record.name, columns, place=place)
-        return Schema(tables, current=current, catalog=catalog)
+        return Schema(tables, current=current, catalog=catalog, paths=paths)
+
+
+def _is_named(table: BaseTableRecord) -> bool:
+    """False of one that caches and joins read by its folder alone."""
+    return table.name != table.location
+
+
+def _last_name(table: BaseTableRecord) -> str:
+    """What a text over a table has somewhere, in lower case."""
+    name = table.name.rpartition(".") if _is_named(table) else folder_of(table.name).rpartition("/")
+    return name[2].lower()

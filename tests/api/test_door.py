@@ -135,6 +135,14 @@ def test_bodies_that_are_no_json(client, body):
     assert answer.json()["error"]["type"]
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])
+def test_a_body_that_is_not_said_to_be_json(client, kind):
+    answer = client.post("/api/v1/caches", content=b'{"ddl": "x"}', headers={"Content-Type": kind})
+    assert answer.status_code == 422
+    message = answer.json()["error"]["message"]
+    assert kind in message and "send Content-Type: application/json" in message
+
+
 def test_no_route_and_no_method(client):
     assert client.get("/api/v1/nothing").json()["error"]["type"] == "NOT_FOUND"
     assert client.put("/api/v1/caches").json()["error"]["type"] == "METHOD_NOT_ALLOWED"

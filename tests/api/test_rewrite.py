@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import BaseTableRecord
@@ -299,6 +300,33 @@ def test_names_in_catalogs_and_schemas(texts: Texts):
         full = full.replace(f"{name},", f"spark_catalog.default.{name},")
     full = full.replace(" part\n", " spark_catalog.default.part\n")
     assert texts.rewrite(full, catalog="other", schema="s")["hit"]
+
+
+def test_tables_by_their_folders(texts: Texts):
+    folder = texts.tables["lineorder"].location.removeprefix("file:")
+    by_path = QUERY.replace("FROM lineorder", f"FROM delta.`{folder}`")
+    assert texts.rewrite(by_path)["hit"]
+    for spelled in (f"file:{folder}", f"file://{folder}", f"/{folder}//"):
+        assert texts.rewrite(by_path.replace(f"`{folder}`", f"`{spelled}`"))["hit"], spelled
+    qualified = by_path.replace("SUM(lo_", f"SUM(delta.`{folder}`.lo_")
+    assert texts.rewrite(qualified)["hit"]
+    aliased = by_path.replace(f"`{folder}`", f"`{folder}` AS l").replace("SUM(lo_", "SUM(l.lo_")
+    assert texts.rewrite(aliased)["hit"]
+    for other in (folder[1:], f"{folder}x", f"{folder}` VERSION AS OF `2", f"s3a:/{folder}"):
+        assert not texts.rewrite(by_path.replace(f"`{folder}`", f"`{other}`"))["hit"], other
+    parquet = by_path.replace("delta.`", "parquet.`")
+    assert texts.code(parquet) == "UNSUPPORTED_RELATION"
+
+
+def test_a_table_without_a_name_is_known_by_its_folder(texts: Texts):
+    was = texts.tables["lineorder"]
+    with texts.store.engine.begin() as connection:
+        connection.execute(text("DELETE FROM base_tables WHERE name = :n"), {"n": was.name})
+    texts.store.writer.note_tables([replace(was, name=was.location)])
+    texts.feed.sync()
+    assert texts.code(QUERY) == "UNSUPPORTED_RELATION"
+    by_path = QUERY.replace("FROM lineorder", f"FROM delta.`{was.location}`")
+    assert texts.rewrite(by_path)["hit"]
 
 
 def test_a_name_for_two_places_is_known_under_neither(texts: Texts):

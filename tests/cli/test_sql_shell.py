@@ -43,7 +43,9 @@ COMMAND = (sys.executable, "-c", "from cachemgr.cli import main; main()")
 
 
 def test_a_script_then_the_doctor(environment, tmp_path):
-    script = f"{SETUP};\n{TOTALS} ORDER BY k; SELECT MAX(v) FROM t; SELEC; SELECT 2"
+    modes = f"SET spark.cachemgr.mode = planOnly; {TOTALS}; SET spark.cachemgr.mode = off; {TOTALS}"
+    script = f"{SETUP};\n{TOTALS} ORDER BY k; SELECT MAX(v) FROM t; {modes};"
+    script += "SET spark.cachemgr.mod = off; SELEC; SELECT 2"
     done = subprocess.run(
         [*COMMAND, "sql", "-o", "json"],
         input=script, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240,
@@ -53,11 +55,14 @@ def test_a_script_then_the_doctor(environment, tmp_path):
     assert '"level"' not in done.stderr  # PySpark's own log of it, with a stack trace
     assert "escapedStringLiterals" not in done.stderr and "deprecated" not in done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == 6  # what is behind the wrong one is not run
+    assert len(answers) == 11  # what is behind the wrong one is not run
     assert [a["verdict"] for a in answers[:4]] == [None] * 4
     assert answers[4]["verdict"].startswith("hit totals") and answers[4]["seconds"] > 0
     assert answers[4]["rows"] == [[None, 3], ["a;b", 3]]
     assert answers[5]["verdict"].startswith("miss: ") and answers[5]["rows"] == [[3]]
+    assert answers[7]["verdict"].startswith("planned only, the original ran: hit totals")
+    assert answers[9]["verdict"] == "miss: spark.cachemgr.mode is off"
+    assert "did you mean spark.cachemgr.mode?" in done.stderr
 
     environment["CACHEMGR_LOCATION"] = str(tmp_path / "other")
     done = subprocess.run(
@@ -86,6 +91,7 @@ def test_on_a_terminal(environment, tmp_path):
         )  # fmt: skip
     try:
         os.write(ours, b"SELECT 1 AS one,\n 'x;y' AS two;\nSELEC;\nhelp\n")
+        os.write(ours, b"SET spark.cachemgr.mode = foo;\n")
         os.write(ours, b"SELECT 1 AS x,\n\\?\n NULL AS y, true AS z;\n")
         until(lambda: "Ctrl-C" in log.read_text() and "NULL" in log.read_text(), 240, "the answers")
         os.write(ours, LONG.encode())
@@ -102,6 +108,10 @@ def test_on_a_terminal(environment, tmp_path):
     text = log.read_text()
     assert "Starting Spark" in text and "42" in text and "endless" not in text
     assert text.count("Ctrl-C") == 2 and "1 row, " in text
-    assert "x;y" in text and text.count("[PARSE_SYNTAX_ERROR]") == 1
+    assert (
+        "x;y" in text
+        and text.count("[BAD_SETTING]") == 1
+        and text.count("[PARSE_SYNTAX_ERROR]") == 1
+    )
     assert "Traceback" not in text and '"level"' not in text
     assert (tmp_path / ".cachemgr_history").exists()

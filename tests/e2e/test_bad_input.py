@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 
@@ -180,6 +182,7 @@ def test_a_join_that_the_data_contradicts(lab):
         lab.sql(JOIN)
     told = str(caught.value)
     assert "1 rows" in told and "cust = 42" in told and "cid = 1" in told and "multiplied" in told
+    assert "run the statement again" in told and "VALIDATE" not in told
     assert lab.sql("SHOW RECORD PRESERVING JOINS") == []
 
 
@@ -257,6 +260,21 @@ def test_a_session_without_us_is_left_alone(lab):
         lab.plain.sql("SHOW RELATIONAL CACHES")
     with pytest.raises(ConfigurationError, match=r"cachemgr.enable\(spark\)"):
         cachemgr.explain(lab.plain, GOOD)
+
+
+def test_a_spark_that_was_started_without_delta_is_refused_in_one_message():
+    """As by `pyspark` and `spark-submit`, whose JVM runs before any script's first line."""
+    program = (
+        "import cachemgr\nfrom pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')"
+        ".getOrCreate()\n"
+        "try:\n    cachemgr.enable(spark)\n"
+        "except cachemgr.errors.ConfigurationError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=True
+    )
+    assert "[DELTA_MISSING]" in done.stdout and "--packages io.delta:delta-spark_" in done.stdout
 
 
 def test_spark_connect_is_refused_with_the_way_out():
