@@ -137,6 +137,8 @@ def differences(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles)
         name, mine = cache.qualified_name, told.pop(cache.id, None)
         published = metastore.reader.published(cache.id)
         version = None if published is None else published.run.cache_version
+        if mine is None and cache.dropped_at is not None:
+            continue  # nothing would bring it back
         if mine is None:
             lines.append(Restored(cache.id, name, "NO_RECORD", version, "it has no record yet"))
             continue

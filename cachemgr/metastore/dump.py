@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, func, inspect, select, update
+from sqlalchemy import ColumnElement, func, inspect, or_, select, update
 from sqlalchemy.orm import Session, defer
 
 from cachemgr.errors import MetastoreError
@@ -101,11 +101,19 @@ class Dumped:
 class DumpReads(Reads):
     """Read what a rebuild needs."""
 
-    def dump(self, since: int = 0) -> Dumped:
-        """The caches that changed after a revision, and all that is shared, as of one moment."""
+    def dump(self, since: int = 0, also: Sequence[str] = ()) -> Dumped:
+        """The caches that changed after a revision, and all that is shared, as of one moment.
+
+        Args:
+            since: The revision.
+            also: Ids of caches to dump whenever they changed; some hundreds at most.
+        """
         with self._session() as session:
             mark = registry_mark(session)
-            changed = session.scalars(select(CacheRow).where(CacheRow.revision > since))
+            wanted = CacheRow.revision > since
+            if also:
+                wanted = or_(wanted, CacheRow.id.in_(also))
+            changed = session.scalars(select(CacheRow).where(wanted))
             caches = tuple(_dump(session, row) for row in changed.all())
             shared = {m.__tablename__: _rows(session, m) for m in _SHARED}
             return Dumped(mark.epoch, mark.revision, caches, shared)

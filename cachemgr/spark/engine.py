@@ -39,6 +39,7 @@ from cachemgr.spark.tables import (
     current_versions,
     first_commit_after,
     refuse_inside_table,
+    refuse_unwritable,
 )
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
 from matcher.errors import MatcherError
@@ -181,6 +182,7 @@ class SparkEngine:
         """Refuse a place that a cache's table cannot lie at."""
         with readable(self._spark, what):
             refuse_inside_table(self._spark, place, what)
+            refuse_unwritable(self._spark, place, what)
 
     def table_states(self, locations: Sequence[str]) -> Mapping[str, BaseState | None]:
         """What stands at each place now, None where there is no table that can be read."""
