@@ -119,7 +119,8 @@ class Journal:
             failed = root in away
             if not failed:
                 try:
-                    self._write(records_of(dump.location), dump.revision, _cache_text(dump))
+                    place = records_of(dump.location)
+                    self._write(place, dump.revision, _cache_text(dump), dump.metastore)
                 except Exception as error:
                     failed = True
                     self._warn(f"the record of cache {_name(dump)}", f" below {root}", error)
@@ -138,7 +139,8 @@ class Journal:
             at = self._metastore.reader.now().isoformat()
             text = json.dumps({"format": FORMAT, "at": at, "shared": dumped.shared})
             # A metastore that was begun anew counts its revisions from the start.
-            self._write(f"{self._root}/{SHARED}{dumped.epoch}", dumped.revision, text)
+            place = f"{self._root}/{SHARED}{dumped.epoch}"
+            self._write(place, dumped.revision, text, dumped.epoch)
             self._shared = shared
         except Exception as error:
             self._warn("the record of joins and tables", f" below {self._root}", error)
@@ -153,7 +155,7 @@ class Journal:
             "is tried again: let this process write there",
         )
 
-    def _write(self, folder: str, revision: int, text: str) -> None:
+    def _write(self, folder: str, revision: int, text: str, epoch: str) -> None:
         files = self._files(folder)
         if files is None:
             return
@@ -161,7 +163,15 @@ class Journal:
         # state wins, whoever is last.
         name = f"{revision:020d}.json"
         found = [n for n in files.names(folder) if n.endswith(".json")]
-        if any(other >= name for other in found):
+        newest = max(found, default="")
+        if newest >= name:
+            if newest > name and _epoch_of(files.read(f"{folder}/{newest}")) not in ("", epoch):
+                root = folder.rpartition("/")[0]
+                self._telemetry.warn_once(
+                    f"journal taken over {root}",
+                    f"the records under {root} are another metastore's now, and this one's are not "
+                    "written: `cachemgr db check` says what to do",
+                )
             return
         files.write(f"{folder}/{name}", text)
         for other in found:
@@ -171,6 +181,14 @@ class Journal:
         if is_local(folder):
             return self._local
         return None if self._others is None else self._others()
+
+
+def _epoch_of(text: str | None) -> str:
+    """The metastore that a cache's record is of; empty where it does not tell."""
+    try:
+        return str(json.loads(text or "{}").get("metastore") or "")
+    except (ValueError, AttributeError):  # it is damaged, and gives way to the next
+        return ""
 
 
 def _name(dump: CacheDump) -> str:
@@ -183,6 +201,7 @@ def _cache_text(cache: CacheDump) -> str:
         "format": FORMAT,
         "revision": cache.revision,
         "location": cache.location,
+        "metastore": cache.metastore,
         "rows": cache.rows,
     }
     return json.dumps(content, sort_keys=True)
