@@ -171,7 +171,13 @@ class SparkEngine:
                 )
             versions[side.location] = state.version
         check = validate_join(
-            self._spark, join.left.location, join.right.location, join.keys, versions
+            self._spark,
+            join.left.location,
+            join.right.location,
+            join.keys,
+            versions,
+            told=join.name,
+            names=(join.left.name, join.right.name),
         )
         seen = {place: s.state for place, s in states.items() if isinstance(s, TableVersion)}
         return JoinVerdict(
