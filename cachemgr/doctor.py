@@ -244,5 +244,6 @@ def _user() -> str:
 def _general(name: str) -> str:
     return {
         "spark": "see the lines of Spark above; check spark_master and spark_conf",
+        "spark_init": "correct the statements of the setting spark_init",
         "delta": "check the Delta packages, and the rights on the location",
     }.get(name, "`cachemgr --debug doctor` shows more")

@@ -104,7 +104,8 @@ class Engine(Protocol):
             what: Whose it is, for the message.
 
         Raises:
-            DefinitionError: There is no such storage, or it lies in a Delta table's folder.
+            DefinitionError: There is no such storage, it lies in a Delta table's folder, or nothing
+                can be written there.
         """
         ...
 

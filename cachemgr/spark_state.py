@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from typing import Literal
 
-SparkState = Literal["notStarted", "starting", "running", "ended"]
+SparkState = Literal["notStarted", "starting", "running", "failed", "ended"]

@@ -1,13 +1,16 @@
 """Why queries were, or were not, answered from a cache: the decision log, added up.
 
-A miss concerns a cache if a part of the query that no cache answered reads one of its tables.
+A miss concerns a cache if a part of the query that no cache answered reads one of its tables, and
+if it was made since the cache was created. What is said there of another cache is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any, Final
 
 from cachemgr.metastore.records import CacheRecord, DecisionRecord
 from cachemgr.metastore.store import Metastore
@@ -15,6 +18,8 @@ from cachemgr.spark.served import matcher_name
 
 SCANNED = 10_000
 LATEST = 10
+# How reasons name the cache that they speak of.
+_NAMED: Final = re.compile(r"\bcache ([^\s,;:]+)")
 
 
 @dataclass(frozen=True)
@@ -57,18 +62,29 @@ def why(metastore: Metastore, cache: CacheRecord, *, since: datetime | None = No
     Args:
         metastore: Where the decision log is.
         cache: The cache.
-        since: Only those made at or after this moment; the latest 10,000 at most.
+        since: Only those made at or after this moment; the latest 10,000 at most. None is made
+            before the cache was: one of that name, or of none, is spoken of there.
     """
     name = matcher_name(cache)
+    moments = [moment for moment in (since, cache.created_at) if moment is not None]
+    caches = metastore.reader.caches(include_dropped=True)
+    others = {matcher_name(c).lower() for c in caches} - {name.lower()}
     tables = {str(relation[0]) for relation in (cache.plan or {}).get("relations", ())}
     hits, misses = [], []
-    for decision in metastore.reader.decisions(SCANNED, since=since):
+    for logged in metastore.reader.decisions(SCANNED, since=max(moments, default=None)):
+        decision = replace(logged, reasons=tuple(r for r in logged.reasons if _fits(r, others)))
         if name in decision.caches:
             hits.append(decision)
-        elif _concerns(decision, tables):
+        elif _concerns(logged, tables):
             misses.append(decision)
     latest = sorted([*hits, *misses], key=lambda d: (d.at, d.id or 0), reverse=True)
     return Why(len(hits), len(misses), _reasons(misses, tables), tuple(latest[:LATEST]))
+
+
+def _fits(reason: Mapping[str, Any], others: set[str]) -> bool:
+    """Whether a reason does not speak of another cache."""
+    named = {name.lower() for name in _NAMED.findall(str(reason.get("detail", "")))}
+    return named.isdisjoint(others)
 
 
 def _concerns(decision: DecisionRecord, tables: set[str]) -> bool:

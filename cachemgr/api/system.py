@@ -16,6 +16,8 @@ from cachemgr.metastore import migrate
 
 OPEN: Final = "open: no token is asked for, everybody on this machine is an admin"
 
+FAILED: Final = "Spark did not start: the log of this process and `cachemgr doctor` say why"
+
 
 def make_router(metrics: CollectorRegistry) -> APIRouter:
     """The endpoints, over one process's metrics.
@@ -34,7 +36,7 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
     def readyz(state: State, response: Response) -> models.Health:
         """The metastore answers. The detail says so where no token is asked for; `spark` says
         whether the Spark of this process runs, which the first request or refresh that needs it
-        starts."""
+        starts, and the detail where the last start failed. No statement is quoted."""
         try:
             state.metastore.reader.revision()
             is_open = state.open_to_all()
@@ -42,7 +44,9 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
             response.status_code = 503
             response.headers["Retry-After"] = str(RETRY_SECONDS)
             return models.Health(status="unavailable", detail=error.code, spark=state.spark())
-        return models.Health(status="ok", detail=OPEN if is_open else None, spark=state.spark())
+        spark = state.spark()
+        told = [*([OPEN] if is_open else []), *([FAILED] if spark == "failed" else [])]
+        return models.Health(status="ok", detail="; ".join(told) or None, spark=spark)
 
     @router.get("/metrics", operation_id="metrics", include_in_schema=False)
     def show_metrics() -> Response:

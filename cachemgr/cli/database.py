@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from cachemgr.cli.failure import handled
+from cachemgr.cli.input import confirm
 from cachemgr.cli.output import Format, Output, say, show, show_one
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import METASTORE_MISSING, ConfigurationError, MetastoreError
 
 app = typer.Typer(
     help="The metastore: its schema version, and rebuilding it.", no_args_is_help=True
@@ -26,6 +27,10 @@ Url = Annotated[
 Location = Annotated[
     list[str] | None,
     typer.Option(help="Root folder of the caches' tables; repeatable. Else the setting's."),
+]
+TakeOver = Annotated[
+    bool,
+    typer.Option("--take-over", help="The records may be another metastore's: do not ask."),
 ]
 _LINES = ("name", "state", "version", "note")
 
@@ -73,7 +78,7 @@ def check(metastore: Url = None, location: Location = None, output: Output = For
     """Compare the metastore's tables with what this program describes, and its caches with the
     records and Delta logs beside their tables; exit code 1 if they differ."""
     from cachemgr.cli.storage import storage
-    from cachemgr.journal.rebuild import differences
+    from cachemgr.journal.rebuild import differences, remedies
     from cachemgr.metastore import migrate, open_metastore
 
     with handled():
@@ -87,14 +92,67 @@ def check(metastore: Url = None, location: Location = None, output: Output = For
         if found:
             show([asdict(line) for line in found], _LINES, output)
             say("the records and logs beside the tables are not as the metastore says")
+            for remedy in remedies(found):
+                say(remedy)
             raise typer.Exit(1)
         say("metastore is as described, and the records and logs agree with it")
+
+
+@app.command()
+def records(metastore: Url = None, location: Location = None, take_over: TakeOver = False) -> None:
+    """Write the records of all caches anew, as this metastore has them; exit code 1 if the records
+    still say something else."""
+    from cachemgr.cli.storage import storage
+    from cachemgr.journal import rebuild as rebuilding
+    from cachemgr.journal.journal import Journal
+    from cachemgr.metastore import open_metastore
+
+    with handled():
+        url = metastore_of(metastore)
+        with (
+            open_metastore(url, create=False) as store,
+            storage(url, location) as (roots, files_of),
+        ):
+            if rebuilding.is_taken_over(store, roots, files_of):
+                confirm(f"{_others(roots)} Make them this metastore's?", take_over, "--take-over")
+            rebuilding.outdo(store, roots, files_of)
+            Journal(store, roots[0], lambda: files_of(roots[0]), since=0).catch_up()
+            found = rebuilding.differences(store, roots, files_of)
+        if found:
+            say(f"{len(found)} differ still: `cachemgr db check` shows them")
+            raise typer.Exit(1)
+        say("the records are as this metastore says")
+
+
+def _refuse_filled(url: str) -> None:
+    """Before anybody is asked; the database is not made yet where there is none."""
+    from cachemgr.metastore import open_metastore
+    from cachemgr.metastore.dump import not_empty
+
+    try:
+        with open_metastore(url, create=False) as store:
+            filled = bool(store.reader.caches(include_dropped=True))
+    except MetastoreError as error:
+        if error.code != METASTORE_MISSING:
+            raise
+        return
+    if filled:
+        raise not_empty()
+
+
+def _others(roots: list[str]) -> str:
+    return (
+        f"The records under {', '.join(roots)} are another metastore's. Once they are taken over, "
+        "that one writes none any more, and what it does to the caches is lost with it; both would "
+        "write the same tables: end its processes first, if it is still in use."
+    )
 
 
 @app.command()
 def rebuild(
     metastore: Url = None,
     location: Location = None,
+    take_over: TakeOver = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be restored, and change nothing.")
     ] = False,
@@ -119,7 +177,11 @@ def rebuild(
                     f"there are no records of caches under {', '.join(roots)}: name the caches' "
                     "root folder with --location",
                 )
-            if not dry_run:
+            if dry_run:
+                say(f"{_others(roots)} Without --dry-run they would become this metastore's.")
+            else:
+                _refuse_filled(url)
+                confirm(f"{_others(roots)} Take them over?", take_over, "--take-over")
                 with sole_process(url), open_metastore(url) as store:
                     rebuilding.rebuild(store, found)
                     # the records are of this metastore from now on

@@ -55,7 +55,8 @@ def doctor(
             with suppress(Exception):  # a Spark that never started has nothing to stop
                 application.stop()
         if not spark:
-            found += [Finding(n, SKIPPED, "--no-spark") for n in ("spark", "delta")]
+            left_out = ("spark", *(["spark_init"] if settings.spark_init else []), "delta")
+            found += [Finding(n, SKIPPED, "--no-spark") for n in left_out]
         rows = [{k: masked(v) for k, v in asdict(finding).items()} for finding in found]
         show(rows, _COLUMNS, output)
         if output is Format.TABLE:
@@ -87,6 +88,8 @@ def _checks(
     if with_spark:
         say(STARTING)
         yield "spark", lambda: checkup.spark(application.plain())
+        if settings.spark_init:
+            yield "spark_init", application.initialised
         yield "delta", lambda: checkup.delta(application.plain(), settings.location)
         if not local:
             yield "storage", lambda: checks.storage(settings, HadoopFiles(application.plain()))

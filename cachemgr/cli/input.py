@@ -17,12 +17,13 @@ def text_of(given: str) -> str:
     return sys.stdin.read() if given == "-" else given
 
 
-def confirm(question: str, yes: bool) -> None:
+def confirm(question: str, yes: bool, option: str = "--yes") -> None:
     """Go on with what destroys only with consent.
 
     Args:
         question: What is about to be done.
         yes: Consent was given on the command line.
+        option: How it is given there.
 
     Raises:
         ConfigurationError: Nobody can be asked.
@@ -32,6 +33,6 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise ConfigurationError(
-            "NOT_CONFIRMED", f"{question} Nobody can be asked here: give --yes"
+            "NOT_CONFIRMED", f"{question} Nobody can be asked here: give {option}"
         )
     typer.confirm(question, abort=True, err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -114,6 +115,22 @@ class LocalFiles:
         """Delete a folder with all that is in it, if it exists."""
         with suppress(FileNotFoundError):
             shutil.rmtree(_path(folder))
+
+
+def why_no_folder(place: str) -> str:
+    """Why no folder can be made at a place of this machine; empty if one can, or is there.
+
+    Args:
+        place: A path or a `file:` URI; nothing stays there.
+    """
+    folder = _path(place)
+    try:
+        there = next(f for f in (folder, *folder.parents) if os.path.lexists(f))
+        # what it may do, the system alone knows: /proc says that it can be written to
+        os.rmdir(tempfile.mkdtemp(prefix=".relational-cache-", dir=there))
+    except OSError as error:
+        return f"{error.strerror or error}: {there}"
+    return ""
 
 
 def root_of(location: str) -> str:

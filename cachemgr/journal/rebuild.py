@@ -11,17 +11,26 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from cachemgr.errors import MetastoreError
 from cachemgr.journal.files import Files
 from cachemgr.journal.journal import FOLDER, SHARED
 from cachemgr.metastore.dump import FORMAT, CacheDump, Rows
+from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.names import absolute_location
 from cachemgr.refresh.commits import Commit, parse_commit
 
 _COMMIT = re.compile(r"(\d{20})\.json")
+TAKEN_OVER, AHEAD, BEHIND, NO_RECORD = "TAKEN_OVER", "AHEAD", "BEHIND", "NO_RECORD"
+_REMEDIES: Final = {
+    TAKEN_OVER: "another metastore took these records over: go on with that one, or end its "
+    "processes and make the records this one's again with `cachemgr db records --take-over`",
+    AHEAD: "the records know more than this metastore, which was put back from a copy: `cachemgr "
+    "db rebuild` brings that back into an empty one, `cachemgr db records` keeps what this one has",
+    BEHIND: "`cachemgr db records` writes the records that are missing or behind",
+}
 OpenFiles = Callable[[str], Files]
 
 
@@ -92,7 +101,8 @@ def look(roots: Sequence[str], files_of: OpenFiles) -> Found:
                 # of a metastore and the one that was made of it, the later
                 shared = max(shared, (content["at"], content["shared"]), key=lambda pair: pair[0])
                 continue
-            dump = CacheDump(revision, content["location"], content["rows"])
+            epoch = str(content.get("metastore") or "")
+            dump = CacheDump(revision, content["location"], content["rows"], epoch)
             dumps[dump.cache["id"]] = (dump, files)
     kept: list[CacheDump] = []
     restored: list[Restored] = []
@@ -129,21 +139,23 @@ def differences(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles)
         One line for each cache that a rebuild would bring back otherwise than it is.
     """
     caches = metastore.reader.caches(include_dropped=True)
-    places = [c.location.rpartition("/")[0] for c in caches]
-    found = look([*roots, *places], files_of)
+    found = look(_all_roots(caches, roots), files_of)
+    epoch = metastore.reader.mark().epoch
     told = {r.id: r for r in found.restored}
     lines = []
     for cache in caches:
         name, mine = cache.qualified_name, told.pop(cache.id, None)
         published = metastore.reader.published(cache.id)
         version = None if published is None else published.run.cache_version
+        if mine is None and cache.dropped_at is not None:
+            continue  # nothing would bring it back
         if mine is None:
-            lines.append(Restored(cache.id, name, "NO_RECORD", version, "it has no record yet"))
+            lines.append(Restored(cache.id, name, NO_RECORD, version, "it has no record yet"))
             continue
         dump = next((d for d in found.caches if d.cache["id"] == cache.id), None)
         if dump is not None and dump.revision != cache.revision:
-            behind = f"its record is of revision {dump.revision}, not {cache.revision}"
-            lines.append(Restored(cache.id, name, "BEHIND", version, behind))
+            state, note = _other_revision(dump, cache, epoch)
+            lines.append(Restored(cache.id, name, state, version, note))
         elif mine.note or (cache.dropped_at is None and mine.version != version):
             note = mine.note or f"its record says version {mine.version}"
             lines.append(Restored(cache.id, name, mine.state, version, note))
@@ -151,6 +163,36 @@ def differences(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles)
         if other.state != "DROPPED":
             lines.append(replace(other, state="UNKNOWN", note="the metastore does not know it"))
     return lines
+
+
+def remedies(lines: Iterable[Restored]) -> list[str]:
+    """What to do about `differences`, one sentence for each kind of them."""
+    states = {BEHIND if line.state == NO_RECORD else line.state for line in lines}
+    return [text for state, text in _REMEDIES.items() if state in states]
+
+
+def is_taken_over(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles) -> bool:
+    """Whether records of caches that a metastore knows are another's; see `differences`."""
+    return any(line.state == TAKEN_OVER for line in differences(metastore, roots, files_of))
+
+
+def outdo(metastore: Metastore, roots: Sequence[str], files_of: OpenFiles) -> None:
+    """Have a metastore's next records be newer than all that there are; see `differences`."""
+    caches = metastore.reader.caches(include_dropped=True)
+    metastore.writer.go_above(look(_all_roots(caches, roots), files_of).revision)
+
+
+def _all_roots(caches: Iterable[CacheRecord], roots: Sequence[str]) -> list[str]:
+    return [*roots, *(c.location.rpartition("/")[0] for c in caches)]
+
+
+def _other_revision(dump: CacheDump, cache: CacheRecord, epoch: str) -> tuple[str, str]:
+    of = f"its record is of revision {dump.revision}, not {cache.revision}"
+    if dump.revision < cache.revision:
+        return BEHIND, of
+    if dump.metastore == epoch:
+        return AHEAD, of
+    return TAKEN_OVER, f"{of}, and of another metastore"
 
 
 def _newest(files: Files, folder: str) -> tuple[int, dict[str, Any] | None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, func, inspect, select, update
+from sqlalchemy import ColumnElement, func, inspect, or_, select, update
 from sqlalchemy.orm import Session, defer
 
 from cachemgr.errors import MetastoreError
@@ -55,11 +55,13 @@ class CacheDump:
         revision: The revision of its last change.
         location: Where its table is.
         rows: Its rows by table.
+        metastore: The epoch of the metastore that says so; empty where a record does not tell.
     """
 
     revision: int
     location: str
     rows: Rows
+    metastore: str = ""
 
     @property
     def cache(self) -> dict[str, Any]:
@@ -101,12 +103,20 @@ class Dumped:
 class DumpReads(Reads):
     """Read what a rebuild needs."""
 
-    def dump(self, since: int = 0) -> Dumped:
-        """The caches that changed after a revision, and all that is shared, as of one moment."""
+    def dump(self, since: int = 0, also: Sequence[str] = ()) -> Dumped:
+        """The caches that changed after a revision, and all that is shared, as of one moment.
+
+        Args:
+            since: The revision.
+            also: Ids of caches to dump whenever they changed; some hundreds at most.
+        """
         with self._session() as session:
             mark = registry_mark(session)
-            changed = session.scalars(select(CacheRow).where(CacheRow.revision > since))
-            caches = tuple(_dump(session, row) for row in changed.all())
+            wanted = CacheRow.revision > since
+            if also:
+                wanted = or_(wanted, CacheRow.id.in_(also))
+            changed = session.scalars(select(CacheRow).where(wanted))
+            caches = tuple(_dump(session, row, mark.epoch) for row in changed.all())
             shared = {m.__tablename__: _rows(session, m) for m in _SHARED}
             return Dumped(mark.epoch, mark.revision, caches, shared)
 
@@ -128,10 +138,7 @@ class DumpWrites(Writes):
         with self._transaction() as session:
             bump_revision(session)
             if session.scalar(select(func.count()).select_from(CacheRow)):
-                raise MetastoreError(
-                    "METASTORE_NOT_EMPTY",
-                    "the metastore holds caches: give an empty one, nothing was changed",
-                )
+                raise not_empty()
             now = session.scalar(select(RegistryRevisionRow.revision)) or 0
             revision = max(revision, now) + GAP
             session.execute(update(RegistryRevisionRow).values(revision=revision))
@@ -140,8 +147,28 @@ class DumpWrites(Writes):
             for dump in caches:
                 _restore(session, dump, revision)
 
+    def go_above(self, revision: int) -> None:
+        """Count all caches as changed, at a revision that no record holds yet: what this metastore
+        says of them is then the newest.
 
-def _dump(session: Session, row: CacheRow) -> CacheDump:
+        Args:
+            revision: The highest revision of any record.
+        """
+        with self._transaction() as session:
+            now = max(bump_revision(session), revision + GAP)
+            session.execute(update(RegistryRevisionRow).values(revision=now))
+            session.execute(update(CacheRow).values(revision=now))
+
+
+def not_empty() -> MetastoreError:
+    """Why a metastore takes no dumps."""
+    return MetastoreError(
+        "METASTORE_NOT_EMPTY",
+        "the metastore holds caches: give an empty one, nothing was changed",
+    )
+
+
+def _dump(session: Session, row: CacheRow, epoch: str) -> CacheDump:
     runs = (
         select(RefreshRunRow)
         .where(RefreshRunRow.cache_id == row.id)
@@ -164,7 +191,7 @@ def _dump(session: Session, row: CacheRow) -> CacheDump:
     }
     for model in _OF_A_CACHE:
         rows[model.__tablename__] = _rows(session, model, model.cache_id == row.id)
-    return CacheDump(row.revision, row.location, rows)
+    return CacheDump(row.revision, row.location, rows, epoch)
 
 
 def _rows(session: Session, model: type[Base], *where: ColumnElement[bool]) -> list[dict[str, Any]]:

@@ -422,7 +422,7 @@ def _lost(what: str) -> LeaseLostError:
     return LeaseLostError(
         "LEASE_LOST",
         f"the refresh {what} does not hold its lease any more (it took too long, or the cache "
-        "was dropped): nothing was published, the snapshot before keeps serving; refresh again",
+        "was dropped): nothing was published, nothing changes for queries; refresh again",
     )
 
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from cachemgr.errors import JoinValidationError
+from cachemgr.refresh.pin import columns_told
 from cachemgr.refresh.session import own_session
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.render import quote
 
+JOIN_COLUMN_LOST: Final = "JOIN_COLUMN_LOST"
 _DUPLICATES, _LOST = 0, 1
 
 
@@ -78,6 +81,9 @@ def validate_join(
     right: str,
     keys: Sequence[tuple[str, str]],
     versions: Mapping[str, int],
+    *,
+    told: str = "",
+    names: tuple[str, str] | None = None,
 ) -> JoinCheck:
     """Check a record-preserving join at pinned versions.
 
@@ -87,12 +93,15 @@ def validate_join(
         right: Location of the table joined to it.
         keys: (left column, right column) pairs.
         versions: Location to the version that is read.
+        told: The join's name, for messages.
+        names: Those of both tables; None takes their places.
 
     Returns:
         What was found; `ok` says whether the join holds.
 
     Raises:
-        JoinValidationError: No keys, or a location without a version.
+        JoinValidationError: No keys, a location without a version, or a table has no such key
+            column any more.
     """
     missing = [place for place in (left, right) if place not in versions]
     if missing or not keys:
@@ -106,6 +115,41 @@ def validate_join(
         )
     session = own_session(spark, {})
     reads = {"__l": TableRead(left, versions[left]), "__r": TableRead(right, versions[right])}
+    try:
+        return _checked(session, reads, keys, versions)
+    except AnalysisException as error:
+        # only here: each refresh would pay for looking at the columns first
+        _refuse_lost_keys(session, reads, keys, told, names or (left, right), error)
+        raise
+
+
+def _refuse_lost_keys(
+    session: SparkSession,
+    reads: Mapping[str, TableRead],
+    keys: Sequence[tuple[str, str]],
+    told: str,
+    names: tuple[str, str],
+    error: AnalysisException,
+) -> None:
+    for side, read in enumerate(reads.values()):
+        schema = run_select(session, "SELECT * FROM __t", {"__t": read}).schema
+        have = {field.name.lower() for field in schema.fields}
+        lost = [key[side] for key in keys if key[side].lower() not in have]
+        if lost:
+            raise JoinValidationError(
+                JOIN_COLUMN_LOST,
+                f"record-preserving join {told}: table {names[side]} has no column "
+                f"{', '.join(lost)} any more; add it again, or drop the join "
+                f"({columns_told(schema)})",
+            ) from error
+
+
+def _checked(
+    session: SparkSession,
+    reads: Mapping[str, TableRead],
+    keys: Sequence[tuple[str, str]],
+    versions: Mapping[str, int],
+) -> JoinCheck:
     tables: dict[str, object] = dict(reads)
     if is_small(session, reads.values()):
         plan_for_one_task(session)
@@ -127,7 +171,7 @@ def validate_join(
         lost_rows=lost,
         multiplied=multiplied,
         examples=examples,
-        versions={left: versions[left], right: versions[right]},
+        versions={read.location: versions[read.location] for read in reads.values()},
     )
 
 

@@ -63,7 +63,7 @@ class Heartbeat:
                     continue
                 self._stopped = RefreshError(
                     "REFRESH_CANCELLED",
-                    f"the refresh {run.id} was cancelled; the snapshot before keeps serving",
+                    f"the refresh {run.id} was cancelled; nothing changes for queries",
                 )
             except LeaseLostError as error:
                 self._stopped = error

@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from cachemgr.base_columns import columns_read, expressions_of, kept_columns
 from cachemgr.errors import RefreshError
+from cachemgr.metastore.records import CacheRecord
 from cachemgr.refresh.steps import BaseVersion
 from cachemgr.spark.tables import (
     TableRead,
@@ -24,12 +26,31 @@ from matcher.ir import CachePlan
 MAX_READS = 20
 
 
-def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[BaseVersion, ...]:
+def what_serves(cache: CacheRecord) -> str:
+    """What queries are answered from after a refresh that failed, for its message.
+
+    Args:
+        cache: The cache as it was before.
+    """
+    if cache.published_refresh_id is None:
+        return "it was never refreshed: queries keep running on the tables"
+    return "its last snapshot keeps serving"
+
+
+def columns_told(schema: StructType) -> str:
+    """The columns that a table has, for a message that one is missing."""
+    names = ", ".join(field.name for field in schema.fields)
+    return f"the table has {names or 'no column at all'}"
+
+
+def pin_versions(
+    spark: SparkSession, cache: CacheRecord, plan: CachePlan
+) -> tuple[BaseVersion, ...]:
     """Read all versions, and read again until none moved in between.
 
     Args:
         spark: Any session.
-        cache: Shown name, for messages.
+        cache: Whose tables they are, for messages.
         plan: The plan whose relations are pinned.
 
     Returns:
@@ -38,6 +59,7 @@ def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[Base
     Raises:
         RefreshError: A table is gone or no Delta table, or they never stood still.
     """
+    shown, serves = cache.qualified_name, what_serves(cache)
     names: dict[str, str] = {}
     for relation in plan.relations:
         names.setdefault(relation.key, relation.name)
@@ -50,9 +72,8 @@ def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[Base
     else:
         raise RefreshError(
             "BASE_TABLES_MOVING",
-            f"the base tables of cache {cache} were written to all the time, in {MAX_READS} looks "
-            "no two were "
-            f"alike; its last snapshot keeps serving; refresh it when fewer commits are made",
+            f"the base tables of cache {shown} were written to all the time, in {MAX_READS} looks "
+            f"no two were alike; {serves}; refresh it when fewer commits are made",
         )
     pinned = []
     read = columns_read(plan)
@@ -61,16 +82,15 @@ def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[Base
         if isinstance(found, Unreadable):
             raise RefreshError(
                 "BASE_TABLE_UNREADABLE",
-                f"base table {name} of cache {cache} cannot be read: {found.why}; the last "
-                f"snapshot is kept; mend the log at {location}, or drop or replace the cache",
+                f"base table {name} of cache {shown} cannot be read: {found.why}; {serves}; "
+                f"mend the log at {location}, or drop or replace the cache",
             )
         if found is None:
             raise RefreshError(
                 "BASE_TABLE_LOST",
-                f"base table {name} of cache {cache} is gone: there is no Delta table at "
-                f"{location}; the last "
-                "snapshot is kept; if no job makes it anew within `lost_table_seconds`, restore "
-                "the table, or drop or replace the cache",
+                f"base table {name} of cache {shown} is gone: there is no Delta table at "
+                f"{location}; {serves}; if no job makes it anew within `lost_table_seconds`, "
+                "restore the table, or drop or replace the cache",
             )
         pinned.append(
             BaseVersion(
@@ -87,9 +107,10 @@ def pin_versions(spark: SparkSession, cache: str, plan: CachePlan) -> tuple[Base
 
 
 def check_columns(
-    session: SparkSession, cache: str, plan: CachePlan, versions: Mapping[str, int]
+    session: SparkSession, cache: CacheRecord, plan: CachePlan, versions: Mapping[str, int]
 ) -> None:
     """Raise RefreshError if a column that the plan reads is gone or has another type."""
+    shown, serves = cache.qualified_name, what_serves(cache)
     needed: dict[int, dict[str, str]] = {}
     for expr in expressions_of(plan):
         for node in walk(expr):
@@ -104,16 +125,15 @@ def check_columns(
             if name.lower() not in have:
                 raise RefreshError(
                     "BASE_COLUMN_LOST",
-                    f"base table {relation.name} of cache {cache} has no column {name} any more; "
-                    "the last snapshot "
-                    f"is kept; add the column again, or drop or replace the cache "
-                    f"(the table has {', '.join(f.name for f in schema.fields)})",
+                    f"base table {relation.name} of cache {shown} has no column {name} any more; "
+                    f"{serves}; add the column again, or drop or replace the cache "
+                    f"({columns_told(schema)})",
                 )
             if have[name.lower()] != type_:
                 raise RefreshError(
                     "BASE_COLUMN_CHANGED",
                     f"column {name} of base table {relation.name} is {have[name.lower()]} now and "
                     f"was {type_} when "
-                    f"cache {cache} was created; the last snapshot is kept; create the cache "
+                    f"cache {shown} was created; {serves}; create the cache "
                     "again with OR REPLACE",
                 )

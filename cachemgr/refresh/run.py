@@ -30,7 +30,7 @@ from cachemgr.refresh.delta_log import head, last_number
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
-from cachemgr.refresh.pin import check_columns, pin_versions
+from cachemgr.refresh.pin import check_columns, pin_versions, what_serves
 from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
 from cachemgr.refresh.session import own_session
 from cachemgr.refresh.small import is_small, plan_for_one_task
@@ -241,8 +241,8 @@ def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
 def _told(cache: CacheRecord, error: Exception) -> RefreshError:
     return RefreshError(
         "REFRESH_FAILED",
-        f"the refresh of cache {cache.qualified_name} failed: {cause_of(error)}; its last "
-        "snapshot keeps serving; remove the cause and refresh again",
+        f"the refresh of cache {cache.qualified_name} failed: {cause_of(error)}; "
+        f"{what_serves(cache)}; remove the cause and refresh again",
     )
 
 
@@ -262,9 +262,9 @@ def _prepare(
     cache = placed(cache, damage, None if run is None else run.fencing_token)
     _check_place(session, cache)
     plan = _current_plan(session, cache, replan)
-    tables = pin_versions(session, cache.qualified_name, plan)
+    tables = pin_versions(session, cache, plan)
     versions = {t.location: t.version for t in tables}
-    check_columns(session, cache.qualified_name, plan, versions)
+    check_columns(session, cache, plan, versions)
     checkpoint("pinned")
     small = is_small(session, [TableRead(t.location, t.version) for t in tables])
     if small:
@@ -341,8 +341,8 @@ def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | No
             raise RefreshError(
                 "DEFINITION_BROKEN",
                 f"the definition of cache {cache.qualified_name} does not resolve any more: "
-                f"{text}; the last snapshot "
-                f"is kept; restore what it names, or drop or replace the cache",
+                f"{text}; {what_serves(cache)}; restore what it names, or drop or replace the "
+                "cache",
             ) from error
     if stored is None:
         raise RefreshError(
@@ -365,9 +365,9 @@ def _blame_base_table(session: SparkSession, cache: CacheRecord, stored: CachePl
     """Raise the precise error if a base table or column of the stored plan is gone."""
     if stored is None:
         return
-    tables = pin_versions(session, cache.qualified_name, stored)
+    tables = pin_versions(session, cache, stored)
     versions = {t.location: t.version for t in tables}
-    check_columns(session, cache.qualified_name, stored, versions)
+    check_columns(session, cache, stored, versions)
 
 
 def _request(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequest:

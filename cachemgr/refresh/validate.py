@@ -8,9 +8,10 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from cachemgr.discretion import is_marked, marked_keys, untold
+from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.joins import JoinCheck, validate_join
+from cachemgr.refresh.joins import JOIN_COLUMN_LOST, JoinCheck, validate_join
 from cachemgr.refresh.steps import BaseVersion
 from matcher.ir import CachePlan, RecordPreservingJoin
 
@@ -70,10 +71,7 @@ def check_joins(
         message = _known(join, pinned)
         if message is None:
             versions = {t.location: t.version for t in tables}
-            check = validate_join(
-                session, join.left.location, join.right.location, join.keys, versions
-            )
-            message = check.message(join.name, join.left.name, join.right.name, join.keys)
+            check, message = _checked(session, join, versions)
             if message and is_marked(join, marked_keys(metastore.reader.restricted_tables())):
                 message = untold(join.name)
             _note(metastore, join, check, message, pinned, now)
@@ -82,6 +80,28 @@ def check_joins(
         else:
             facts.append(as_fact(join, validated=True))
     return tuple(facts), broken
+
+
+def _checked(
+    session: SparkSession, join: JoinRecord, versions: Mapping[str, int]
+) -> tuple[JoinCheck, str]:
+    """What a validation finds; a join by a column that is gone does not hold."""
+    left, right = join.left, join.right
+    try:
+        check = validate_join(
+            session,
+            left.location,
+            right.location,
+            join.keys,
+            versions,
+            told=join.name,
+            names=(left.name, right.name),
+        )
+    except JoinValidationError as error:
+        if error.code != JOIN_COLUMN_LOST:
+            raise
+        return JoinCheck(ok=False), error.message
+    return check, check.message(join.name, left.name, right.name, join.keys)
 
 
 def _known(join: JoinRecord, pinned: Mapping[str, BaseVersion]) -> str | None:

@@ -39,6 +39,7 @@ from cachemgr.spark.tables import (
     current_versions,
     first_commit_after,
     refuse_inside_table,
+    refuse_unwritable,
 )
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
 from matcher.errors import MatcherError
@@ -170,7 +171,13 @@ class SparkEngine:
                 )
             versions[side.location] = state.version
         check = validate_join(
-            self._spark, join.left.location, join.right.location, join.keys, versions
+            self._spark,
+            join.left.location,
+            join.right.location,
+            join.keys,
+            versions,
+            told=join.name,
+            names=(join.left.name, join.right.name),
         )
         seen = {place: s.state for place, s in states.items() if isinstance(s, TableVersion)}
         return JoinVerdict(
@@ -181,6 +188,7 @@ class SparkEngine:
         """Refuse a place that a cache's table cannot lie at."""
         with readable(self._spark, what):
             refuse_inside_table(self._spark, place, what)
+            refuse_unwritable(self._spark, place, what)
 
     def table_states(self, locations: Sequence[str]) -> Mapping[str, BaseState | None]:
         """What stands at each place now, None where there is no table that can be read."""

@@ -19,9 +19,11 @@ from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, Refr
 from cachemgr.names import absolute_location
 from cachemgr.places import is_inside, storage_place
 from cachemgr.priority import with_priority
+from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
 from cachemgr.scratch import Scratch, roots_of, scratch, sweep
+from cachemgr.secrets import masked
 from cachemgr.service_settings import ServiceSettings
 from cachemgr.settings import PREFIX
 from cachemgr.spark import api
@@ -72,6 +74,7 @@ class SparkHost:
         self._spark: SparkSession | None = None
         self._over = False
         self._starting = False
+        self._failed = False
         self._scratch: Scratch | None = None
 
     @property
@@ -80,7 +83,7 @@ class SparkHost:
         if self._starting:
             return "starting"
         if self._spark is None:
-            return "notStarted"
+            return "failed" if self._failed else "notStarted"
         return "ended" if self._over or self.lost() else "running"
 
     def spark(self) -> SparkSession:
@@ -110,6 +113,15 @@ class SparkHost:
             if self._spark is None:
                 self._spark = self._created()
             return self._spark
+
+    def initialised(self) -> str:
+        """Carry `spark_init` out where nothing else is wanted.
+
+        Raises:
+            RefreshError: Names the statement that fails.
+        """
+        self._initialise(self.plain())
+        return f"{len(self._init)} statements"
 
     def execute(self, text: str, principal: str) -> ResultRows:
         """Carry one of our statements out; raises CacheManagerError."""
@@ -211,23 +223,36 @@ class SparkHost:
         spark: SparkSession | None = None
         try:
             spark = self._created()
-            for statement in self._init:
-                spark.sql(statement)
+            self._initialise(spark)
             # what follows comes through doors
             spark.conf.set(SUBSTITUTE, "false")
-        except (PySparkException, Py4JError) as error:
-            cause = str(error).splitlines()[0][:300]
-            logger.error("Spark does not start: %s", cause)
+        except (PySparkException, Py4JError, RefreshError) as error:
+            told = error.message if isinstance(error, RefreshError) else cause_of(error)[:300]
+            self._failed = True
+            logger.error("Spark does not start: %s", told)
             if spark is not None:  # the next start has to carry all of it out, on nothing
                 with suppress(Exception):
                     spark.stop()
             raise RefreshError(
                 SPARK_NOT_STARTED,
-                f"the Spark of this service does not start ({cause}): `cachemgr doctor` says what "
+                f"the Spark of this service does not start ({told}): `cachemgr doctor` says what "
                 "is missing",
             ) from error
         api.enable(spark)
+        self._failed = False
         return spark
+
+    def _initialise(self, spark: SparkSession) -> None:
+        for number, statement in enumerate(self._init, 1):
+            try:
+                spark.sql(statement)
+            except (PySparkException, Py4JError) as error:
+                shown = masked(" ".join(statement.split()))[:200]
+                raise RefreshError(
+                    SPARK_NOT_STARTED,
+                    f"statement {number} of the setting spark_init, `{shown}`, fails: "
+                    f"{cause_of(error)[:300]}",
+                ) from error
 
 
 def host_of(settings: ServiceSettings) -> SparkHost:

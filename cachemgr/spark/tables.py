@@ -18,7 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import BaseState
 from cachemgr.errors import DefinitionError
+from cachemgr.journal.files import why_no_folder
 from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.names import is_local
 from cachemgr.places import above
 from cachemgr.spark.freshness import Past, TableSeen
 from cachemgr.spark.jvm import java_class, session_of
@@ -217,6 +219,32 @@ def refuse_inside_table(spark: SparkSession, place: str, what: str) -> None:
             "PLACE_TAKEN",
             f"{what}: {place} lies in the Delta table at {table}, whose VACUUM would delete the "
             "cache's files: give a folder outside of all tables",
+        )
+
+
+def refuse_unwritable(spark: SparkSession, place: str, what: str) -> None:
+    """Refuse a folder of this machine that cannot be made, or that nothing can be made in.
+
+    Args:
+        spark: Any session; it says where a path without a scheme lies.
+        place: The folder, which need not be there yet.
+        what: What is to be written there, for the message.
+
+    Raises:
+        DefinitionError: Every refresh would fail there.
+    """
+    if not is_local(place):
+        return
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    if jvm.org.apache.hadoop.fs.Path(place).getFileSystem(conf).getUri().getScheme() != "file":
+        return
+    why = why_no_folder(place)
+    if why:
+        raise DefinitionError(
+            "PLACE_NOT_WRITABLE",
+            f"{what}: no folder can be made below {place} ({why}): give a place that this process "
+            "may write to",
         )
 
 

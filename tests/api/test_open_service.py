@@ -27,3 +27,12 @@ def test_its_first_line_says_so_and_of_which_metastore(store, monkeypatch, caplo
             serving._say_who_may_ask(settings, serving._is_open(settings, store))
         assert ("is open" in caplog.text) is not made
         assert "db/caches" in caplog.text and "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_readyz_says_that_spark_did_not_start(serve, is_open: bool):
+    url = serve(open_to_all=is_open, spark=lambda: "failed")
+    found = httpx.get(f"{url}/readyz", timeout=60).json()
+    assert (found["status"], found["spark"]) == ("ok", "failed")
+    assert "Spark did not start: the log" in found["detail"]
+    assert ("no token is asked for" in found["detail"]) is is_open

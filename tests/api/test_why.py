@@ -6,15 +6,25 @@ import json
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
+from cachemgr.metastore.models import CacheRow
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.roles import Role
+
+
+def _age(store, name: str, *, hours: int) -> None:
+    """It was created so long ago."""
+    moment = store.reader.now() - timedelta(hours=hours)
+    with store.engine.begin() as connection:
+        connection.execute(update(CacheRow).where(CacheRow.name == name).values(created_at=moment))
 
 
 @pytest.fixture
 def logged(store, new_cache):
     plan = {"relations": [["file:/sales", "sales"], ["file:/cust", "cust"]]}
     new_cache("cube", namespace="shop", plan=plan)
+    _age(store, "cube", hours=24)
     now = store.reader.now()
 
     def decision(minutes: int, outcome: Outcome, *reasons, caches=()) -> DecisionRecord:
@@ -80,3 +90,38 @@ def test_what_reasons_quote_is_for_operators(client_of, logged):
         answer = client_of(role).get("/api/v1/caches/shop.cube/why")
         assert answer.status_code == 200 and answer.json()["misses"] == 4
         assert ("STALE 3" in answer.text) is told and "STALE" in answer.text
+
+
+def test_nothing_of_before_it_was_created_or_of_other_caches(run, store, new_cache):
+    plan = {"relations": [["file:/sales", "sales"]]}
+    for name in ("cube", "other"):
+        new_cache(name, namespace="shop", plan=plan)
+    _age(store, "cube", hours=1)
+    now = store.reader.now()
+
+    def decision(minutes: int, *details: str, caches=()) -> DecisionRecord:
+        found = tuple(
+            {"code": f"C{i}", "detail": detail, "tables": ["file:/sales"]}
+            for i, detail in enumerate(details)
+        )
+        outcome = Outcome.HIT if caches else Outcome.MISS
+        at = now - timedelta(minutes=minutes)
+        return DecisionRecord(at, "s", f"q{minutes}", outcome, caches, None, found, 1.5)
+
+    store.writer.log_decisions(
+        [
+            decision(90, "no cache covers sales"),
+            decision(91, caches=("shop.cube",)),  # of an earlier cache of that name
+            decision(5, "cache shop.other holds groups", "grouping set (a) of cache shop.other, x"),
+            decision(4, "cache shop.other holds groups", "cache shop.cube holds groups"),
+            decision(3, "no cache covers sales"),
+        ]
+    )
+    code, out, _ = run("cache", "why", "shop.cube", "-o", "json")
+    found = json.loads(out)
+    assert (code, found["hits"], found["misses"]) == (0, 0, 3) and "shop.other" not in out
+    assert [(r["count"], r["detail"]) for r in found["reasons"]] == [
+        (1, "no cache covers sales"),
+        (1, "cache shop.cube holds groups"),
+    ]
+    assert json.loads(run("cache", "why", "shop.cube", "--since", "2h", "-o", "json")[1]) == found

@@ -42,6 +42,11 @@ def test_all_is_well(metastore_url):
     assert not any(f["mend"] for f in found.values())
 
 
+def test_what_is_left_out_without_spark_is_said(metastore_url, monkeypatch):
+    monkeypatch.setenv("CACHEMGR_SPARK_INIT", '["USE s"]')
+    assert doctor(metastore_url, "--no-spark", code=0)["spark_init"]["state"] == "SKIPPED"
+
+
 def test_an_old_metastore(empty_metastore_url):
     migrate.upgrade(empty_metastore_url, "0001")
     found = doctor(empty_metastore_url, "--no-spark", code=1)

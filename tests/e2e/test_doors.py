@@ -309,6 +309,10 @@ def test_a_location_is_no_tables_folder_and_is_spelled_in_one_way(lab):
                   late.location, f"{late.location}/x", f"{lab.folder}/own/_relational_caches"):  # fmt: skip
         with pytest.raises(DefinitionError, match="PLACE_TAKEN"):
             lab.sql(f"CREATE RELATIONAL CACHE c LOCATION '{place}' {definition}")
+    (lab.folder / "a file").write_text("x")
+    for place in (f"{lab.folder}/a file/below", f"file:{lab.folder}/a file", "/proc/x"):
+        with pytest.raises(DefinitionError, match="PLACE_NOT_WRITABLE"):
+            lab.sql(f"CREATE RELATIONAL CACHE c LOCATION '{place}' {definition}")
     for place in ("relative/x", "http://127.0.0.1:9/x", "nosuch://x/y", "s3a://bucket/x"):
         with pytest.raises(DefinitionError, match=r"PLACE_NOT_SUPPORTED|TABLE_NOT_READABLE"):
             lab.sql(f"CREATE RELATIONAL CACHE c LOCATION '{place}' {definition}")

@@ -62,7 +62,7 @@ def rebuilt(lab, *more: str, code: int = 0):
     cachemgr.disable(lab.spark)
     lose(lab.url)
     command = ("db", "rebuild", "--metastore", lab.url, "--location", str(lab.folder / "caches"))
-    told = run(*command, "-o", "json", *more, code=code)
+    told = run(*command, "--take-over", "-o", "json", *more, code=code)
     cachemgr.enable(lab.spark)
     return {line["name"].rpartition(".")[2]: line for line in told}
 

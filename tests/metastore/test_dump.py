@@ -9,7 +9,9 @@ import pytest
 
 from cachemgr.base_state import BaseState
 from cachemgr.errors import MetastoreError
+from cachemgr.journal.files import LocalFiles
 from cachemgr.journal.journal import FOLDER, keep_journal
+from cachemgr.journal.rebuild import differences, look
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.dump import GAP, CacheDump
 from cachemgr.metastore.history import RUNS_KEPT
@@ -190,6 +192,71 @@ def test_a_record_that_cannot_be_written_costs_no_change(store, tmp_path):
         names(tmp_path) == ["cube", "other", "shared"]
         and store.reader.cache_by_id(cube.id) is not None
     )
+
+
+def warned(caplog) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+
+
+def test_a_cache_whose_record_cannot_be_written_keeps_back_no_other(store, tmp_path, caplog):
+    good_root, bad_root = tmp_path / "good", tmp_path / "bad"
+    bad_root.write_text("no folder can be made below a file")
+    keep_journal(store, str(good_root))
+    good = make(store, "good", str(good_root))
+    bad = make(store, "bad", str(bad_root))
+    folder = good_root / FOLDER / "good"
+    (before,) = folder.iterdir()
+    for user in ("ann", "bob"):
+        store.writer.grant(good.id, user)
+    later = make(store, "later", str(good_root))
+    (record,) = folder.iterdir()
+    assert record.name > before.name and '"bob"' in record.read_text()
+    assert (good_root / FOLDER / "later").is_dir()
+    (said,) = warned(caplog)
+    assert "default.bad" in said and str(bad_root) in said and "[Errno" in said
+    # it can be written now: with the next change of any cache, and once
+    bad_root.unlink()
+    store.writer.grant(later.id, "ann")
+    assert [p.name for p in (bad_root / FOLDER).iterdir()] == ["bad"]
+    assert len(warned(caplog)) == 1 and store.reader.cache_by_id(bad.id) is not None
+
+
+def test_a_late_record_is_written_by_a_later_look(store, tmp_path, monkeypatch):
+    root = tmp_path / "root"
+    root.write_text("in the way")
+    journal = keep_journal(store, str(tmp_path / "own"))
+    make(store, "cube", str(root))
+    root.unlink()
+    journal.catch_up()
+    assert not root.exists(), "not with each look: a storage that is away takes long to say so"
+    monkeypatch.setattr("cachemgr.journal.journal.time.monotonic", lambda: 1e12)
+    journal.catch_up()
+    assert names(root) == ["cube"]
+
+
+def test_a_dropped_cache_without_a_record_is_no_obstacle(store, tmp_path, caplog):
+    root, own = tmp_path / "bad", tmp_path / "own"
+    root.write_text("in the way")
+    keep_journal(store, str(own))
+    good, bad = make(store, "good", str(own)), make(store, "bad", str(root))
+    store.writer.drop_cache(bad.id, now=store.reader.now())
+    store.writer.grant(good.id, "ann")
+    assert len(warned(caplog)) == 1
+    assert differences(store, [str(own)], lambda root: LocalFiles()) == []
+
+
+def test_a_dropped_cache_that_left_a_record_is_written_once_it_can_be(store, tmp_path):
+    root = tmp_path / "root"
+    keep_journal(store, str(tmp_path / "own"))
+    cube = make(store, "cube", str(root))
+    root.rename(tmp_path / "away")
+    root.write_text("in the way")
+    store.writer.drop_cache(cube.id, now=store.reader.now())
+    root.unlink()
+    (tmp_path / "away").rename(root)
+    make(store, "other", str(tmp_path / "own"))
+    (line,) = look([str(root)], lambda root: LocalFiles()).restored
+    assert line.state == "DROPPED"
 
 
 def test_what_others_changed_is_written_too(store, metastore_url, tmp_path):

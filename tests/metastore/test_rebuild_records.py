@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from typer.testing import CliRunner
 
+from cachemgr.cli import main
 from cachemgr.errors import MetastoreError
 from cachemgr.journal.files import LocalFiles
 from cachemgr.journal.journal import FOLDER, keep_journal
@@ -114,3 +116,64 @@ def test_a_metastore_begun_anew_leaves_its_own_shared_record(store, kept, tmp_pa
         anew.writer.restrict_table("t", "/new", None, by="ann")
     (restricted,) = find(kept).shared["restricted_tables"]
     assert restricted["location"] == "/new"
+
+
+def db(command: str, url: str, root, *more: str, code: int = 0) -> str:
+    words = ["db", command, "--metastore", url, "--location", str(root), *more]
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(main, words)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_records_of_a_metastore_in_use_are_taken_over_with_consent_alone(
+    store, kept, metastore_url, tmp_path, caplog
+):
+    cache = make(store, kept)
+    (record,) = (kept / FOLDER / cache.id).iterdir()
+    other = f"sqlite:///{tmp_path / 'again.db'}"
+    told = db("rebuild", other, kept, "--dry-run")
+    assert "another metastore's" in told and "nothing was changed" in told
+    told = db("rebuild", other, kept, code=1)
+    assert "NOT_CONFIRMED" in told and "--take-over" in told and "end its processes" in told
+    assert list((kept / FOLDER / cache.id).iterdir()) == [record]
+    assert not (tmp_path / "again.db").exists()
+    assert "METASTORE_NOT_EMPTY" in db("rebuild", metastore_url, kept, code=1)
+    db("check", metastore_url, kept)
+
+    db("rebuild", other, kept, "--take-over")
+    db("check", other, kept)
+    told = db("check", metastore_url, kept, code=1)
+    assert "TAKEN_OVER" in told and "cachemgr db records --take-over" in told
+    store.writer.grant(cache.id, "ann")
+    assert [r for r in caplog.messages if "another metastore's now" in r]
+
+    # and back again: what this metastore says is the newest then, the grant with it
+    assert "--take-over" in db("records", metastore_url, kept, code=1)
+    db("records", metastore_url, kept, "--take-over")
+    db("check", metastore_url, kept)
+    assert "TAKEN_OVER" in db("check", other, kept, code=1)
+    (dump,) = find(kept).caches
+    assert [g["principal"] for g in dump.rows["grants"]] == ["ann"]
+    store.writer.grant(cache.id, "bob")
+    db("check", metastore_url, kept)
+
+
+def test_records_that_are_missing_or_behind_are_written(store, metastore_url, tmp_path):
+    root = tmp_path / "caches"
+    first = make(store, root)
+    told = db("check", metastore_url, root, code=1)
+    assert "NO_RECORD" in told and "`cachemgr db records` writes" in told
+    db("records", metastore_url, root)
+    db("check", metastore_url, root)
+    store.writer.grant(first.id, "ann")
+    assert "BEHIND" in db("check", metastore_url, root, code=1)
+    db("records", metastore_url, root)
+    db("check", metastore_url, root)
+
+
+def test_a_metastore_put_back_from_a_copy_is_not_another(store, kept, metastore_url):
+    cache = make(store, kept)
+    (record,) = (kept / FOLDER / cache.id).iterdir()
+    record.rename(record.with_name(f"{10**6:020d}.json"))
+    told = db("check", metastore_url, kept, code=1)
+    assert "AHEAD" in told and "put back from a copy" in told and "--take-over" not in told

@@ -321,6 +321,29 @@ def test_dropped_base_table(star: Star) -> None:
     assert star.store.reader.refreshes(cache.id)[0].state is RunState.FAILED
 
 
+def test_the_first_refresh_that_fails_says_that_nothing_serves_yet(star: Star) -> None:
+    import shutil
+
+    cache = star.cache(flat_plan(star))
+    shutil.rmtree(star.path("shops"))
+    with pytest.raises(RefreshError, match="BASE_TABLE_LOST") as lost:
+        star.refresh(cache)
+    star.spark.sql(f"CREATE TABLE delta.`{star.path('shops')}` USING delta")
+    with pytest.raises(RefreshError, match=r"the table has no column at all\)") as empty:
+        star.refresh(cache)
+
+    def fail(step: str) -> None:
+        raise OSError("disk full")
+
+    shutil.rmtree(star.path("shops"))
+    star.write("shops", [(1, "Bonn", "north")], SHOPS, "overwrite")
+    with pytest.raises(RefreshError, match="disk full") as full:
+        star.refresh(cache, checkpoint=fail)
+    for caught in (lost, empty, full):
+        assert "never refreshed: queries keep running on the tables" in str(caught.value)
+        assert "snapshot" not in str(caught.value)
+
+
 def test_lost_and_changed_columns(star: Star) -> None:
     import shutil
 
@@ -332,6 +355,7 @@ def test_lost_and_changed_columns(star: Star) -> None:
     with pytest.raises(RefreshError, match=r"default\.shops .* has no column city") as caught:
         star.refresh(cache)
     assert caught.value.code == "BASE_COLUMN_LOST" and star.stored(cache) == before
+    assert "its last snapshot keeps serving" in str(caught.value)
 
     def replan() -> CachePlan:
         from cachemgr.errors import DefinitionError

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from cachemgr.errors import JoinValidationError
@@ -82,3 +84,24 @@ def test_a_table_without_versions_cannot_be_checked(star: Star) -> None:
         validate_join(star.spark, star.key("sales"), star.key("shops"), KEYS, {})
     with pytest.raises(JoinValidationError, match="no key columns"):
         check(star, ())
+
+
+def test_a_key_column_that_is_gone_is_named(star: Star) -> None:
+    def found() -> str:
+        places = (star.key("sales"), star.key("shops"))
+        versions = {k: v.version for k, v in current_versions(star.spark, places).items() if v}
+        with pytest.raises(JoinValidationError, match="JOIN_COLUMN_LOST") as caught:
+            validate_join(star.spark, *places, KEYS, versions, told="o_c", names=("sales", "shops"))
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    shutil.rmtree(star.path("shops"))
+    star.write("shops", [("Oslo",)], "city string", "overwrite")
+    assert "join o_c: table shops has no column id any more" in found()
+    assert "(the table has city)" in found()
+    shutil.rmtree(star.path("shops"))
+    star.spark.sql(f"CREATE TABLE delta.`{star.path('shops')}` USING delta")
+    assert "(the table has no column at all)" in found()
+    shutil.rmtree(star.path("sales"))
+    star.spark.sql(f"CREATE TABLE delta.`{star.path('sales')}` USING delta")
+    assert "table sales has no column shop_id" in found()

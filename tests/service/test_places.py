@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.errors import DefinitionError
+from cachemgr.journal.files import why_no_folder
 from cachemgr.places import above, is_inside, storage_place
 
 
@@ -48,3 +49,16 @@ def test_inside_and_above():
     assert above("/a/b/c") == ["/a/b/c", "/a/b", "/a"]
     assert above("s3a://b/x/y") == ["s3a://b/x/y", "s3a://b/x", "s3a://b"]
     assert above("hdfs:///x") == ["hdfs:///x", "hdfs://"] or above("hdfs:///x")[0] == "hdfs:///x"
+
+
+def test_where_a_folder_can_be_made(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "there").mkdir()
+    for place in ("there", "there/below", "not/yet", "with%20blank"):
+        assert why_no_folder(f"{tmp_path}/{place}") == why_no_folder(f"file:{tmp_path}/{place}")
+        assert why_no_folder(f"{tmp_path}/{place}") == "", place
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "there"], "nothing stays"
+    assert str(tmp_path / "file") in why_no_folder(f"{tmp_path}/file/below")
+    assert why_no_folder(f"file:{tmp_path}/file"), "a table is a folder"
+    # it says of itself that root may write to it
+    assert "/proc" in why_no_folder("/proc/x")
