@@ -51,7 +51,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         SqlglotError: the text does not parse. What the parser falls over, such as the missing
             operand in `a > AND (SELECT 1)`, it has no error of its own for.
     """
-    pairs = zip(tokens, [*tokens[1:], None], strict=True)
+    pairs = zip(tokens, [*tokens, None][1:], strict=True)
     given = [_renamed(t, t.text) if _calls_window(t, after) else t for t, after in pairs]
     try:
         return Dialect.get_or_raise("spark").parser().parse(given, text)

@@ -104,6 +104,8 @@ def has_value_for_all(source: str, target: str) -> bool:
 def _fits(source: str, precision: int, scale: int) -> bool:
     narrower = decimal_parts(source)
     if narrower is not None:
-        return narrower[0] - narrower[1] <= precision - scale
+        # what is rounded may need a digit more: 9.9 is 10
+        carried = 1 if scale < narrower[1] else 0
+        return narrower[0] - narrower[1] + carried <= precision - scale
     digits = {8: 3, 16: 5, 32: 10, 64: 19}.get(INTEGRAL.get(source, 0))
     return digits is not None and digits <= precision - scale

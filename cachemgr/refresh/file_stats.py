@@ -1,8 +1,5 @@
-"""What Delta's log says of a table's files without a job and without reading one: their size, rows
-and bounds of whole-number columns.
-
-Only where a checksum lists the files, as it does for tables of few; what one file does not say is
-not known of the table.
+"""What Delta's log says of the files of a table of few, without reading one: their size, rows and
+bounds of whole-number columns. What one file does not say is not known of the table.
 """
 
 from __future__ import annotations
@@ -35,7 +32,8 @@ class ListedFile:
 
 
 def files_listed(session: SparkSession, table: TableRead) -> tuple[ListedFile, ...] | None:
-    """A table's files; None where no checksum lists them.
+    """A table's files; None where its checksum does not say that they are few. One job, once for
+    each version of the table.
 
     Args:
         session: Any session.

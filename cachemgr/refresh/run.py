@@ -33,7 +33,7 @@ from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.pin import check_columns, pin_versions, what_serves
 from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
 from cachemgr.refresh.session import own_session
-from cachemgr.refresh.small import is_small, plan_for_one_task
+from cachemgr.refresh.small import plan_for_one_task, suits_one_task
 from cachemgr.refresh.source import Source, find_sources
 from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.steps import BaseVersion
@@ -266,7 +266,9 @@ def _prepare(
     versions = {t.location: t.version for t in tables}
     check_columns(session, cache, plan, versions)
     checkpoint("pinned")
-    small = is_small(session, [TableRead(t.location, t.version) for t in tables])
+    small = suits_one_task(
+        session, plan, [TableRead(r.key, versions[r.key]) for r in plan.relations]
+    )
     if small:
         plan_for_one_task(session)
     return Job(

@@ -3,22 +3,34 @@
 Each exchange between tasks is a job of its own under adaptive execution, and so is each table that
 is sent round for a join. Over a few megabytes they cost more than they save, and one task needs
 none.
+
+Not for what depends on the order in which rows are added up, such as a SUM of DOUBLE: the stored
+value is to be the one that Spark's own query gives, which adds by its tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.refresh.file_stats import files_listed
+from cachemgr.refresh.file_stats import Bounds, ListedFile, bounds_listed, files_listed
+from cachemgr.refresh.measure import EXACT_IN_DOUBLE, expression_bounds
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.tables import TableRead, run_select
+from matcher.expr import Agg, Col, Expr, columns
+from matcher.ir import CachePlan
+from matcher.types import INTEGRAL, is_blurred
 
 # All base tables together, as stored; rows of one value take next to no bytes.
 SMALL_BYTES: Final = 2 << 20
 SMALL_ROWS: Final = 100_000
+# Their value is the same in whatever order rows come.
+_UNORDERED: Final = frozenset(
+    "count sum try_sum avg try_avg min max bit_and bit_or bit_xor bool_and bool_or".split()
+)
 # None of them can change a row.
 _SETTINGS: Final = {
     "spark.sql.adaptive.enabled": "false",
@@ -28,20 +40,71 @@ _SETTINGS: Final = {
 
 
 def is_small(session: SparkSession, tables: Iterable[TableRead]) -> bool:
-    """Whether one task is enough. Runs no job: a size that the log does not tell counts as large.
+    """Whether the tables are so little that one task is enough. A size that the log does not tell
+    counts as large.
 
     Args:
-        session: Any session.
-        tables: The base tables.
+        session: A session of ours.
+        tables: The tables.
     """
-    size = rows = 0
+    return _few(session, tables) is not None
+
+
+def suits_one_task(session: SparkSession, plan: CachePlan, reads: Sequence[TableRead]) -> bool:
+    """Whether one task is enough for a cache, and gives what more of them would.
+
+    Args:
+        session: A session of ours.
+        plan: The cache.
+        reads: What each of its relations reads.
+    """
+    files = _few(session, reads)
+    return files is not None and not depends_on_order(plan, files)
+
+
+def _few(session: SparkSession, tables: Iterable[TableRead]) -> list[tuple[ListedFile, ...]] | None:
+    """The files of each table; None where they are too many, too long, or not known."""
+    found: list[tuple[ListedFile, ...]] = []
     for table in tables:
         files = files_listed(session, table)
         if files is None or any(file.rows is None for file in files):
+            return None
+        found.append(files)
+    size = sum(file.bytes for files in found for file in files)
+    rows = sum(file.rows or 0 for files in found for file in files)
+    return found if size <= SMALL_BYTES and rows <= SMALL_ROWS else None
+
+
+def depends_on_order(plan: CachePlan, files: Sequence[Sequence[ListedFile]]) -> bool:
+    """Whether some stored value may be another one if rows come in another order.
+
+    Args:
+        plan: The cache.
+        files: Those of each of its relations.
+    """
+    return any(_is_ordered(measure.agg, files) for measure in plan.measures)
+
+
+def _is_ordered(agg: Agg, files: Sequence[Sequence[ListedFile]]) -> bool:
+    if agg.func not in _UNORDERED or any(is_blurred(arg.type) for arg in agg.args):
+        return True
+    # an average of whole numbers is added up in DOUBLE
+    averaged = agg.func in ("avg", "try_avg") and agg.args[0].type in INTEGRAL
+    return averaged and not _is_exact(agg.args[0], files)
+
+
+def _is_exact(arg: Expr, files: Sequence[Sequence[ListedFile]]) -> bool:
+    """Whether all sums of an argument stay within what DOUBLE holds exactly, whatever the joins
+    multiply."""
+    known: dict[Col, Bounds] = {}
+    for column in columns(arg):
+        found = bounds_listed(files[column.rel], [column.name])
+        if found is None:
             return False
-        size += sum(file.bytes for file in files)
-        rows += sum(file.rows or 0 for file in files)
-    return size <= SMALL_BYTES and rows <= SMALL_ROWS
+        known[column] = found[column.name]
+    bounds = expression_bounds(arg, known)
+    rows = prod(sum(file.rows or 0 for file in of_one) for of_one in files)
+    return bounds is not None and max(map(abs, bounds)) * rows <= EXACT_IN_DOUBLE
 
 
 def plan_for_one_task(session: SparkSession) -> None:

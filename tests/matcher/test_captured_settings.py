@@ -18,7 +18,8 @@ def column(type: str) -> Col:
 SAME = [
     ("cast", ("int",), "bigint"), ("cast", ("bigint",), "double"), ("cast", ("int",), "string"),
     ("cast", ("date",), "string"), ("cast", ("date",), "timestamp"),
-    ("cast", ("int",), "decimal(12,2)"), ("add", ("double", "double"), "double"),
+    ("cast", ("int",), "decimal(12,2)"), ("cast", ("decimal(10,2)",), "decimal(10,1)"),
+    ("add", ("double", "double"), "double"),
     ("mul", ("decimal(10,2)", "decimal(10,2)"), "decimal(21,4)"),
     ("div", ("double", 2.0), "double"), ("mod", ("int", 2), "int"),
     ("idiv", ("bigint", 7), "bigint"),
@@ -27,6 +28,8 @@ OTHER = [
     ("cast", ("bigint",), "int"), ("cast", ("string",), "int"), ("cast", ("string",), "date"),
     ("cast", ("decimal(10,2)",), "string"), ("cast", ("array<int>",), "string"),
     ("cast", ("struct<a:int>",), "string"), ("cast", ("int",), "decimal(5,0)"),
+    # 99999999.99 is rounded to a digit more
+    ("cast", ("decimal(10,2)",), "decimal(8,0)"), ("cast", ("decimal(10,2)",), "decimal(9,1)"),
     ("cast", ("int",), "binary"), ("cast", ("double",), "bigint"),
     ("add", ("int", "int"), "int"), ("mul", ("bigint", "bigint"), "bigint"),
     ("mul", ("decimal(20,2)", "decimal(20,2)"), "decimal(38,4)"),

@@ -8,10 +8,12 @@ from pyspark.sql.types import StructType
 
 from cachemgr.refresh import small
 from cachemgr.refresh.delta_log import head
-from cachemgr.refresh.file_stats import bounds_listed, files_listed
+from cachemgr.refresh.file_stats import ListedFile, bounds_listed, files_listed
 from cachemgr.refresh.session import own_session
-from cachemgr.refresh.small import in_one_task, is_small
+from cachemgr.refresh.small import depends_on_order, in_one_task, is_small
 from cachemgr.spark.tables import TableRead, normalise_location, run_select
+from matcher.expr import Agg, Col
+from matcher.ir import CachePlan, Measure
 
 pytestmark = pytest.mark.spark
 
@@ -88,6 +90,33 @@ def _types(schema: StructType) -> list[tuple[str, str, bool]]:
     return [(f.name, f.dataType.simpleString(), f.nullable) for f in schema]
 
 
+@pytest.mark.parametrize(
+    ("func", "type", "expected"),
+    [
+        ("sum", "bigint", False), ("sum", "decimal(38,2)", False), ("avg", "int", False),
+        ("min", "string", False), ("count", "double", True), ("sum", "double", True),
+        ("avg", "bigint", False), ("max", "float", True),
+        ("min", "string collate UTF8_LCASE", True),
+        ("stddev_samp", "int", True), ("first", "int", True), ("collect_list", "int", True),
+    ],
+)  # fmt: skip
+def test_what_depends_on_the_order_of_rows(func, type, expected):
+    measure = Measure("m", Agg(func, (Col(0, "x", type),), type))
+    said = {"numRecords": 9, "minValues": {"x": -7}, "maxValues": {"x": 5}, "nullCount": {"x": 0}}
+    plan = CachePlan("c", (), (), (), (measure,))
+    assert depends_on_order(plan, [[ListedFile(100, said)]]) is expected
+
+
+@pytest.mark.parametrize(("most", "exact"), [((1 << 53) // 9, True), ((1 << 53) // 9 + 1, False)])
+def test_an_average_that_double_cannot_hold_depends_on_the_order(most, exact):
+    measure = Measure("m", Agg("avg", (Col(0, "x", "bigint"),), "double"))
+    plan = CachePlan("c", (), (), (), (measure,))
+    said = {"numRecords": 3, "minValues": {"x": 0}, "maxValues": {"x": most}, "nullCount": {"x": 0}}
+    joined = [[ListedFile(100, said)], [ListedFile(100, {"numRecords": 3})]]
+    assert depends_on_order(plan, joined) is not exact
+    assert depends_on_order(plan, [[ListedFile(100, {"numRecords": 9})]])
+
+
 @pytest.mark.parametrize("table", ["partitions"], indirect=True)
 def test_many_bytes_or_rows_are_not_small(spark, table, monkeypatch):
     session = own_session(spark, {})
@@ -102,7 +131,7 @@ def test_many_bytes_or_rows_are_not_small(spark, table, monkeypatch):
 
 
 @pytest.mark.parametrize("table", ["partitions"], indirect=True)
-def test_without_a_checksum_nothing_is_listed(spark, table, tmp_path):
+def test_without_a_checksum_nobody_knows_whether_files_are_few(spark, table, tmp_path):
     for checksum in (tmp_path / "base" / "_delta_log").glob("*.crc"):
         checksum.unlink()
     for checksum in (tmp_path / "base" / "_delta_log").glob(".*.crc"):
@@ -117,3 +146,25 @@ def test_without_a_checksum_nothing_is_listed(spark, table, tmp_path):
 def test_bounds_of_mapped_columns_are_not_taken_for_those_of_others(spark, table):
     files = files_listed(own_session(spark, {}), table)
     assert bounds_listed(files, ["a"]) is None
+
+
+def test_a_checksum_that_another_history_left_behind_is_not_believed(spark, tmp_path):
+    """A commit that somebody undid by deleting its file: Delta overwrites no checksum."""
+    place = tmp_path / "base"
+    spark.sql(f"CREATE TABLE delta.`{place}` (k INT, v BIGINT) USING delta")
+    spark.sql(f"INSERT INTO delta.`{place}` VALUES (1, 10)")
+    spark.sql(f"INSERT INTO delta.`{place}` VALUES (1, 1000)")
+    delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
+    undone = f"{2:020d}"
+    for name in (f"{undone}.json", f".{undone}.json.crc"):
+        (place / "_delta_log" / name).unlink()
+    for rows in ("(1, 500)", "(1, 7)"):
+        delta_log.clearCache()
+        spark.sql(f"INSERT INTO delta.`{place}` VALUES {rows}")
+    assert (place / "_delta_log" / f"{undone}.crc").exists()
+    delta_log.clearCache()
+    location = normalise_location(spark, str(place))
+    for version, expected in ((2, 510), (3, 517)):
+        session = own_session(spark, {})
+        found = in_one_task(session, TableRead(location, version)).agg({"v": "sum"}).collect()
+        assert found[0][0] == expected

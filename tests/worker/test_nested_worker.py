@@ -103,7 +103,7 @@ def test_a_paused_or_failing_cache_below_holds_nobody_up(star, pair, refresher, 
     assert wanted(star) == ["by_item"]
     work(star, refresher)
     assert last(star, below).state is RunState.FAILED
-    assert wanted(star) == ["days"]
+    assert wanted(star)[0] == "days"  # the other one too, once its time to try again has come
     work(star, refresher)
     run = last(star, above)
     assert run.state is RunState.PUBLISHED

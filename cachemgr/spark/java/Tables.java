@@ -28,6 +28,12 @@ import org.apache.spark.sql.internal.SQLConf;
  * so that it works under spark.sql.runSQLOnFiles=false and leaves nothing in SHOW TABLES.
  */
 public final class Tables {
+    private static final int FEW_FILES = 50;
+    private static final String ADAPTIVE = "spark.sql.adaptive.enabled";
+
+    // A snapshot is the same object for as long as its table does not move.
+    private static final Map FILES = new java.util.WeakHashMap();
+
     public Tables() {
     }
 
@@ -96,43 +102,68 @@ public final class Tables {
             false);
     }
 
-    /** The files of a version where Delta's checksum lists them, so that no job has to; null where it does not. */
-    private static scala.collection.immutable.Seq listed(Snapshot snapshot) {
+    /**
+     * The files of a version with few of them; null where there are more, or nobody knows how many. What Delta's checksum
+     * lists is not read: Delta overwrites none that it finds, and so one may be that of a commit that was undone since.
+     */
+    private static List listed(SparkSession spark, Snapshot snapshot) {
+        synchronized (FILES) {
+            if (FILES.containsKey(snapshot)) {
+                return (List) FILES.get(snapshot);
+            }
+        }
         scala.Option checksum = snapshot.checksumOpt();
-        if (checksum.isEmpty()) {
-            return null;
+        List found = null;
+        if (checksum.isDefined() && ((VersionChecksum) checksum.get()).numFiles() <= FEW_FILES) {
+            found = java.util.Arrays.asList(collected(spark, snapshot));
         }
-        VersionChecksum found = (VersionChecksum) checksum.get();
-        scala.Option files = found.allFiles();
-        if (files.isEmpty() || ((scala.collection.immutable.Seq) files.get()).size() != found.numFiles()) {
-            return null;
+        synchronized (FILES) {
+            FILES.put(snapshot, found);
         }
-        return (scala.collection.immutable.Seq) files.get();
+        return found;
     }
 
-    /** As atVersion, for a table of few files: they are not looked for by a job where Delta's checksum lists them. */
+    /** One job: under adaptive execution it would be three. */
+    private static Object[] collected(SparkSession spark, Snapshot snapshot) {
+        scala.Option before = SparkSession.getActiveSession();
+        String adaptive = spark.conf().get(ADAPTIVE);
+        SparkSession.setActiveSession(spark);
+        try {
+            spark.conf().set(ADAPTIVE, "false");
+            return (Object[]) snapshot.allFilesViaStateReconstruction().collect();
+        } finally {
+            spark.conf().set(ADAPTIVE, adaptive);
+            if (before.isDefined()) {
+                SparkSession.setActiveSession((SparkSession) before.get());
+            } else {
+                SparkSession.clearActiveSession();
+            }
+        }
+    }
+
+    /** As atVersion, for a table of few files, which no job of the query has to look for. */
     public static LogicalPlan fewFiles(SparkSession spark, String location, long version) {
         Snapshot snapshot = snapshot(spark, location, version);
-        scala.collection.immutable.Seq files = listed(snapshot);
+        List files = listed(spark, snapshot);
         if (files == null) {
             return atVersion(spark, location, version);
         }
-        Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(snapshot, files, false, Scala.none());
+        Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(
+            snapshot, (scala.collection.immutable.Seq) Scala.seq(files), false, Scala.none());
         return frame.queryExecution().analyzed();
     }
 
     /**
      * One line of JSON: whether columns are mapped, so that statistics go by other names, and the bytes and the statistics,
-     * a text or null, of each of a version's files; null where no checksum lists them.
+     * a text or null, of each of a version's files; null where these are not few.
      */
     public static String filesListed(SparkSession spark, String location, long version) {
         Snapshot snapshot = snapshot(spark, location, version);
-        scala.collection.immutable.Seq files = listed(snapshot);
-        if (files == null) {
+        List found = listed(spark, snapshot);
+        if (found == null) {
             return null;
         }
         boolean mapped = snapshot.metadata().configuration().contains("delta.columnMapping.mode");
-        List found = Scala.list(files);
         StringBuilder out = new StringBuilder("[").append(mapped).append(",[");
         for (int i = 0; i < found.size(); i++) {
             AddFile file = (AddFile) found.get(i);
