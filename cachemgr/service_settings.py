@@ -52,7 +52,8 @@ class ServiceSettings(BaseSettings):
     spark_init: list[str] = Field(
         default_factory=list,
         description="SQL statements run when it starts: USE …, CREATE TABLE … USING delta "
-        "LOCATION …, where the catalog is not shared.",
+        "LOCATION …, where the catalog is not shared. One that fails keeps Spark from starting; "
+        "the log, answers and `cachemgr doctor` name it.",
     )
     spark_nice: int = Field(
         10,
