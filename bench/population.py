@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from matcher.definition import plan_definition
-from matcher.expr import Agg, Call, Col, Expr, Lit
-from matcher.ir import Block, CachePlan, Output, RecordPreservingJoin, Relation
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
+from matcher.model.ir import Block, CachePlan, Output, RecordPreservingJoin, Relation
 from matcher.registry import Registry
 
 _TABLES = ("lineorder", "dates", "customer", "supplier", "part")

@@ -31,7 +31,7 @@ from cachemgr.metastore.models import (
 )
 from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord
 from cachemgr.worker.schedule import Watch, ask_for_due
-from matcher.codec import encode_plan
+from matcher.model.codec import encode_plan
 
 _COUNT = 1_000
 _RUNS = 10

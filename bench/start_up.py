@@ -22,7 +22,7 @@ from bench.population import plans
 from bench.results import Figure
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord
-from matcher.codec import encode_plan
+from matcher.model.codec import encode_plan
 
 _COUNT = 10_000
 

@@ -29,7 +29,7 @@ from cachemgr.ddl.statements import (
 )
 from cachemgr.metastore.records import RegistryEntry, RestrictedTable
 from cachemgr.roles import Role
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.render import quote
 
 # A cache's files lie in a folder named by its id; Delta's own table ids have dashes.

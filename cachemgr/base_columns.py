@@ -12,8 +12,8 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from matcher.expr import Col, Expr, walk
-from matcher.ir import CachePlan
+from matcher.model.expr import Col, Expr, walk
+from matcher.model.ir import CachePlan
 
 # Properties of a column's metadata that change what its values mean, collations of nested ones too.
 _MEANT: Final = ("__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING")

@@ -14,7 +14,7 @@ from cachemgr.names import cache_location
 from cachemgr.places import storage_place
 from cachemgr.secrets import refuse_secrets
 from cachemgr.substitution import refuse_substitution
-from matcher.codec import PLAN_VERSION, decode_plan, encode_plan
+from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
 
 
 def build_record(

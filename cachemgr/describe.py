@@ -23,8 +23,8 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.results import ResultRows, table
-from matcher.codec import PLAN_VERSION, decode_plan
-from matcher.ir import GROUPING_ID_COLUMN, CachePlan
+from matcher.model.codec import PLAN_VERSION, decode_plan
+from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render import NotRenderable, quote, quote_path, render_stored
 
 Versions = Mapping[str, "BaseState | None"]

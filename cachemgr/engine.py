@@ -18,7 +18,7 @@ from cachemgr.metastore.records import (
     RefreshRunRecord,
 )
 from cachemgr.results import ResultRows
-from matcher.ir import CachePlan
+from matcher.model.ir import CachePlan
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelational
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError
 from cachemgr.offline_input import Conf, declare, join, plan, read_conf
 from matcher.choose import not_named, unheeded
-from matcher.errors import MatcherError
 from matcher.from_sql import TextBlock, TextQuery, parse_query
-from matcher.ir import CachePlan, Candidate, Decision, Rewrite
-from matcher.reasons import Reason, ReasonCode, not_taken
+from matcher.model.errors import MatcherError
+from matcher.model.ir import CachePlan, Candidate, Decision, Rewrite
+from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.model.row_order import refused_below
 from matcher.registry import Registry
 from matcher.render import NotRenderable, quote_path, render_rewrite, render_stored
-from matcher.row_order import refused_below
 from matcher.schema import Schema
 
 _DISABLED: Final = Reason(

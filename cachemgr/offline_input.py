@@ -16,11 +16,11 @@ from cachemgr.errors import ConfigurationError, DefinitionError, NotFoundError
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.settings import Settings, setting
 from matcher.definition import plan_definition
-from matcher.errors import MatcherError
 from matcher.from_sql import TextQuery, TextSettings, parse_query
-from matcher.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
+from matcher.model.errors import MatcherError
+from matcher.model.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.nesting import expanded
-from matcher.reasons import Reason, ReasonCode
 from matcher.schema import DEFAULT_SCHEMA, Column, Schema, Table
 
 _UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00", "utc+00:00"})

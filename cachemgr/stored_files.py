@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from cachemgr.journal.files import Files, root_of, under
 from cachemgr.refresh.commits import parse_commit
 from cachemgr.telemetry import logger
-from matcher.ir import GROUPING_ID_COLUMN
+from matcher.model.ir import GROUPING_ID_COLUMN
 
 LOOK_SECONDS: Final = 10.0
 _CAPACITY: Final = 1024

@@ -28,7 +28,7 @@ from cachemgr.metastore.records import (
     SnapshotRecord,
     SnapshotTableRecord,
 )
-from matcher.codec import PLAN_VERSION
+from matcher.model.codec import PLAN_VERSION
 
 _FORMAT = 3
 CATALOG_VERSION: Final = f"{_FORMAT}.{PLAN_VERSION}"

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from matcher.domains import universe
-from matcher.expr import Call, Col, Expr, Lit, columns, walk
+from matcher.model.expr import Call, Col, Expr, Lit, columns, walk
+from matcher.model.reasons import Reason
+from matcher.model.types import INTEGRAL
 from matcher.normal_form import NormalQuery, PreparedPlan
 from matcher.predicates import column_equality
-from matcher.reasons import Reason
 from matcher.rules.attempt import spell
-from matcher.types import INTEGRAL
 
 # Whole numbers that lie so far apart have two others between them, or more.
 _FAR: Final = 3

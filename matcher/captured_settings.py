@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.errors import NotSupported
-from matcher.expr import OPAQUE_PREFIX, Call, Expr, Lit, walk
+from matcher.model.errors import NotSupported
+from matcher.model.expr import OPAQUE_PREFIX, Call, Expr, Lit, walk
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts
 from matcher.raising import has_value_for_all
-from matcher.reasons import Reason, ReasonCode
-from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts
 
 # SUM of whole numbers without ANSI: what overflows starts again from the other end.
 WRAPPING_SUM: Final = "wrapping_sum"

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from matcher.ir import Candidate, Rewrite
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.ir import Candidate, Rewrite
+from matcher.model.reasons import Reason, ReasonCode
 
 
 def preference(rewrite: Rewrite) -> tuple[int, float, str, int]:

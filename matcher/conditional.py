@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import Agg, Call, Expr, Lit
+from matcher.model.expr import Agg, Call, Expr, Lit
 
 # They ignore NULL arguments, whatever they compute (`ignore nulls` variants of FIRST are not here:
 # their parameter would have to be looked at, and nobody writes them so).

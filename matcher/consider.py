@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from matcher.choose import rank
-from matcher.ir import Miss, Rewrite
+from matcher.model.ir import Miss, Rewrite
+from matcher.model.reasons import Reason
 from matcher.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
-from matcher.reasons import Reason
 from matcher.shards import Shard, mask_of
 
 _MAX_SHARDS: Final = 256

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from matcher.expr import Call, Col, Expr
-from matcher.ir import Block
+from matcher.model.expr import Call, Col, Expr
+from matcher.model.ir import Block
 from matcher.predicates import column_equality, fixed_columns
 
 

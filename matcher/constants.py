@@ -15,9 +15,9 @@ from math import isinf, isnan
 from typing import Any, Final
 
 from matcher.domains import single, value_of
-from matcher.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 from matcher.patterns import matches
-from matcher.types import FLOATS, INTEGRAL, decimal_parts
 
 _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from matcher.expr import Call, Col, Expr, Lit, disjuncts
-from matcher.ir import CachePlan, GroupingSet
+from matcher.model.expr import Call, Col, Expr, Lit, disjuncts
+from matcher.model.ir import CachePlan, GroupingSet
 from matcher.normal_form import set_rows
 
 _UNKNOWN_ROWS: Final = 1e9

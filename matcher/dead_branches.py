@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from matcher.domains import Domain
-from matcher.expr import Call, Expr, columns, conjuncts, disjuncts
+from matcher.model.expr import Call, Expr, columns, conjuncts, disjuncts
 from matcher.predicates import PredicateContext
 from matcher.raising import may_raise
 from matcher.spelling import holds

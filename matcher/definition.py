@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from matcher.errors import DefinitionNotSupported
-from matcher.expr import Agg, Call, Expr, Lit, aggregates, is_opaque
-from matcher.ir import (
+from matcher.model.errors import DefinitionNotSupported
+from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, is_opaque
+from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     HIDDEN_PREFIX,
     ROWS_COLUMN,
@@ -27,8 +27,8 @@ from matcher.ir import (
     RecordPreservingJoin,
     StoredColumn,
 )
-from matcher.moments import moment_partials
-from matcher.types import sum_type
+from matcher.model.moments import moment_partials
+from matcher.model.types import sum_type
 
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 

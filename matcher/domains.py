@@ -18,8 +18,8 @@ from math import inf, isnan
 from struct import pack, unpack
 from typing import Any, Final
 
-from matcher.expr import Lit
-from matcher.types import FLOATS, INTEGRAL, decimal_parts
+from matcher.model.expr import Lit
+from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 
 # int, str, float, bytes or NAN: one kind a domain, ordered as Spark orders the type
 Value = Any

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from matcher.choose import preference
-from matcher.ir import CachePlan, Candidate, Decision, GroupingSet, Miss, Rewrite
+from matcher.model.ir import CachePlan, Candidate, Decision, GroupingSet, Miss, Rewrite
 
 
 def set_names(plan: CachePlan, grouping_set: GroupingSet | None) -> tuple[str, ...] | None:

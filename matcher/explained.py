@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from matcher.alike import answers_alike, quotes
-from matcher.expr import Lit
-from matcher.ir import MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
+from matcher.model.expr import Lit
+from matcher.model.ir import MatchOptions, Miss, Rewrite
 from matcher.normal_form import NormalQuery, PreparedPlan
 from matcher.shapes import Served, served
 

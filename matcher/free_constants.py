@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final, TypeAlias
 
-from matcher.expr import Call, Col, Expr, Lit, walk
-from matcher.ir import Block
+from matcher.model.expr import Call, Col, Expr, Lit, walk
+from matcher.model.ir import Block
 
 _COMPARES: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "in"))
 _CONNECTS: Final = frozenset(("and", "or", "not"))

@@ -17,8 +17,6 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias
 
-from matcher.errors import NotSupported
-from matcher.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
 from matcher.from_spark_expand import (
     conditions_on_sets,
     decode_expand,
@@ -32,11 +30,13 @@ from matcher.from_spark_split import Split, Way, ways
 from matcher.from_spark_subqueries import subquery_test, written_conjuncts
 from matcher.from_spark_tail import build_tail, is_tail
 from matcher.from_spark_tree import SPJ, Node, Tree, items, passed_below, tried, unsupported
-from matcher.ir import Block, Output
+from matcher.model.errors import NotSupported
+from matcher.model.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
+from matcher.model.ir import Block, Output
+from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.model.row_order import Shown
 from matcher.nesting import merged
 from matcher.null_folding import simplified
-from matcher.reasons import Reason, ReasonCode, not_taken
-from matcher.row_order import Shown
 
 DOCUMENT_VERSION: Final = 1
 Path: TypeAlias = tuple[int, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import IGNORE_NULLS, OPAQUE_PREFIX
+from matcher.model.expr import IGNORE_NULLS, OPAQUE_PREFIX
 
 _NAMES: Final[dict[str, str]] = {
     "Sum": "sum", "Average": "avg", "Count": "count", "Min": "min", "Max": "max",

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from matcher.errors import NotSupported
-from matcher.expr import OPAQUE_PREFIX, Call, Expr, Lit, transform
 from matcher.from_spark_expr import Env, Settings, decode
-from matcher.reasons import ReasonCode
+from matcher.model.errors import NotSupported
+from matcher.model.expr import OPAQUE_PREFIX, Call, Expr, Lit, transform
+from matcher.model.reasons import ReasonCode
 
 _GROUPING_ID = "spark_grouping_id"
 _POSITION = "_gen_grouping_pos"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
-from matcher.types import has_exact_equality
+from matcher.model.types import has_exact_equality
 
 Node: TypeAlias = dict[str, Any]
 Entry: TypeAlias = list[Any]

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from matcher.errors import NotSupported
-from matcher.expr import OPAQUE_PREFIX, Agg, Call, Col, Expr
 from matcher.from_spark_expr import Settings, decode
 from matcher.from_spark_once import Once
+from matcher.model.errors import NotSupported
+from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Col, Expr
 
 Node: TypeAlias = dict[str, Any]
 Entry: TypeAlias = list[Any]

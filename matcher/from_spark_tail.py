@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from matcher.from_spark_expr import Env, Settings, decode
-from matcher.ir import Block, Output, SortKey
-from matcher.limits import Tail, combined
+from matcher.model.ir import Block, Output, SortKey
+from matcher.model.limits import Tail, combined
 
 Node: TypeAlias = dict[str, Any]
 Items = Callable[[Node], list[Any]]

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Final
 
-from matcher.expr import Lit
 from matcher.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.from_spark import (
     LocatedBlock,
@@ -37,7 +36,8 @@ from matcher.from_spark import (
 from matcher.from_spark_once import Once
 from matcher.from_spark_split import Split
 from matcher.from_spark_tree import Node
-from matcher.ir import Block
+from matcher.model.expr import Lit
+from matcher.model.ir import Block
 from matcher.remembered import Changes, Remembered
 
 # A quote inside of a string is written with a backslash, so this is never part of one.

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from matcher.errors import NotSupported
-from matcher.expr import Col, Expr, conjuncts
 from matcher.from_spark_expr import Env, Settings, decode
 from matcher.from_spark_split import entries_below
 from matcher.from_spark_subqueries import (
@@ -17,12 +15,14 @@ from matcher.from_spark_subqueries import (
     without_distinct,
     written_conjuncts,
 )
-from matcher.ir import OuterJoin, Relation, Side
 from matcher.membership import equal_to
+from matcher.model.errors import NotSupported
+from matcher.model.expr import Col, Expr, conjuncts
+from matcher.model.ir import OuterJoin, Relation, Side
+from matcher.model.reasons import ReasonCode
+from matcher.model.types import FLOATS
 from matcher.nesting import Below, merged, no_aggregates
 from matcher.outer_joins import declared, null_supplied
-from matcher.reasons import ReasonCode
-from matcher.types import FLOATS
 
 Node: TypeAlias = dict[str, Any]
 

@@ -17,8 +17,6 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from matcher.comments import Unclosed, without_comments
-from matcher.errors import SqlInputError
-from matcher.expr import Col
 from matcher.from_sql_from import FromClause
 from matcher.from_sql_parse import next_argument, parse_statements
 from matcher.from_sql_scope import UNKNOWN_REL, Scope
@@ -27,10 +25,12 @@ from matcher.from_sql_split import Split, split_select
 from matcher.from_sql_text import Document
 from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import UNKNOWN, TextSettings
-from matcher.ir import Block, Output
-from matcher.reasons import Reason, ReasonCode, not_taken
+from matcher.model.errors import SqlInputError
+from matcher.model.expr import Col
+from matcher.model.ir import Block, Output
+from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.model.row_order import Shown, shown_by_text
 from matcher.render import quote
-from matcher.row_order import Shown, shown_by_text
 from matcher.schema import Schema, Table, View, syntax_error
 
 __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]

@@ -11,14 +11,14 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.expr import FALSE, IGNORE_NULLS, Agg, Call, Expr, Lit
 from matcher.from_sql_coerce import cast_to
 from matcher.from_sql_functions import Build, name_of
 from matcher.from_sql_logic import as_boolean
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings, is_numeric
-from matcher.reasons import ReasonCode
-from matcher.types import INTEGRAL, avg_type, sum_type
+from matcher.model.expr import FALSE, IGNORE_NULLS, Agg, Call, Expr, Lit
+from matcher.model.reasons import ReasonCode
+from matcher.model.types import INTEGRAL, avg_type, sum_type
 
 _BY_CLASS: Final[dict[type[exp.Expr], str]] = {
     exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.CountIf: "count_if",

@@ -7,10 +7,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.expr import TRUE, Call, Expr
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import TextSettings
-from matcher.reasons import ReasonCode
+from matcher.model.expr import TRUE, Call, Expr
+from matcher.model.reasons import ReasonCode
 
 # name → (name, types of the arguments, result)
 SKETCHES: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {

@@ -16,7 +16,6 @@ from math import inf
 from typing import Final
 
 from matcher.domains import single
-from matcher.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import (
     UNKNOWN,
@@ -27,8 +26,9 @@ from matcher.from_sql_types import (
     is_numeric,
 )
 from matcher.from_sql_unwrap import unwrap
-from matcher.reasons import ReasonCode
-from matcher.types import FLOATS, INTEGRAL, decimal_parts
+from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.reasons import ReasonCode
+from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 
 _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)

@@ -1,5 +1,5 @@
 """Parsed expressions to canonical ones: names resolved, Spark's casts put in, constants folded
-(forms as in `matcher.expr`)."""
+(forms as in `matcher.model.expr`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.from_sql_aggregates import aggregate, is_aggregate
 from matcher.from_sql_coerce import (
     align,
@@ -34,9 +33,10 @@ from matcher.from_sql_functions import (
 from matcher.from_sql_logic import as_boolean, logic, negate
 from matcher.from_sql_scope import Scope, unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings, type_of
-from matcher.reasons import ReasonCode
+from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.reasons import ReasonCode
+from matcher.model.types import INTEGRAL
 from matcher.tuples import in_tuples
-from matcher.types import INTEGRAL
 
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple, Protocol
 
 from sqlglot import exp
 
-from matcher.errors import NotSupported, SqlInputError
-from matcher.expr import Col, Expr, conjuncts, transform
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_scope import (
     UNKNOWN_REL,
@@ -31,9 +29,11 @@ from matcher.from_sql_scope import (
 from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import TextSettings
 from matcher.from_sql_using import Using
-from matcher.ir import Block, OuterJoin, Output, Relation, Side
+from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.expr import Col, Expr, conjuncts, transform
+from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
+from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.outer_joins import declared, moved_join, null_supplied
-from matcher.reasons import Reason, ReasonCode, not_taken
 from matcher.schema import Schema, Table, View
 
 _PATH_FORMATS: Final = frozenset(

@@ -14,9 +14,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.expr import Expr
 from matcher.from_sql_scope import unsupported
-from matcher.reasons import ReasonCode
+from matcher.model.expr import Expr
+from matcher.model.reasons import ReasonCode
 
 _MAX_SETS: Final = 4096
 Key = Callable[[exp.Expr], Expr]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import FALSE, TRUE, Call, Expr, Lit, conjuncts
 from matcher.from_sql_coerce import cast_to
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import UNKNOWN, TextSettings
-from matcher.reasons import ReasonCode
+from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit, conjuncts
+from matcher.model.reasons import ReasonCode
 
 _NEGATED: Final = {
     "eq": "ne",

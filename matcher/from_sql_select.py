@@ -13,8 +13,15 @@ from typing import Final, TypeVar
 
 from sqlglot import exp
 
-from matcher.errors import NotSupported, SqlInputError
-from matcher.expr import (
+from matcher.from_sql_expr import ExprBuilder, written_conjuncts
+from matcher.from_sql_from import FromClause
+from matcher.from_sql_group import read_groups
+from matcher.from_sql_merge import merged
+from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
+from matcher.from_sql_subqueries import as_join, subquery_test
+from matcher.from_sql_types import UNKNOWN, TextSettings
+from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.expr import (
     Agg,
     Call,
     Col,
@@ -26,16 +33,9 @@ from matcher.expr import (
     transform,
     walk,
 )
-from matcher.from_sql_expr import ExprBuilder, written_conjuncts
-from matcher.from_sql_from import FromClause
-from matcher.from_sql_group import read_groups
-from matcher.from_sql_merge import merged
-from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
-from matcher.from_sql_subqueries import as_join, subquery_test
-from matcher.from_sql_types import UNKNOWN, TextSettings
-from matcher.ir import Block, OuterJoin, Output, Relation, SortKey
+from matcher.model.ir import Block, OuterJoin, Output, Relation, SortKey
+from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.null_folding import simplified
-from matcher.reasons import Reason, ReasonCode, not_taken
 
 _KNOWN_CLAUSES: Final = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",

@@ -4,7 +4,7 @@ on top.
 `SELECT k, RANK() OVER (ORDER BY SUM(x)) AS r FROM t GROUP BY k` becomes `SELECT c0 AS k, RANK()
 OVER (ORDER BY c1) AS r FROM (SELECT k AS c0, SUM(x) AS c1 FROM t GROUP BY k)`, as Spark itself
 plans it: the window sees the groups, and a cache may give the groups. ORDER BY and LIMIT stay on
-top: below, a window would lack rows (`matcher.limits`).
+top: below, a window would lack rows (`matcher.model.limits`).
 """
 
 from __future__ import annotations

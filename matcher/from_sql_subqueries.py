@@ -11,18 +11,18 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.expr import Expr, columns, conjuncts
 from matcher.from_sql_aggregates import is_aggregate
 from matcher.from_sql_coerce import cast_to, refuse_char
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_from import FromClause
 from matcher.from_sql_scope import Scope, unsupported
 from matcher.from_sql_types import TextSettings
-from matcher.ir import OuterJoin, Relation
 from matcher.membership import equal_to
+from matcher.model.expr import Expr, columns, conjuncts
+from matcher.model.ir import OuterJoin, Relation
+from matcher.model.reasons import ReasonCode
+from matcher.model.types import INTEGRAL
 from matcher.outer_joins import declared
-from matcher.reasons import ReasonCode
-from matcher.types import INTEGRAL
 
 # What changes neither which values are found nor whether there are any.
 _PLAIN: Final = frozenset({"expressions", "from_", "joins", "where", "order", "distinct", "group"})

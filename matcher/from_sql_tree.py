@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from matcher.from_sql_split import Split
-from matcher.ir import Block, Output
-from matcher.reasons import Reason
-from matcher.row_order import Shown
+from matcher.model.ir import Block, Output
+from matcher.model.reasons import Reason
+from matcher.model.row_order import Shown
 
 
 @dataclass(eq=False, slots=True)

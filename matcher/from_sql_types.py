@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
+from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
 
 UNKNOWN: Final = "unknown"  # the type of a column whose source the text door does not take
 

@@ -7,8 +7,8 @@ such step: the matcher reads through them by itself (`matcher.images`).
 
 from __future__ import annotations
 
-from matcher.expr import FALSE, Call, Expr, Lit
 from matcher.from_sql_types import TextSettings
+from matcher.model.expr import FALSE, Call, Expr, Lit
 
 _DAY = 86_400_000_000
 _DATE_AS_TIME = ("date", "timestamp")

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from matcher.expr import Agg, Col, Expr, columns
-from matcher.ir import Measure, RecordPreservingJoin
+from matcher.model.expr import Agg, Col, Expr, columns
+from matcher.model.ir import Measure, RecordPreservingJoin
+from matcher.model.types import has_exact_equality
 from matcher.predicates import PredicateContext
 from matcher.time_buckets import NESTS, WITHIN_A_DAY, TimeFunction, read_time_function
-from matcher.types import has_exact_equality
 from matcher.zones import fixed_offset, keeps_days
 
 # Of equal values any of these is that value.

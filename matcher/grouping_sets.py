@@ -20,10 +20,10 @@ from dataclasses import replace
 from typing import Final
 
 from matcher.definition import grouping_id
-from matcher.expr import Agg, Call, Col, Expr, Lit, transform
-from matcher.ir import GROUPING_ID_COLUMN, Block, Miss, Output, Rewrite, SortKey
+from matcher.model.expr import Agg, Call, Col, Expr, Lit, transform
+from matcher.model.ir import GROUPING_ID_COLUMN, Block, Miss, Output, Rewrite, SortKey
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import NormalQuery
-from matcher.reasons import Reason, ReasonCode
 
 MAX_BRANCHES: Final = 32
 _BRANCH_COST: Final = 1.0

@@ -21,8 +21,8 @@ from typing import Final
 
 from matcher.constants import shift_days, truncated
 from matcher.domains import NAN, Domain, Interval, Value, normal, prefix, single
-from matcher.expr import Call, Expr, Lit
-from matcher.types import INTEGRAL, decimal_parts
+from matcher.model.expr import Call, Expr, Lit
+from matcher.model.types import INTEGRAL, decimal_parts
 
 _EPOCH: Final = date(1970, 1, 1)
 _FIRST: Final = (date(1, 1, 1) - _EPOCH).days

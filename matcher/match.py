@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from matcher.cost import base_cost, base_is_cheaper, rewrite_cost
-from matcher.expr import Call, Col, Expr, aggregates, columns
 from matcher.functional import VALUE_OF_EQUALS
 from matcher.grouping_sets import match_by_sets, why_not_by_sets
-from matcher.ir import GroupingSet, MatchOptions, Miss, Rewrite
+from matcher.model.expr import Call, Col, Expr, aggregates, columns
+from matcher.model.ir import GroupingSet, MatchOptions, Miss, Rewrite
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import (
     MAX_MAPPINGS,
     NormalQuery,
@@ -18,7 +19,6 @@ from matcher.normal_form import (
     mappings,
 )
 from matcher.null_sources import NULL_TESTS
-from matcher.reasons import Reason, ReasonCode
 from matcher.rules import (
     VIEW_RULES,
     Attempt,

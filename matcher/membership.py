@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matcher.errors import NotSupported
-from matcher.expr import Call, Col, Expr
-from matcher.reasons import ReasonCode
+from matcher.model.errors import NotSupported
+from matcher.model.expr import Call, Col, Expr
+from matcher.model.reasons import ReasonCode
 
 
 def equal_to(values: Sequence[Expr], found: Sequence[Expr], negated: bool) -> list[Expr]:
@@ -26,7 +26,7 @@ def equal_to(values: Sequence[Expr], found: Sequence[Expr], negated: bool) -> li
     Raises:
         NotSupported: a NOT IN of which some side may be NULL.
 
-    >>> from matcher.expr import Col
+    >>> from matcher.model.expr import Col
     >>> equal_to([Col(0, "a", "int")], [Col(1, "b", "int")], False)
     [eq($0.a, $1.b)]
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import Col, columns
+from matcher.model.expr import Col, columns
 from matcher.normal_form import OCCURRENCE, SINGLE_ROWS, PreparedPlan
 from matcher.predicates import PredicateContext
 

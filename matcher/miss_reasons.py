@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matcher.ir import Block, Miss
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.ir import Block, Miss
+from matcher.model.reasons import Reason, ReasonCode
 
 
 def no_cache(block: Block) -> Reason:

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from matcher.errors import NotSupported
-from matcher.expr import Agg, Call, Col, Expr, aggregates, transform
-from matcher.ir import Block, CachePlan, OuterJoin, Output, Relation, SortKey
+from matcher.model.errors import NotSupported
+from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
+from matcher.model.ir import Block, CachePlan, OuterJoin, Output, Relation, SortKey
+from matcher.model.reasons import ReasonCode
 from matcher.null_folding import simplified
 from matcher.outer_joins import moved_join
-from matcher.reasons import ReasonCode
 
 # Of a stored aggregate of the same name, and of counts.
 _OF_ITSELF: Final = frozenset({"sum", "min", "max", "bit_and", "bit_or", "bit_xor"})

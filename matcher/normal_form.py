@@ -19,7 +19,7 @@ from itertools import chain, permutations, product
 from threading import Lock
 from typing import Final
 
-from matcher.expr import (
+from matcher.model.expr import (
     FALSE,
     Agg,
     Call,
@@ -33,7 +33,8 @@ from matcher.expr import (
     transform,
     walk,
 )
-from matcher.ir import (
+from matcher.model.hash_consing import Sharing
+from matcher.model.ir import (
     Block,
     CachePlan,
     GroupingSet,
@@ -44,7 +45,6 @@ from matcher.ir import (
     StoredColumn,
 )
 from matcher.predicates import PredicateContext, column_equality
-from matcher.sharing import Sharing
 from matcher.spelling import holds
 from matcher.zeros import compares_minus_zero
 

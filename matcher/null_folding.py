@@ -16,8 +16,8 @@ from typing import Final
 
 from matcher.constant_joins import with_constant_joins
 from matcher.dead_branches import without_dead_branches
-from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts, rebuild
-from matcher.ir import Block, OuterJoin, Output, SortKey
+from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts, rebuild
+from matcher.model.ir import Block, OuterJoin, Output, SortKey
 from matcher.outer_joins import settled
 from matcher.predicates import PredicateContext
 from matcher.raising import may_raise

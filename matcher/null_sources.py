@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import Call, Expr, Lit
-from matcher.functions import NULL_FOR_NULL_ONLY, STRICT
 from matcher.images import monotone
-from matcher.types import FLOATS, INTEGRAL, decimal_parts
+from matcher.model.expr import Call, Expr, Lit
+from matcher.model.functions import NULL_FOR_NULL_ONLY, STRICT
+from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 
 _NUMBERS: Final = frozenset(INTEGRAL) | FLOATS
 NULL_TESTS: Final = {"isnull": "or", "isnotnull": "and"}
@@ -25,7 +25,7 @@ def null_sources(expr: Expr) -> tuple[Expr, ...]:
     An operator counts if it is NULL for each argument that is NULL, and for nothing else: a cast
     that may fail, `/`, LIKE, CASE and an addition do not.
 
-    >>> from matcher.expr import Col
+    >>> from matcher.model.expr import Col
     >>> null_sources(Call("gt", (Col(0, "x", "int"), Lit(5, "int")), "boolean"))
     ($0.x,)
     """

@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from matcher.errors import NotSupported
-from matcher.expr import Call, Col, Expr, columns, transform
-from matcher.functions import STRICT
-from matcher.ir import Block, OuterJoin, Output, Side, SortKey
+from matcher.model.errors import NotSupported
+from matcher.model.expr import Call, Col, Expr, columns, transform
+from matcher.model.functions import STRICT
+from matcher.model.ir import Block, OuterJoin, Output, Side, SortKey
+from matcher.model.reasons import ReasonCode
 from matcher.predicates import PredicateContext
-from matcher.reasons import ReasonCode
 
 
 def null_supplied(expr: Expr) -> Expr:

@@ -40,7 +40,8 @@ from matcher.domains import (
     union_all,
     universe,
 )
-from matcher.expr import (
+from matcher.images import image, monotone
+from matcher.model.expr import (
     FALSE,
     TRUE,
     Agg,
@@ -53,14 +54,13 @@ from matcher.expr import (
     disjuncts,
     rebuild,
 )
-from matcher.expr import transform as substitute
-from matcher.functions import STRICT
-from matcher.images import image, monotone
+from matcher.model.expr import transform as substitute
+from matcher.model.functions import STRICT
+from matcher.model.types import has_exact_equality
 from matcher.null_sources import null_for_null_only
 from matcher.patterns import split_prefix
 from matcher.spelling import holds, spell, spell_agg
 from matcher.truth import ORDER, domain_of, innermost
-from matcher.types import has_exact_equality
 
 # IN with a list of one, too
 _SAME: Final = frozenset(("eq", "nseq", "in"))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from matcher.expr import Agg, Call, Expr, walk
-from matcher.types import FLOATS, INTEGRAL, decimal_parts
+from matcher.model.expr import Agg, Call, Expr, walk
+from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 
 _NEVER: Final = frozenset(
     "eq ne lt le gt ge nseq and or not isnull isnotnull in like case coalesce startswith endswith "
@@ -53,7 +53,7 @@ def may_raise(expr: Expr, *, ansi: bool = True, overflow: bool = True) -> bool:
         ansi: As in `raising`.
         overflow: As in `raising`.
 
-    >>> from matcher.expr import Col, Lit
+    >>> from matcher.model.expr import Col, Lit
     >>> k = Col(0, "k", "int")
     >>> may_raise(Call("ne", (k, Lit(0, "int")), "boolean"))
     False

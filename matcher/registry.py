@@ -25,10 +25,12 @@ from matcher.choose import preference
 from matcher.consider import consider, nearest, sharing_tables
 from matcher.explain import candidates_of
 from matcher.explained import Explained, Once
-from matcher.expr import Lit
-from matcher.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.match import match_plan
 from matcher.miss_reasons import best_reasons, no_cache
+from matcher.model.expr import Lit
+from matcher.model.hash_consing import Sharing
+from matcher.model.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import (
     OCCURRENCE,
     STRANGERS,
@@ -37,11 +39,9 @@ from matcher.normal_form import (
     PreparedPlan,
     occurrences,
 )
-from matcher.reasons import Reason, ReasonCode
 from matcher.remembered import Changes, Remembered
 from matcher.shapes import Seen, Served, Shapes, shape_of, tables_of
 from matcher.shards import Shard, bits_of, mask_of, propose_joinable
-from matcher.sharing import Sharing
 
 Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()

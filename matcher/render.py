@@ -11,14 +11,24 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from matcher.expr import IGNORE_NULLS, Agg, Call, Col, Expr, Lit, columns, date_text, is_constant
-from matcher.functions import is_known
-from matcher.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Rewrite, SortKey
+from matcher.model.expr import (
+    IGNORE_NULLS,
+    Agg,
+    Call,
+    Col,
+    Expr,
+    Lit,
+    columns,
+    date_text,
+    is_constant,
+)
+from matcher.model.functions import is_known
+from matcher.model.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Rewrite, SortKey
+from matcher.model.types import INTEGRAL, decimal_parts
 from matcher.render_from import JOIN_WORDS, stored_from
 from matcher.render_moments import MERGE_MOMENTS, merge_moments
 from matcher.render_sets import by_sets, over_sets
 from matcher.time_windows import WINDOW
-from matcher.types import INTEGRAL, decimal_parts
 from matcher.zeros import finding_both
 
 ColumnSql = Callable[[Col], str]

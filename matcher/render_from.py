@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from matcher.expr import Expr
-from matcher.ir import CachePlan, OuterJoin, Side
+from matcher.model.expr import Expr
+from matcher.model.ir import CachePlan, OuterJoin, Side
 
 JOIN_WORDS: Final = {
     "inner": "INNER JOIN", "left": "LEFT JOIN", "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN",

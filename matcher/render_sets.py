@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from matcher.expr import Col, Expr, columns
-from matcher.ir import SET_KEY_PREFIX, Output, Rewrite, SortKey
+from matcher.model.expr import Col, Expr, columns
+from matcher.model.ir import SET_KEY_PREFIX, Output, Rewrite, SortKey
 
 ColumnSql = Callable[[Col], str]
 Spell = Callable[[Expr, ColumnSql], str]

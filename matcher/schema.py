@@ -18,10 +18,10 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from matcher.errors import SqlInputError
 from matcher.from_sql_parse import parse_tokens
 from matcher.from_sql_types import UNKNOWN, type_of
-from matcher.ir import RecordPreservingJoin
+from matcher.model.errors import SqlInputError
+from matcher.model.ir import RecordPreservingJoin
 from matcher.table_paths import folder_in_text
 
 DEFAULT_SCHEMA = "default"

@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from matcher.alike import has_no_constants, misses_alike, order_of
-from matcher.expr import Call, Expr, Lit, columns, rebuild, walk
-from matcher.ir import Block, Rewrite
+from matcher.model.expr import Call, Expr, Lit, columns, rebuild, walk
+from matcher.model.ir import Block, Rewrite
+from matcher.model.reasons import Reason
 from matcher.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates import PredicateContext
-from matcher.reasons import Reason
 from matcher.remembered import Changes, Remembered, Tables
 from matcher.zeros import is_minus_zero
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.constants import NULL, fold
-from matcher.expr import FALSE, TRUE, Agg, Call, Expr, Lit
+from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit
+from matcher.model.types import INTEGRAL
 from matcher.null_sources import NULL_TESTS, null_sources
 from matcher.raising import may_raise
-from matcher.types import INTEGRAL
 
 _FLIP: Final = {
     "lt": "gt",

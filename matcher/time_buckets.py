@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-from matcher.expr import Call, Expr, Lit
-from matcher.ir import StoredColumn
+from matcher.model.expr import Call, Expr, Lit
+from matcher.model.ir import StoredColumn
 from matcher.zones import fixed_offset, keeps_days
 
 NESTS: Final[dict[str, frozenset[str]]] = {

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from matcher.expr import OPAQUE_PREFIX, Call, Expr, Lit
+from matcher.model.expr import OPAQUE_PREFIX, Call, Expr, Lit
 
 WINDOW: Final = "window"
 _STRUCT: Final = "struct<start:timestamp,end:timestamp>"

@@ -27,10 +27,10 @@ from matcher.domains import (
     universe,
     value_of,
 )
-from matcher.expr import Call, Col, Expr, Lit
 from matcher.images import chain, preimage
+from matcher.model.expr import Call, Col, Expr, Lit
+from matcher.model.types import FLOATS, INTEGRAL
 from matcher.patterns import split_prefix
-from matcher.types import FLOATS, INTEGRAL
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge".split())
 _FLIPPED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -70,7 +70,7 @@ def domain_of(predicate: Expr) -> tuple[Expr, Domain] | None:
     None when it is about several operands. A predicate of which nothing else is known is an operand
     itself, true where it is TRUE.
 
-    >>> from matcher.expr import Col
+    >>> from matcher.model.expr import Col
     >>> x = Col(0, "x", "int")
     >>> domain_of(Call("gt", (x, Lit(4, "int")), "boolean"))[1].intervals[0].low
     5

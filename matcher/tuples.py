@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matcher.expr import Call, Expr
+from matcher.model.expr import Call, Expr
 
 
 def in_tuples(value: Sequence[Expr], rows: Sequence[Sequence[Expr]]) -> Expr:
     """The tuple `value` is one of `rows`, each with as many fields of the same types.
 
-    >>> from matcher.expr import Col, Lit
+    >>> from matcher.model.expr import Col, Lit
     >>> a, b = Col(0, "a", "int"), Col(0, "b", "int")
     >>> in_tuples((a, b), [(Lit(1, "int"), Lit(2, "int"))])
     and(nseq($0.a, 1:int), nseq($0.b, 2:int))

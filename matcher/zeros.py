@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.constants import fold, fold_all
-from matcher.expr import Call, Expr, Lit, rebuild, walk
-from matcher.types import FLOATS
+from matcher.model.expr import Call, Expr, Lit, rebuild, walk
+from matcher.model.types import FLOATS
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in".split())
 
@@ -49,7 +49,7 @@ def finding_both(condition: Expr) -> Expr:
     """A condition that finds both zeros wherever Parquet's filters look at it, with the very same
     value for each row.
 
-    >>> from matcher.expr import Col
+    >>> from matcher.model.expr import Col
     >>> finding_both(Call("ge", (Col(0, "x", "double"), Lit(0.0, "double")), "boolean"))
     ge($0.x, -0.0:double)
     """

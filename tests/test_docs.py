@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from cachemgr.settings import SETTINGS
-from matcher.reasons import ReasonCode
+from matcher.model.reasons import ReasonCode
 
 DOCS = Path(__file__).parent.parent / "docs"
 

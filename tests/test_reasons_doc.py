@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cachemgr import offline
-from matcher.reasons import ReasonCode
+from matcher.model.reasons import ReasonCode
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "reasons.md").read_text()

@@ -18,8 +18,8 @@ from cachemgr.api.state import ApiState, Principal, QuickViewer, State, Viewer
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.roles import Role
 from cachemgr.text.door import TextAnswer, TextRequest
-from matcher.ir import Candidate
-from matcher.reasons import Reason
+from matcher.model.ir import Candidate
+from matcher.model.reasons import Reason
 
 router = APIRouter(prefix="/api/v1", tags=["queries"])
 

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 from cachemgr.errors import CacheManagerError
 from cachemgr.printable import printable
 from cachemgr.secrets import masked
-from matcher.errors import MatcherError
+from matcher.model.errors import MatcherError
 
 _debug: ContextVar[bool] = ContextVar("debug", default=False)
 

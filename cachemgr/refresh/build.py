@@ -31,8 +31,8 @@ from cachemgr.refresh.lattice import (
 from cachemgr.refresh.layout import Layout, plan_layout, spread
 from cachemgr.refresh.small import in_one_task
 from cachemgr.spark.tables import TableRead, run_select
-from matcher.expr import columns
-from matcher.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
+from matcher.model.expr import columns
+from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
 from matcher.render import quote, render_stored
 
 # Below this many rows of the largest base table a sample costs more than it saves.

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from matcher.codec import encode_plan
-from matcher.ir import CachePlan
+from matcher.model.codec import encode_plan
+from matcher.model.ir import CachePlan
 
 
 def plan_fingerprint(plan: CachePlan) -> str:

@@ -15,7 +15,7 @@ from cachemgr.refresh.source import Source
 from cachemgr.refresh.steps import BaseVersion, SourceOffer
 from cachemgr.refresh.write import TableSpec
 from cachemgr.spark.tables import TableRead
-from matcher.ir import CachePlan
+from matcher.model.ir import CachePlan
 
 # None leaves the time to the metastore's clock, as replicas must, whose own clocks differ.
 Clock = Callable[[], datetime | None]

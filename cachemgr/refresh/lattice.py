@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from matcher.ir import CachePlan, Measure
+from matcher.model.ir import CachePlan, Measure
 
 Keys = tuple[int, ...]
 

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cachemgr.refresh.lattice import Keys
-from matcher.ir import GROUPING_ID_COLUMN, CachePlan
+from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render import quote
 
 # Few, since a hit on a large set looks at the footer of each; the pages inside are sorted.

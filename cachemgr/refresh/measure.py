@@ -19,10 +19,10 @@ from cachemgr.refresh.commits import Commit
 from cachemgr.refresh.file_stats import bounds_listed, files_listed
 from cachemgr.refresh.totals import asked_totals
 from cachemgr.spark.tables import TableRead, run_select
-from matcher.expr import Agg, Call, Col, Expr, Lit, columns
-from matcher.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
+from matcher.model.expr import Agg, Call, Col, Expr, Lit, columns
+from matcher.model.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
+from matcher.model.types import INTEGRAL
 from matcher.render import quote
-from matcher.types import INTEGRAL
 
 EXACT_IN_DOUBLE = 1 << 53
 

@@ -20,8 +20,8 @@ from cachemgr.spark.tables import (
     run_select,
     schema_at,
 )
-from matcher.expr import Col, walk
-from matcher.ir import CachePlan
+from matcher.model.expr import Col, walk
+from matcher.model.ir import CachePlan
 
 MAX_READS = 20
 

@@ -27,7 +27,7 @@ from cachemgr.refresh.steps import (
     ValidateJoins,
     WriteFull,
 )
-from matcher.ir import CachePlan
+from matcher.model.ir import CachePlan
 
 AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY = "AUTO", "FULL", "INCREMENTAL", "INCREMENTAL_ONLY"
 UNCHANGED, RESTORE, ADOPT, JOINS = "UNCHANGED", "RESTORE", "ADOPT", "JOINS"

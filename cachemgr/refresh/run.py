@@ -42,9 +42,9 @@ from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.spark.alive import jvm_is_gone
 from cachemgr.spark.tables import TableRead, TableVersion, base_table, refuse_inside_table
 from cachemgr.telemetry import logger
-from matcher.codec import decode_plan
-from matcher.errors import MatcherError
-from matcher.ir import CachePlan
+from matcher.model.codec import decode_plan
+from matcher.model.errors import MatcherError
+from matcher.model.ir import CachePlan
 
 DEFAULT_LEASE_SECONDS = 60.0
 DEFAULT_DROP_GRACE = 24 * 3600

@@ -20,9 +20,9 @@ from cachemgr.refresh.file_stats import Bounds, ListedFile, bounds_listed, files
 from cachemgr.refresh.measure import EXACT_IN_DOUBLE, expression_bounds
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.tables import TableRead, run_select
-from matcher.expr import Agg, Col, Expr, columns
-from matcher.ir import CachePlan
-from matcher.types import INTEGRAL, is_blurred
+from matcher.model.expr import Agg, Col, Expr, columns
+from matcher.model.ir import CachePlan
+from matcher.model.types import INTEGRAL, is_blurred
 
 # All base tables together, as stored; rows of one value take next to no bytes.
 SMALL_BYTES: Final = 2 << 20

@@ -21,8 +21,8 @@ from cachemgr.refresh.steps import BaseVersion, SourceOffer
 from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.served import ServedCache, matcher_name, serve
 from cachemgr.spark.tables import TableRead, normalise_location, run_select
-from matcher.expr import Call
-from matcher.ir import GROUPING_ID_COLUMN, Block, CachePlan, MatchOptions, Output, Rewrite
+from matcher.model.expr import Call
+from matcher.model.ir import GROUPING_ID_COLUMN, Block, CachePlan, MatchOptions, Output, Rewrite
 from matcher.registry import Registry
 from matcher.render import NotRenderable, quote, render_rewrite, render_stored
 from scheduler.order import sources_of

@@ -46,8 +46,8 @@ from cachemgr.refresh.write import (
     write_commit,
 )
 from cachemgr.spark.tables import TableRead, normalise_location
-from matcher.codec import decode_plan, encode_plan
-from matcher.ir import CachePlan, RecordPreservingJoin
+from matcher.model.codec import decode_plan, encode_plan
+from matcher.model.ir import CachePlan, RecordPreservingJoin
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachemgr.base_state import BaseState
-from matcher.ir import RecordPreservingJoin
+from matcher.model.ir import RecordPreservingJoin
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from cachemgr.refresh.commits import Commit
 from cachemgr.spark.tables import TableRead, run_select
-from matcher.ir import GROUPING_ID_COLUMN, CachePlan
+from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render import quote
 
 _ROWS = "rows"

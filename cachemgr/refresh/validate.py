@@ -13,7 +13,7 @@ from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.joins import JOIN_COLUMN_LOST, JoinCheck, validate_join
 from cachemgr.refresh.steps import BaseVersion
-from matcher.ir import CachePlan, RecordPreservingJoin
+from matcher.model.ir import CachePlan, RecordPreservingJoin
 
 
 def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, ...]:

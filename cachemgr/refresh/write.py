@@ -19,7 +19,7 @@ from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.refresh.commits import Commit
 from cachemgr.refresh.delta_log import head, read_commit, shape, stamp_text
-from matcher.ir import GROUPING_ID_COLUMN, CachePlan
+from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render import quote
 
 DAY = 24 * 3600

@@ -22,9 +22,9 @@ from cachemgr.spark.nested import FindCache, expand
 from cachemgr.spark.plans import CapturedPlan, TableRef, capture_query
 from cachemgr.spark.texts import readable
 from matcher.definition import plan_definition
-from matcher.errors import MatcherError
 from matcher.from_spark import definition_block
-from matcher.ir import CachePlan
+from matcher.model.errors import MatcherError
+from matcher.model.ir import CachePlan
 
 _NO_CACHES: FindCache = lambda namespace, name: None  # noqa: E731
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")

@@ -47,7 +47,7 @@ from cachemgr.spark.sources import MetastoreSource
 from cachemgr.spark.texts import substituted
 from cachemgr.telemetry import Telemetry, logger
 from matcher.from_spark_templates import PlanDocument
-from matcher.ir import CachePlan, RecordPreservingJoin
+from matcher.model.ir import CachePlan, RecordPreservingJoin
 from matcher.registry import Registry
 
 _ENABLED = PREFIX + "enabled"

@@ -22,10 +22,10 @@ from matcher.from_spark_once import Once
 from matcher.from_spark_split import Split
 from matcher.from_spark_subqueries import written_queries
 from matcher.from_spark_templates import PlanDocument
-from matcher.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.row_order import refused_below
 from matcher.registry import Registry
-from matcher.row_order import refused_below
 
 _ANSI = "spark.sql.ansi.enabled"
 _TIME_ZONE = "spark.sql.session.timeZone"

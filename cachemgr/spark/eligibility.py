@@ -16,8 +16,8 @@ from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
 from matcher.choose import not_named
-from matcher.ir import Block, Rewrite
-from matcher.reasons import Reason, ReasonCode, not_taken
+from matcher.model.ir import Block, Rewrite
+from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render import NotRenderable, render_rewrite
 
 # The names under which a rewrite's text reads the cache, and the tables that it joins to it.

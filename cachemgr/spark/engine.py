@@ -42,9 +42,9 @@ from cachemgr.spark.tables import (
     refuse_unwritable,
 )
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
-from matcher.errors import MatcherError
-from matcher.expr import Col
 from matcher.from_spark import definition_block
+from matcher.model.errors import MatcherError
+from matcher.model.expr import Col
 
 
 class SparkEngine:

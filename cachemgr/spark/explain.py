@@ -9,8 +9,8 @@ from typing import Any
 
 from cachemgr.results import ResultRows, table
 from cachemgr.spark.decider import Examination, Hit
-from matcher.ir import CachePlan, Candidate, GroupingSet
-from matcher.reasons import Reason
+from matcher.model.ir import CachePlan, Candidate, GroupingSet
+from matcher.model.reasons import Reason
 from matcher.render import NotRenderable, quote_path, render_rewrite
 
 

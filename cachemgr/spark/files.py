@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from cachemgr.spark.hook import suspended
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.tables import TableRead, run_select
-from matcher.ir import GROUPING_ID_COLUMN
+from matcher.model.ir import GROUPING_ID_COLUMN
 from matcher.render import quote
 
 _log = logging.getLogger("cachemgr.files")

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.results import ResultRows
 from cachemgr.spark.tables import run_select
-from matcher.expr import Lit
+from matcher.model.expr import Lit
 from matcher.render import quote, render_literal
 
 

@@ -16,7 +16,7 @@ from cachemgr.base_columns import changed_columns, columns_read, kept_columns
 from cachemgr.base_state import BaseState, counted_ms
 from cachemgr.metastore.records import Freshness
 from cachemgr.spark.served import ServedCache
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.reasons import Reason, ReasonCode
 
 CLOCK_SKEW_MS = 30_000
 # each holds a schema, which may be long

@@ -32,7 +32,7 @@ from cachemgr.spark.seen import SeenTables, Versions
 from cachemgr.spark.tables import TableRead, plan_of
 from matcher.from_spark_split import Split
 from matcher.from_spark_templates import PlanDocument, PlanShapes
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.reasons import Reason, ReasonCode
 
 MODES: Final = ("rewrite", "planOnly", "failFast", "off")
 

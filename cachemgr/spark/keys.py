@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.spark.freshness import TableSeen
-from matcher.ir import RecordPreservingJoin
+from matcher.model.ir import RecordPreservingJoin
 
 
 def keys_seen(

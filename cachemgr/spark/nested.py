@@ -26,7 +26,7 @@ from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.served import matcher_name
 from cachemgr.spark.tables import logical_plan
 from cachemgr.spark.texts import analysed_text, named_in, refuse_reach
-from matcher.codec import decode_plan
+from matcher.model.codec import decode_plan
 from matcher.render import quote
 
 _MAX_PARTS: Final = 3

@@ -12,8 +12,8 @@ from cachemgr.metastore.store import Metastore
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.nested import definition_session
 from cachemgr.spark.served import matcher_name
-from matcher.codec import decode_plan
-from matcher.ir import CachePlan
+from matcher.model.codec import decode_plan
+from matcher.model.ir import CachePlan
 
 _UNKNOWN_HERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND")
 

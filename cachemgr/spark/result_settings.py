@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.reasons import Reason, ReasonCode
 
 TIME_ZONE = "spark.sql.session.timeZone"
 _PREFIX = "spark.sql."

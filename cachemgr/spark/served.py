@@ -14,9 +14,9 @@ from cachemgr.access import reads_of
 from cachemgr.base_state import BaseState, millis
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
 from cachemgr.names import shown_name
-from matcher.codec import decode_plan
-from matcher.ir import CachePlan, GroupingSet, RecordPreservingJoin
-from matcher.sharing import Sharing
+from matcher.model.codec import decode_plan
+from matcher.model.hash_consing import Sharing
+from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,10 @@ from cachemgr.telemetry import Telemetry
 from matcher.cost import rows_left
 from matcher.explain import set_names
 from matcher.from_spark_templates import PlanDocument
-from matcher.ir import GROUPING_ID_COLUMN, CachePlan, RecordPreservingJoin
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, RecordPreservingJoin
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import FLOATS
 from matcher.render import quote
-from matcher.types import FLOATS
 
 _FEW_ROWS = 100_000
 

@@ -16,11 +16,11 @@ from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.text.table_head import TableHead
 from matcher.choose import unheeded
 from matcher.from_sql import TextBlock, TextQuery
-from matcher.ir import Block, Candidate, MatchOptions, Rewrite
-from matcher.reasons import Reason, ReasonCode, not_taken
+from matcher.model.ir import Block, Candidate, MatchOptions, Rewrite
+from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.model.row_order import refused_below
 from matcher.registry import Registry
 from matcher.render import NotRenderable, quote, render_rewrite
-from matcher.row_order import refused_below
 from matcher.schema import Table
 
 _ALIAS: Final = " AS `__cache`"

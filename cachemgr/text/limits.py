@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import TokenType
 from sqlglot.errors import SqlglotError
 
-from matcher.errors import SqlInputError
+from matcher.model.errors import SqlInputError
 
 # characters of a text that waits apart, and of which nothing is remembered
 LONG_TEXT: Final = 20_000

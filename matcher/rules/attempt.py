@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matcher.expr import Agg, Call, Col, Expr, Lit
-from matcher.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
+from matcher.model.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
+from matcher.model.reasons import Reason
+from matcher.model.types import is_blurred, sum_type
 from matcher.normal_form import HungTables, NormalQuery, PreparedPlan
 from matcher.predicates import PredicateContext
-from matcher.reasons import Reason
 from matcher.render import NotRenderable, render_expr, render_literal
 from matcher.time_buckets import Bucket
-from matcher.types import is_blurred, sum_type
 
 
 @dataclass(slots=True)

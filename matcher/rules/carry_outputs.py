@@ -3,8 +3,8 @@ rolled-up aggregates, types kept."""
 
 from __future__ import annotations
 
-from matcher.expr import Agg, Call, Expr, Lit, is_constant, rebuild
-from matcher.ir import Output, SortKey
+from matcher.model.expr import Agg, Call, Expr, Lit, is_constant, rebuild
+from matcher.model.ir import Output, SortKey
 from matcher.render import is_renderable
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.derive_columns import derive

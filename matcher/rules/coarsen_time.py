@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import Call, Col, Expr, Lit
-from matcher.ir import StoredColumn
+from matcher.model.expr import Call, Col, Expr, Lit
+from matcher.model.ir import StoredColumn
 from matcher.rules.attempt import Attempt
 from matcher.time_buckets import (
     DAY_MICROS,

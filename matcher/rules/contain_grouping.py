@@ -9,12 +9,12 @@ moments.
 
 from __future__ import annotations
 
-from matcher.expr import Col, Expr, Lit
-from matcher.ir import SET_KEY_PREFIX
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.expr import Col, Expr, Lit
+from matcher.model.ir import SET_KEY_PREFIX
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import FLOATS, is_collated
 from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.derive_columns import derive, determined
-from matcher.types import FLOATS, is_collated
 
 
 def contain_grouping(attempt: Attempt) -> None:

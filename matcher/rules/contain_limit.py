@@ -2,7 +2,7 @@
 k ≤ n, and nothing else.
 
 What the cache left out is unknown, so between its rows and the query's LIMIT only such operators
-may stand as a limit moves below (`matcher.limits`): a projection, not a filter, not an aggregate.
+may stand as a limit moves below (`matcher.model.limits`): a projection, not a filter, not an aggregate.
 Ties at the edge are any rows that Spark may return. The query's keys may be the first ones of the
 cache's: rows that are equal by them may come in any order, so in the cache's as well. Without
 ORDER BY any k rows of the same filter and groups are right, so the first k of a cache are: it has
@@ -11,11 +11,11 @@ them, or all there are.
 
 from __future__ import annotations
 
-from matcher.expr import columns
-from matcher.ir import SortKey
-from matcher.limits import RULES, Operator, Push, Tail, covers
+from matcher.model.expr import columns
+from matcher.model.ir import SortKey
+from matcher.model.limits import RULES, Operator, Push, Tail, covers
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates import PredicateContext
-from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from matcher.captured_settings import differing
-from matcher.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.functional import Determined, measure_of_equals
-from matcher.ir import GROUPING_ID_COLUMN
+from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
+from matcher.model.ir import GROUPING_ID_COLUMN
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import HungTables
 from matcher.predicates import PredicateContext, column_equality
-from matcher.reasons import Reason, ReasonCode
 from matcher.render import is_renderable
 from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
 from matcher.rules.coarsen_time import coarsen_time

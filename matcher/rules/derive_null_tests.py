@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from matcher.expr import Call, Col, Expr
-from matcher.ir import StoredColumn
+from matcher.model.expr import Call, Col, Expr
+from matcher.model.ir import StoredColumn
 from matcher.null_sources import NULL_TESTS, null_sources, tested
 from matcher.rules.attempt import Attempt
 

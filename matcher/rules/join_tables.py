@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matcher.expr import Call, Col, Expr
-from matcher.ir import ExtraJoin, RecordPreservingJoin
+from matcher.model.expr import Call, Col, Expr
+from matcher.model.ir import ExtraJoin, RecordPreservingJoin
 from matcher.rules.attempt import Attempt, stored
 
 

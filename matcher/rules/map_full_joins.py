@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from matcher.expr import Col, columns
+from matcher.model.expr import Col, columns
 from matcher.normal_form import HungTables, NormalQuery
 from matcher.outer_joins import keep_side, reduced
 from matcher.predicates import PredicateContext

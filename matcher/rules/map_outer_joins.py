@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from matcher.expr import Call, Col, Expr, columns
-from matcher.ir import OuterJoin, RecordPreservingJoin, Relation
+from matcher.model.expr import Call, Col, Expr, columns
+from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import HungTables, NormalQuery
 from matcher.predicates import PredicateContext, column_equality, fixed_columns
-from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell, stored
 
 

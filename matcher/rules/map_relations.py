@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from matcher.expr import Call, Col, Expr, columns
-from matcher.ir import RecordPreservingJoin
+from matcher.model.expr import Call, Col, Expr, columns
+from matcher.model.ir import RecordPreservingJoin
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import OCCURRENCE, PreparedPlan
 from matcher.predicates import PredicateContext, column_equality
-from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.map_outer_joins import map_outer_joins
 

@@ -14,10 +14,10 @@ table, such a guard on one of its join's columns is refused if a condition may r
 
 from __future__ import annotations
 
-from matcher.expr import Call, Col, Expr, Lit, columns, rebuild
+from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates import column_equality
 from matcher.raising import may_raise
-from matcher.reasons import Reason, ReasonCode
 from matcher.render import is_renderable
 from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
 from matcher.rules.derive_columns import BLIND_TO_ZERO_SIGN

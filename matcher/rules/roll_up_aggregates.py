@@ -17,9 +17,10 @@ from typing import Final
 from matcher.captured_settings import WRAPPING_SUM
 from matcher.conditional import as_filter
 from matcher.domains import Domain, point
-from matcher.expr import Agg, Call, Col, Expr, transform
-from matcher.moments import COVARIANCES, HIGHER
-from matcher.row_order import adds_floats, picks_among_equals
+from matcher.model.expr import Agg, Call, Col, Expr, transform
+from matcher.model.moments import COVARIANCES, HIGHER
+from matcher.model.row_order import adds_floats, picks_among_equals
+from matcher.model.types import VARIANCES, is_collated
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.derive_columns import derive
 from matcher.rules.roll_up.averages import roll_up_average
@@ -45,7 +46,6 @@ from matcher.rules.roll_up.extremes import roll_up_extreme
 from matcher.rules.roll_up.moments import roll_up_covariance, roll_up_higher, roll_up_variance
 from matcher.rules.roll_up.picks import roll_up_by, roll_up_pick
 from matcher.rules.roll_up.sums import roll_up_sum, roll_up_try_sum, roll_up_wrapping_sum
-from matcher.types import VARIANCES, is_collated
 
 _SKIP_NULLS: Final = frozenset(
     "sum count min max avg bit_and bit_or bit_xor approx_count_distinct collect_set".split()

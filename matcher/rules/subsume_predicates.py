@@ -3,10 +3,10 @@ guarantee stays to be filtered."""
 
 from __future__ import annotations
 
-from matcher.expr import Expr, columns
+from matcher.model.expr import Expr, columns
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates import column_equality
 from matcher.raising import always_computed, raising
-from matcher.reasons import Reason, ReasonCode
 from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.map_outer_joins import check_conditions
 

@@ -17,9 +17,9 @@ from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState, SnapshotTableRecord
 from cachemgr.roles import Role
 from cachemgr.wire import CATALOG_VERSION, decode_entry, decode_join, digest, encode_decision
-from matcher.codec import encode_plan
-from matcher.expr import Agg, Col
-from matcher.ir import CachePlan, Measure, Relation, StoredColumn
+from matcher.model.codec import encode_plan
+from matcher.model.expr import Agg, Col
+from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn
 
 PLAN = encode_plan(
     CachePlan(

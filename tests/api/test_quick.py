@@ -14,7 +14,7 @@ from cachemgr.api import middleware, quick
 from cachemgr.metastore import Metastore
 from cachemgr.roles import Role
 from cachemgr.text.door import TextAnswer, TextRequest
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.reasons import Reason, ReasonCode
 
 PATHS = ("rewrite", "explain")
 BODY = {"sql": "SELECT 'ü' AS x", "settings": {"a": "b"}}

@@ -27,9 +27,9 @@ from cachemgr.spark import api
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.result_settings import result_settings
-from matcher.codec import PLAN_VERSION, encode_plan
-from matcher.expr import Col
-from matcher.ir import CachePlan, Relation, StoredColumn
+from matcher.model.codec import PLAN_VERSION, encode_plan
+from matcher.model.expr import Col
+from matcher.model.ir import CachePlan, Relation, StoredColumn
 from tests.processes import Replica, replicas, until
 
 pytestmark = pytest.mark.postgres

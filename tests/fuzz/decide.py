@@ -8,7 +8,7 @@ from random import Random
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.offline import Answer, Workspace, answer, prepare
-from matcher.errors import MatcherError
+from matcher.model.errors import MatcherError
 from tests.fuzz.caches import Cache, cache, sibling
 from tests.fuzz.capabilities import tags
 from tests.fuzz.spec import Spec

@@ -14,9 +14,9 @@ from typing import Any
 from cachemgr.errors import CacheManagerError
 from cachemgr.offline import Workspace, answer
 from cachemgr.spark.jvm import java_class, session_of
-from matcher.errors import MatcherError
 from matcher.from_spark import definition_block
-from matcher.ir import Block, Relation
+from matcher.model.errors import MatcherError
+from matcher.model.ir import Block, Relation
 from tests.fuzz.decide import Prepared
 from tests.fuzz.doors_listed import NO_ROW, Compared, differs_as_listed, no_row
 from tests.fuzz.spark_judge import compiled

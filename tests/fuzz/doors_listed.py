@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from matcher.expr import FALSE
-from matcher.ir import Block
+from matcher.model.expr import FALSE
+from matcher.model.ir import Block
 from matcher.predicates import PredicateContext
 
 

@@ -13,9 +13,9 @@ from random import Random
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.offline import Workspace, answer, prepare
-from matcher.errors import MatcherError
-from matcher.ir import CachePlan
-from matcher.types import INTEGRAL
+from matcher.model.errors import MatcherError
+from matcher.model.ir import CachePlan
+from matcher.model.types import INTEGRAL
 from tests.fuzz.caches import Cache
 from tests.fuzz.capabilities import tags
 from tests.fuzz.decide import Accepted, Prepared

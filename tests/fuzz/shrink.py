@@ -8,7 +8,7 @@ from typing import Any
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.offline import prepare
-from matcher.errors import MatcherError
+from matcher.model.errors import MatcherError
 from tests.fuzz.decide import Accepted, Prepared, decide
 from tests.fuzz.spec import smaller
 from tests.fuzz.world import World

@@ -29,7 +29,7 @@ from cachemgr.spark.feed import Feed
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextDoor, TextRequest
 from cachemgr.text.heads import Heads
-from matcher.reasons import ReasonCode
+from matcher.model.reasons import ReasonCode
 from tests.fuzz_api.findings import Finding, Findings
 from tests.fuzz_api.texts import mutated, queries, statements
 from tests.load.population import SETTINGS, populate

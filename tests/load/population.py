@@ -22,8 +22,8 @@ from cachemgr.metastore.records import (
     new_id,
 )
 from cachemgr.text.heads import Heads
-from matcher.codec import encode_plan
-from matcher.ir import CachePlan, Relation
+from matcher.model.codec import encode_plan
+from matcher.model.ir import CachePlan, Relation
 
 SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 COLUMNS = {

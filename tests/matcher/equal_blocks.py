@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations, product
 
-from matcher.expr import Agg, Call, Expr, Lit, aggregates, columns, transform
-from matcher.ir import Block, Relation
+from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, columns, transform
+from matcher.model.ir import Block, Relation
 from matcher.normal_form import Interner, NormalQuery, occurrences
 from matcher.predicates import PredicateContext, column_equality, fixed_columns
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from math import isnan
 from typing import Any
 
-from matcher.expr import Call, Col, Expr, Lit
+from matcher.model.expr import Call, Col, Expr, Lit
 
 
 def evaluate(expr: Expr, row: Mapping[str, Any]) -> Any:

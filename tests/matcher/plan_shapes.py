@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from matcher.codec import encode_expr
 from matcher.from_spark import LocatedBlock
 from matcher.from_spark_templates import PlanDocument, PlanShapes
-from matcher.ir import Block
+from matcher.model.codec import encode_expr
+from matcher.model.ir import Block
 
 _LITERAL = re.compile(r'\["l",("(?:[^"\\]|\\.)*"|[^,\[\]]*|\{[^}]*\}),"([^"]*)"\]')
 _STRINGS = ["", "x", "AMERICA", 'a"b\\', "ö\n", "mark0_0", '["l",1,"int"]']

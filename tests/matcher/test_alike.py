@@ -6,8 +6,8 @@ import pytest
 
 from cachemgr import offline
 from matcher.alike import order_of
-from matcher.expr import Lit
-from matcher.ir import Block
+from matcher.model.expr import Lit
+from matcher.model.ir import Block
 
 SCHEMA = """
 CREATE TABLE f (k INT NOT NULL, od DATE NOT NULL, p DECIMAL(10,2) NOT NULL, b TINYINT NOT NULL,

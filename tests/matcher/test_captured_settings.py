@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from matcher.captured_settings import WRAPPING_SUM, aggregate_as, differing, means_the_same
-from matcher.errors import NotSupported
-from matcher.expr import Call, Col, Lit
+from matcher.model.errors import NotSupported
+from matcher.model.expr import Call, Col, Lit
 
 K, TWO = Col(0, "k", "int"), Lit(2, "int")
 

@@ -9,9 +9,17 @@ import pytest
 from cachemgr import offline
 from matcher.choose import unheeded
 from matcher.cost import base_cost, base_is_cheaper, rewrite_cost, rows_left
-from matcher.expr import Agg, Call, Col, Lit
-from matcher.ir import Block, CachePlan, GroupingSet, MatchOptions, Output, Relation, StoredColumn
-from matcher.reasons import ReasonCode
+from matcher.model.expr import Agg, Call, Col, Lit
+from matcher.model.ir import (
+    Block,
+    CachePlan,
+    GroupingSet,
+    MatchOptions,
+    Output,
+    Relation,
+    StoredColumn,
+)
+from matcher.model.reasons import ReasonCode
 from matcher.registry import Registry
 
 SCHEMA = "CREATE TABLE t (k INT NOT NULL, d INT NOT NULL, v BIGINT NOT NULL);"

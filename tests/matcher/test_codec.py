@@ -9,10 +9,10 @@ from decimal import Decimal
 import pytest
 
 from bench.population import query
-from matcher.codec import decode_expr, decode_plan, encode_expr, encode_plan
 from matcher.definition import plan_definition
-from matcher.expr import Agg, Call, Col, Expr, Lit
-from matcher.ir import (
+from matcher.model.codec import decode_expr, decode_plan, encode_expr, encode_plan
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
+from matcher.model.ir import (
     Block,
     CachePlan,
     OuterJoin,

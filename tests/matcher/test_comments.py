@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from matcher.comments import Unclosed, comments, without_comments
-from matcher.errors import SqlInputError
 from matcher.from_sql import parse_query
+from matcher.model.errors import SqlInputError
 from matcher.schema import Schema
 
 SCHEMA = Schema.parse("CREATE TABLE t (a INT, b INT);")

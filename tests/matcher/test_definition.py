@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from matcher.definition import grouping_id, plan_definition
-from matcher.errors import DefinitionNotSupported
-from matcher.expr import Agg, Call, Col, Lit
-from matcher.ir import Block, Output, Relation, SortKey
+from matcher.model.errors import DefinitionNotSupported
+from matcher.model.expr import Agg, Call, Col, Lit
+from matcher.model.ir import Block, Output, Relation, SortKey
 from matcher.render import render_stored
 
 A, B = Col(0, "a", "int"), Col(0, "b", "string")

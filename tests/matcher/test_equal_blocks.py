@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matcher.from_sql import parse_query
-from matcher.ir import Block
+from matcher.model.ir import Block
 from matcher.schema import Schema
 from tests.matcher.equal_blocks import differences
 

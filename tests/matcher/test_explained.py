@@ -7,7 +7,7 @@ from collections import Counter
 
 from cachemgr import offline
 from matcher import explained
-from matcher.ir import Block
+from matcher.model.ir import Block
 
 SCHEMA = "CREATE TABLE t (a INT, b INT NOT NULL, s STRING, v BIGINT, w BIGINT, d DATE, f BOOLEAN)"
 CACHES = """

@@ -10,7 +10,7 @@ import pytest
 
 from cachemgr import offline
 from cachemgr.errors import CacheManagerError
-from matcher.errors import MatcherError
+from matcher.model.errors import MatcherError
 from tests.matcher.fixture_cases import Case, load, load_all
 from tests.matcher.spark_cases import Tables, compare
 

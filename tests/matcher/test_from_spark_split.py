@@ -11,7 +11,7 @@ from matcher.from_spark import LocatedBlock, walk_blocks
 from matcher.from_spark_expr import Settings
 from matcher.from_spark_split import Split, ways
 from matcher.from_spark_templates import PlanShapes
-from matcher.reasons import ReasonCode
+from matcher.model.reasons import ReasonCode
 from tests.matcher.test_from_spark_refusals import SUM, K, V, aggregate, document, relation
 
 SETTINGS = Settings(True, True, "UTC")

@@ -14,7 +14,7 @@ from bench.population import plan_document
 from matcher import from_spark_templates
 from matcher.from_spark import raw_block_by
 from matcher.from_spark_templates import PlanDocument, PlanShapes
-from matcher.ir import Block
+from matcher.model.ir import Block
 from tests.matcher.plan_shapes import differing, visited, written
 from tests.matcher.test_from_spark_refusals import (
     GID,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from matcher.errors import SqlInputError
-from matcher.expr import TRUE, Agg, Call, Col, Lit, date_lit
 from matcher.from_sql import TextBlock, TextSettings, _Builder, parse_query
-from matcher.ir import Block
+from matcher.model.errors import SqlInputError
+from matcher.model.expr import TRUE, Agg, Call, Col, Lit, date_lit
+from matcher.model.ir import Block
 from matcher.schema import Schema
 
 SCHEMA = Schema.parse(

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from matcher import from_sql_templates
-from matcher.errors import MatcherError
 from matcher.from_sql import TextQuery, TextSettings, parse_query
 from matcher.from_sql_templates import Template, learn, lift, pinned
+from matcher.model.errors import MatcherError
 from matcher.schema import Schema
 
 SCHEMA = Schema.parse(

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from matcher.domains import value_of
-from matcher.errors import SqlInputError
-from matcher.expr import Agg, Call, Col, Expr, Lit
 from matcher.from_sql import parse_query
-from matcher.ir import Output, Relation, Rewrite
+from matcher.model.errors import SqlInputError
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
+from matcher.model.ir import Output, Relation, Rewrite
 from matcher.render import NotRenderable, render_expr, render_literal, render_rewrite
 from matcher.schema import Schema
 from matcher.time_buckets import read_time_function

@@ -12,16 +12,16 @@ from sqlglot import exp
 from cachemgr import offline
 from matcher.definition import plan_definition
 from matcher.domains import EVERYTHING, NAN, Domain, Interval, literal_of, point, unscaled
-from matcher.errors import NotSupported, SqlInputError
-from matcher.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit
 from matcher.from_sql import parse_query
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_functions import call_function
 from matcher.from_sql_scope import Scope
 from matcher.from_sql_types import TextSettings
-from matcher.ir import Block, MatchOptions, Output, Relation, StoredColumn
+from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit
+from matcher.model.ir import Block, MatchOptions, Output, Relation, StoredColumn
+from matcher.model.reasons import ReasonCode
 from matcher.predicates import PredicateContext
-from matcher.reasons import ReasonCode
 from matcher.registry import Registry
 from matcher.render import render_rewrite
 from matcher.rules.attempt import Attempt, spell

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cachemgr import offline
 from matcher.from_sql import parse_query
-from matcher.ir import Block
 from matcher.match import match_plan
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.ir import Block
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.registry import Registry
 from tests.matcher.fixture_cases import FOLDER
 

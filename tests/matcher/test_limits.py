@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from matcher.limits import RULES, Operator, Push, Tail, combined, covers
+from matcher.model.limits import RULES, Operator, Push, Tail, combined, covers
 
 DOCS = Path(__file__).parents[2] / "docs" / "matching.md"
 VALUES = (0, 1, 2)

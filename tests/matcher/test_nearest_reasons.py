@@ -6,8 +6,8 @@ import pytest
 
 from cachemgr import offline
 from cachemgr.spark.decider import BlockOutcome, Examination
-from matcher.ir import Block
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.ir import Block
+from matcher.model.reasons import Reason, ReasonCode
 from tests.tpc import suite
 
 SCHEMA = "CREATE TABLE t (k INT, a INT, b INT, v BIGINT); CREATE TABLE u (k INT)"

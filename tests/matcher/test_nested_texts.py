@@ -9,7 +9,7 @@ import pytest
 
 from cachemgr.errors import DefinitionError
 from cachemgr.offline import explain, prepare
-from matcher.ir import CachePlan
+from matcher.model.ir import CachePlan
 
 DDL = """
 CREATE TABLE sales (id BIGINT NOT NULL, day DATE, region STRING, cust INT, amt BIGINT, price DECIMAL(10,2));

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from matcher.errors import NotSupported
 from matcher.from_spark import definition_block
-from matcher.ir import Block
+from matcher.model.errors import NotSupported
+from matcher.model.ir import Block
 
 DAY, REGION, X = (
     ["a", 1, "day", "date", 1],

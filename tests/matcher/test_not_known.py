@@ -10,8 +10,8 @@ import pytest
 from matcher.conditional import as_filter
 from matcher.constants import fold
 from matcher.domains import Interval
-from matcher.expr import TRUE, Agg, Call, Col, Expr, Lit
 from matcher.images import monotone
+from matcher.model.expr import TRUE, Agg, Call, Col, Expr, Lit
 from matcher.patterns import matches, split_prefix
 from matcher.truth import domain_of, truth_of
 

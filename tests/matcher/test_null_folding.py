@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.expr import Agg, Call, Col, Expr, Lit
 from matcher.from_sql import parse_query
-from matcher.ir import Block
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
+from matcher.model.ir import Block
 from matcher.schema import Schema
 
 SCHEMA = Schema.parse(

@@ -18,8 +18,8 @@ from evaluate import evaluate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from matcher.expr import TRUE, Agg, Call, Col, Expr, Lit, columns, transform
-from matcher.ir import Block, CachePlan, Measure, Output, Relation, StoredColumn
+from matcher.model.expr import TRUE, Agg, Call, Col, Expr, Lit, columns, transform
+from matcher.model.ir import Block, CachePlan, Measure, Output, Relation, StoredColumn
 from matcher.predicates import PredicateContext
 from matcher.registry import Registry
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matcher.constants import fold
-from matcher.expr import Call, Col, Expr, Lit, date_lit
-from matcher.expr import columns as columns_of
+from matcher.model.expr import Call, Col, Expr, Lit, date_lit
+from matcher.model.expr import columns as columns_of
 from matcher.predicates import PredicateContext
 from matcher.truth import domain_of
 

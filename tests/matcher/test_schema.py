@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.errors import SqlInputError
-from matcher.ir import RecordPreservingJoin
+from matcher.model.errors import SqlInputError
+from matcher.model.ir import RecordPreservingJoin
 from matcher.schema import Schema, Table, View
 
 PARENT = "CREATE TABLE p (k INT NOT NULL PRIMARY KEY, u STRING, UNIQUE (u))"

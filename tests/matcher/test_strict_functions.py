@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.functions import FUNCTIONS, STRICT
+from matcher.model.functions import FUNCTIONS, STRICT
 
 _D, _T, _S = "DATE'2024-02-03'", "TIMESTAMP'2024-02-03 04:05:06'", "'abc'"
 SAMPLES: dict[str, tuple[str, ...]] = {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from matcher.errors import SqlInputError
 from matcher.from_sql import parse_query
+from matcher.model.errors import SqlInputError
 from matcher.schema import Schema
 from tests.matcher.fixture_cases import FOLDER
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.expr import Agg, Call, Col, Lit
-from matcher.ir import Block, CachePlan, MatchOptions, Measure, Output, Relation, StoredColumn
+from matcher.model.expr import Agg, Call, Col, Lit
+from matcher.model.ir import Block, CachePlan, MatchOptions, Measure, Output, Relation, StoredColumn
 from matcher.predicates import PredicateContext
 from matcher.registry import Registry
 from matcher.rules.attempt import Attempt

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from matcher.expr import Call, Col, Expr
 from matcher.from_spark_expr import Settings, decode
 from matcher.from_sql_parse import parse_statements
+from matcher.model.expr import Call, Col, Expr
 from matcher.render import render_expr
 from matcher.time_windows import Buckets, holds_whole, over, read_window
 

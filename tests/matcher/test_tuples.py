@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cachemgr import offline
-from matcher.expr import Col, Expr
 from matcher.from_spark_expr import Settings, decode
-from matcher.reasons import ReasonCode
+from matcher.model.expr import Col, Expr
+from matcher.model.reasons import ReasonCode
 
 A, B = ["a", 1, "a", "int", 1], ["a", 2, "b", "string", 1]
 KIND = "struct<a:int,b:string>"

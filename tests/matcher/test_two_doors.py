@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from matcher.errors import MatcherError
+from matcher.model.errors import MatcherError
 from tests.matcher.fixture_cases import Case, a_third_at_once, load_all
 from tests.matcher.two_doors import DeltaTables, compare_case
 

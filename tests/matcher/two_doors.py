@@ -18,11 +18,11 @@ from matcher.definition import plan_definition
 from matcher.from_spark import LocatedBlock, definition_block, walk_blocks
 from matcher.from_sql import TextBlock
 from matcher.from_sql_select import is_plain
-from matcher.ir import Block, CachePlan, Relation, Rewrite
+from matcher.model.ir import Block, CachePlan, Relation, Rewrite
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.row_order import refused_below
 from matcher.normal_form import Interner, PreparedPlan
-from matcher.reasons import Reason, ReasonCode
 from matcher.render import NotRenderable, render_rewrite
-from matcher.row_order import refused_below
 from matcher.schema import Schema, Table
 from tests.matcher.equal_blocks import differences
 from tests.matcher.fixture_cases import Case

@@ -16,8 +16,8 @@ from cachemgr.refresh.delta_log import read_commit
 from cachemgr.refresh.session import own_session
 from cachemgr.refresh.write import TableSpec, create_table, write_commit
 from cachemgr.spark.tables import TableRead
-from matcher.expr import Agg, Call, Lit
-from matcher.ir import Measure
+from matcher.model.expr import Agg, Call, Lit
+from matcher.model.ir import Measure
 from tests.refresh.star import AMOUNT, DAY, SALES, Star, cube_plan, rows_of
 
 pytestmark = pytest.mark.spark

@@ -13,8 +13,8 @@ import pytest
 from cachemgr.errors import NotFoundError, RefreshError
 from cachemgr.metastore.records import JoinState, RefreshMode, RunState
 from cachemgr.refresh.run import explain_refresh
-from matcher.codec import decode_plan
-from matcher.ir import CachePlan, StoredColumn
+from matcher.model.codec import decode_plan
+from matcher.model.ir import CachePlan, StoredColumn
 from tests.refresh.star import (
     CUBE_SETS,
     DAY,

@@ -19,8 +19,8 @@ from cachemgr.refresh.lattice import (
 )
 from cachemgr.refresh.layout import plan_layout, split_points
 from cachemgr.refresh.measure import expression_bounds
-from matcher.expr import Agg, Call, Col, Lit
-from matcher.ir import CachePlan, GroupingSet, Measure, StoredColumn
+from matcher.model.expr import Agg, Call, Col, Lit
+from matcher.model.ir import CachePlan, GroupingSet, Measure, StoredColumn
 
 A, B, C = (Col(0, n, "string") for n in "abc")
 

@@ -10,8 +10,8 @@ from cachemgr.errors import RefreshError
 from cachemgr.refresh.fingerprint import plan_fingerprint, spec_hash
 from cachemgr.refresh.plan import Head, Published, RefreshRequest, plan_refresh
 from cachemgr.refresh.steps import BaseVersion, Publish, SourceOffer, WriteFull
-from matcher.expr import Agg, Col
-from matcher.ir import (
+from matcher.model.expr import Agg, Col
+from matcher.model.ir import (
     CachePlan,
     GroupingSet,
     Measure,

@@ -12,8 +12,8 @@ from cachemgr.refresh.file_stats import ListedFile, bounds_listed, files_listed
 from cachemgr.refresh.session import own_session
 from cachemgr.refresh.small import depends_on_order, in_one_task, is_small
 from cachemgr.spark.tables import TableRead, normalise_location, run_select
-from matcher.expr import Agg, Col
-from matcher.ir import CachePlan, Measure
+from matcher.model.expr import Agg, Col
+from matcher.model.ir import CachePlan, Measure
 
 pytestmark = pytest.mark.spark
 

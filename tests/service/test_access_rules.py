@@ -16,7 +16,7 @@ from cachemgr.metastore.records import (
     SnapshotRecord,
     SnapshotTableRecord,
 )
-from matcher.reasons import ReasonCode
+from matcher.model.reasons import ReasonCode
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAY = RestrictedTable("m", "hr.pay", "file:/pay", "id-pay", "root", NOW)

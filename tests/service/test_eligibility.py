@@ -16,8 +16,8 @@ from cachemgr.spark.plans import TableRef
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
 from cachemgr.spark.session import _exact_only
-from matcher.ir import Block, CachePlan, ExtraJoin, Relation, Rewrite
-from matcher.reasons import ReasonCode
+from matcher.model.ir import Block, CachePlan, ExtraJoin, Relation, Rewrite
+from matcher.model.reasons import ReasonCode
 
 CACHE = ServedCache(
     id="c",

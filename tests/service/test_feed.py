@@ -23,9 +23,9 @@ from cachemgr.metastore.records import (
 from cachemgr.spark.feed import Feed, acquire_feed, release_feed
 from cachemgr.spark.served import joins_holding
 from cachemgr.spark.sources import STALE_SECONDS, MetastoreSource
-from matcher.codec import PLAN_VERSION, encode_plan
-from matcher.expr import Agg, Col
-from matcher.ir import CachePlan, Measure, RecordPreservingJoin, Relation, StoredColumn
+from matcher.model.codec import PLAN_VERSION, encode_plan
+from matcher.model.expr import Agg, Col
+from matcher.model.ir import CachePlan, Measure, RecordPreservingJoin, Relation, StoredColumn
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

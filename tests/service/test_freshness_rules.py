@@ -19,9 +19,9 @@ from cachemgr.spark.freshness import (
     check_freshness,
 )
 from cachemgr.spark.served import ServedCache
-from matcher.expr import Col
-from matcher.ir import CachePlan, Relation, StoredColumn
-from matcher.reasons import ReasonCode
+from matcher.model.expr import Col
+from matcher.model.ir import CachePlan, Relation, StoredColumn
+from matcher.model.reasons import ReasonCode
 
 NOW = 1_000_000_000
 

@@ -8,7 +8,7 @@ from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState
 from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.plans import TableRef
-from matcher.ir import RecordPreservingJoin
+from matcher.model.ir import RecordPreservingJoin
 
 A, B = "file:/a", "file:/b"
 

@@ -27,10 +27,10 @@ from cachemgr.spark.feed import Feed, acquire_feed_of, release_feed
 from cachemgr.spark.following import source_of
 from cachemgr.spark.remote import ServiceSource
 from cachemgr.spark.sources import MetastoreSource, SourceRefused
-from matcher.codec import encode_plan
-from matcher.expr import Agg, Col
-from matcher.ir import CachePlan, Measure, Relation, StoredColumn
-from matcher.reasons import ReasonCode
+from matcher.model.codec import encode_plan
+from matcher.model.expr import Agg, Col
+from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn
+from matcher.model.reasons import ReasonCode
 from tests.api.conftest import make_cache
 from tests.api.test_api_catalog import publish
 

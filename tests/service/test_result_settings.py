@@ -10,7 +10,7 @@ from cachemgr.spark.result_settings import (
     changes_results,
     result_settings,
 )
-from matcher.reasons import ReasonCode
+from matcher.model.reasons import ReasonCode
 
 
 def comparer(**defaults):

@@ -15,8 +15,8 @@ from cachemgr.spark.hook import HookContext, Replacement
 from cachemgr.spark.tables import TableRead, current_versions, normalise_location
 from matcher.from_spark import LocatedBlock
 from matcher.from_spark_templates import PlanDocument
-from matcher.ir import Block
-from matcher.reasons import Reason
+from matcher.model.ir import Block
+from matcher.model.reasons import Reason
 
 
 @dataclass

@@ -14,9 +14,9 @@ from cachemgr.spark.tables import (
     run_select,
 )
 from matcher.definition import plan_definition
-from matcher.errors import MatcherError, NotSupported
 from matcher.from_spark import LocatedBlock, blocks, definition_block
-from matcher.ir import Block
+from matcher.model.errors import MatcherError, NotSupported
+from matcher.model.ir import Block
 from tests.spark.star import Star
 
 JOIN = "{s}.sales JOIN {s}.shops ON shop = id"

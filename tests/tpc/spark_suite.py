@@ -22,10 +22,10 @@ from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.plans import capture_query
 from matcher.from_spark import LocatedBlock
 from matcher.from_spark_templates import PlanDocument
-from matcher.ir import Relation, Rewrite
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.ir import Relation, Rewrite
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.row_order import refused_below
 from matcher.render import NotRenderable, render_rewrite
-from matcher.row_order import refused_below
 from matcher.schema import Table
 from tests.matcher.spark_cases import QUICK as _SETTINGS
 from tests.tpc import data_ds, data_h, order, suite

@@ -12,7 +12,7 @@ from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
 from matcher.definition import plan_definition
-from matcher.ir import Block, Output
+from matcher.model.ir import Block, Output
 from tests.refresh.star import DAY, Star, plain_plan, total
 
 pytestmark = pytest.mark.spark

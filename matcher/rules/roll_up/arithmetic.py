@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from matcher.expr import Call, Expr, Lit
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.expr import Call, Expr, Lit
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
 from matcher.rules.attempt import Attempt, Refused, cast_to, spell
-from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
 
 # Digits of a number of rows: 10^15 of them are not met.
 _ROW_DIGITS: Final = 15

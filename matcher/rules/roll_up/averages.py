@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import Agg, Call, Expr
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.expr import Agg, Call, Expr
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, avg_type, decimal_parts, decimal_type
+from matcher.model.types import sum_type as type_of_sum
 from matcher.rules.attempt import Attempt, Refused, cast_to, per_group_sum, spell
 from matcher.rules.join_tables import joined_once
 from matcher.rules.roll_up.common import ZERO, not_derivable
 from matcher.rules.roll_up.counts import count_part
 from matcher.rules.roll_up.sums import Summing, refuse_inexact_sum
-from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, avg_type, decimal_parts, decimal_type
-from matcher.types import sum_type as type_of_sum
 
 _LONG_DECIMAL: Final = (20, 0)
 _MARGIN_DIGITS: Final = 10

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from matcher.captured_settings import WRAPPING_SUM, differing, differing_ansi
-from matcher.expr import Agg, Call, Col, Expr, Lit
-from matcher.ir import Measure
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
+from matcher.model.ir import Measure
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import INTEGRAL, decimal_parts
 from matcher.rules.attempt import Attempt, Refused, cast_to, spell
 from matcher.rules.derive_columns import derive
-from matcher.types import INTEGRAL, decimal_parts
 
 ZERO: Final = Lit(0, "bigint")
 

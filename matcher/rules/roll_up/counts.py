@@ -6,7 +6,8 @@ not NULL; of a CASE over keys the count of the branch that each group takes.
 
 from __future__ import annotations
 
-from matcher.expr import Agg, Call, Expr, Lit
+from matcher.model.expr import Agg, Call, Expr, Lit
+from matcher.model.types import INTEGRAL
 from matcher.rules.attempt import Attempt, per_group_sum
 from matcher.rules.roll_up.common import (
     ZERO,
@@ -19,7 +20,6 @@ from matcher.rules.roll_up.common import (
     stored,
     widens,
 )
-from matcher.types import INTEGRAL
 
 
 def roll_up_count(attempt: Attempt, agg: Agg) -> Expr | None:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import FALSE, Agg, Call, Expr
-from matcher.ir import Measure
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.expr import FALSE, Agg, Call, Expr
+from matcher.model.ir import Measure
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import FLOATS, INTEGRAL, decimal_parts, has_exact_equality
 from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.attempt import stored as column_of
 from matcher.rules.roll_up.common import (
@@ -31,7 +32,6 @@ from matcher.rules.roll_up.common import (
     row_count,
     stored,
 )
-from matcher.types import FLOATS, INTEGRAL, decimal_parts, has_exact_equality
 
 _DISTINCT: Final = frozenset("count sum avg bit_xor".split())
 _EXACT_IN_DOUBLE: Final = 1 << 53

@@ -6,7 +6,8 @@ BIT_XOR a value that occurs an even number of times cancels out, so a key counts
 
 from __future__ import annotations
 
-from matcher.expr import Agg, Call, Expr, Lit
+from matcher.model.expr import Agg, Call, Expr, Lit
+from matcher.model.types import INTEGRAL
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.roll_up.common import (
     case_of,
@@ -17,7 +18,6 @@ from matcher.rules.roll_up.common import (
     row_count,
     stored,
 )
-from matcher.types import INTEGRAL
 
 
 def roll_up_extreme(attempt: Attempt, agg: Agg) -> Expr | None:

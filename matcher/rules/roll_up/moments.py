@@ -9,9 +9,10 @@ shortcut over sums of squares would lose all digits where the mean is large.
 
 from __future__ import annotations
 
-from matcher.expr import Agg, Call, Expr, Lit
-from matcher.ir import Measure
-from matcher.moments import COVARIANCES, HIGHER, moment_partials
+from matcher.model.expr import Agg, Call, Expr, Lit
+from matcher.model.ir import Measure
+from matcher.model.moments import COVARIANCES, HIGHER, moment_partials
+from matcher.model.types import VARIANCES
 from matcher.render_moments import MERGE_MOMENTS
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.roll_up.common import (
@@ -21,7 +22,6 @@ from matcher.rules.roll_up.common import (
     stored,
 )
 from matcher.rules.roll_up.counts import count_part
-from matcher.types import VARIANCES
 
 
 def roll_up_variance(attempt: Attempt, agg: Agg) -> Expr | None:

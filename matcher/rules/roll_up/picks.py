@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import IGNORE_NULLS, Agg, Call, Expr
+from matcher.model.expr import IGNORE_NULLS, Agg, Call, Expr
 from matcher.rules.attempt import Attempt
 from matcher.rules.roll_up.common import (
     ZERO,

@@ -16,9 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from matcher.expr import Agg, Call, Expr, Lit
-from matcher.ir import Measure
-from matcher.reasons import Reason, ReasonCode
+from matcher.model.expr import Agg, Call, Expr, Lit
+from matcher.model.ir import Measure
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type
 from matcher.rules.attempt import Attempt, Refused, cast_to, per_group_sum, spell
 from matcher.rules.roll_up.arithmetic import product, refuse_wrap, same_type, sum_of_sums_type
 from matcher.rules.roll_up.common import (
@@ -37,7 +38,6 @@ from matcher.rules.roll_up.common import (
     widens,
 )
 from matcher.rules.roll_up.counts import count_part
-from matcher.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type
 
 # A decimal sum has ten digits more than its argument: fewer rows than this cannot overflow them.
 SAFE_SUM_PRECISION: Final = MAX_DECIMAL - 10

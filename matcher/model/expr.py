@@ -54,7 +54,7 @@ class Expr:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("expressions are stored through matcher.codec, not pickled")
+        raise TypeError("expressions are stored through matcher.model.codec, not pickled")
 
 
 _set = object.__setattr__

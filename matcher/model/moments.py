@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.expr import Agg, Call, Expr
-from matcher.types import VARIANCES, sum_type
+from matcher.model.expr import Agg, Call, Expr
+from matcher.model.types import VARIANCES, sum_type
 
 COVARIANCES: Final = ("covar_pop", "covar_samp", "corr")
 HIGHER: Final = ("skewness", "kurtosis")

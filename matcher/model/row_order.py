@@ -17,11 +17,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.expr import Agg
-from matcher.ir import Block, MatchOptions
-from matcher.moments import COVARIANCES, HIGHER
-from matcher.reasons import Reason, ReasonCode
-from matcher.types import FLOATS, VARIANCES, is_blurred, is_collated
+from matcher.model.expr import Agg
+from matcher.model.ir import Block, MatchOptions
+from matcher.model.moments import COVARIANCES, HIGHER
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.types import FLOATS, VARIANCES, is_blurred, is_collated
 
 _SUMS: Final = frozenset({"sum", "avg", "try_sum", "try_avg"})
 # Spark works them out in DOUBLE, whatever their arguments are

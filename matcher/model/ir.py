@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matcher.expr import Agg, Col, Expr
-from matcher.reasons import Reason
+from matcher.model.expr import Agg, Col, Expr
+from matcher.model.reasons import Reason
 
 ROWS_COLUMN = "__rows"
 GROUPING_ID_COLUMN = "__grouping_id"

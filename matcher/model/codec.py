@@ -10,8 +10,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from matcher.expr import Agg, Call, Col, Expr, Lit, Scalar
-from matcher.ir import (
+from matcher.model.expr import Agg, Call, Col, Expr, Lit, Scalar
+from matcher.model.hash_consing import Sharing
+from matcher.model.ir import (
     CachePlan,
     GroupingSet,
     Measure,
@@ -22,7 +23,6 @@ from matcher.ir import (
     SortKey,
     StoredColumn,
 )
-from matcher.sharing import Sharing
 
 PLAN_VERSION = "2"
 

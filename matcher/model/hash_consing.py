@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from matcher.expr import Agg, Call, Col, Expr, Lit
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
 
 _CAPACITY = 500_000
 _MOST_MOVED = 100_000
