@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from matcher.domains import universe
 from matcher.model.expr import Call, Col, Expr, Lit, columns, walk
 from matcher.model.reasons import Reason
 from matcher.model.types import INTEGRAL
 from matcher.normal_form import NormalQuery, PreparedPlan
-from matcher.predicates import column_equality
+from matcher.predicates.context import column_equality
+from matcher.predicates.domains import universe
 from matcher.rules.attempt import spell
 
 # Whole numbers that lie so far apart have two others between them, or more.

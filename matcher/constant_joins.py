@@ -13,7 +13,7 @@ from itertools import combinations
 
 from matcher.model.expr import Call, Col, Expr
 from matcher.model.ir import Block
-from matcher.predicates import column_equality, fixed_columns
+from matcher.predicates.context import column_equality, fixed_columns
 
 
 def with_constant_joins(block: Block) -> Block:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from matcher.domains import Domain
 from matcher.model.expr import Call, Expr, columns, conjuncts, disjuncts
-from matcher.predicates import PredicateContext
-from matcher.raising import may_raise
-from matcher.spelling import holds
-from matcher.truth import domain_of
+from matcher.predicates.canonical import holds
+from matcher.predicates.context import PredicateContext
+from matcher.predicates.domains import Domain
+from matcher.predicates.raising import may_raise
+from matcher.predicates.truth import domain_of
 
 
 def without_dead_branches(predicates: Iterable[Expr]) -> tuple[Expr, ...]:

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
-from matcher.captured_settings import WRAPPING_SUM, aggregate_as, means_the_same
-from matcher.constants import fold
 from matcher.from_spark_aggregates import EVALUATED, aggregate_name, aggregate_params
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
 from matcher.model.functions import is_known
 from matcher.model.reasons import ReasonCode
-from matcher.time_buckets import standard_unit
-from matcher.time_windows import side_of, whole_of
-from matcher.tuples import in_tuples
+from matcher.predicates.captured_settings import WRAPPING_SUM, aggregate_as, means_the_same
+from matcher.predicates.constant_folding import fold
+from matcher.predicates.time_buckets import standard_unit
+from matcher.predicates.time_windows import side_of, whole_of
+from matcher.predicates.tuples import in_tuples
 
 Env = Mapping[int, "Expr | NotSupported"]
 

@@ -15,7 +15,6 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
 from typing import Final
 
-from matcher.domains import single
 from matcher.from_sql_scope import unsupported
 from matcher.from_sql_types import (
     UNKNOWN,
@@ -29,6 +28,7 @@ from matcher.from_sql_unwrap import unwrap
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
+from matcher.predicates.domains import single
 
 _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)

@@ -36,7 +36,7 @@ from matcher.from_sql_types import UNKNOWN, TextSettings, type_of
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import INTEGRAL
-from matcher.tuples import in_tuples
+from matcher.predicates.tuples import in_tuples
 
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",

@@ -12,7 +12,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.constants import fold
 from matcher.from_sql_arrays import SKETCHES, array_size, sort_array
 from matcher.from_sql_coerce import cast_to, compare, refuse_char
 from matcher.from_sql_formats import FORMATTED, formatted
@@ -21,7 +20,8 @@ from matcher.from_sql_types import UNKNOWN, TextSettings, common_type, is_numeri
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import decimal_parts, decimal_type
-from matcher.time_buckets import standard_unit
+from matcher.predicates.constant_folding import fold
+from matcher.predicates.time_buckets import standard_unit
 
 # class → (Spark name, argument keys in Spark's order, type that each argument is cast to, result)
 _PLAIN: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...], str]]] = {

@@ -2,7 +2,7 @@
 
 Spark's UnwrapCastInBinaryComparison does this before the hook sees a plan, so the text door does it
 as well; both doors then compare the same column with the same constants. Casts of numbers need no
-such step: the matcher reads through them by itself (`matcher.images`).
+such step: the matcher reads through them by itself (`matcher.predicates.monotone`).
 """
 
 from __future__ import annotations

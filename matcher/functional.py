@@ -19,9 +19,9 @@ from typing import Final
 from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.ir import Measure, RecordPreservingJoin
 from matcher.model.types import has_exact_equality
-from matcher.predicates import PredicateContext
-from matcher.time_buckets import NESTS, WITHIN_A_DAY, TimeFunction, read_time_function
-from matcher.zones import fixed_offset, keeps_days
+from matcher.predicates.context import PredicateContext
+from matcher.predicates.time_buckets import NESTS, WITHIN_A_DAY, TimeFunction, read_time_function
+from matcher.predicates.time_zones import fixed_offset, keeps_days
 
 # Of equal values any of these is that value.
 VALUE_OF_EQUALS: Final = ("min", "max", "any_value", "first", "last")

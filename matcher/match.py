@@ -18,7 +18,7 @@ from matcher.normal_form import (
     PreparedPlan,
     mappings,
 )
-from matcher.null_sources import NULL_TESTS
+from matcher.predicates.null_sources import NULL_TESTS
 from matcher.rules import (
     VIEW_RULES,
     Attempt,

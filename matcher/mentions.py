@@ -10,7 +10,7 @@ from typing import Final
 
 from matcher.model.expr import Col, columns
 from matcher.normal_form import OCCURRENCE, SINGLE_ROWS, PreparedPlan
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
 
 # With a table's number, stands for all of its columns where a plan may give each of them: it stores
 # a unique key of the table, by which it may be joined again.

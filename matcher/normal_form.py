@@ -44,9 +44,9 @@ from matcher.model.ir import (
     SortKey,
     StoredColumn,
 )
-from matcher.predicates import PredicateContext, column_equality
-from matcher.spelling import holds
-from matcher.zeros import compares_minus_zero
+from matcher.predicates.canonical import holds
+from matcher.predicates.context import PredicateContext, column_equality
+from matcher.predicates.negative_zeros import compares_minus_zero
 
 OCCURRENCE: Final = 1 << 20
 # Stands among columns: single rows are needed, or held, and not groups of them.

@@ -19,9 +19,9 @@ from matcher.dead_branches import without_dead_branches
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts, rebuild
 from matcher.model.ir import Block, OuterJoin, Output, SortKey
 from matcher.outer_joins import settled
-from matcher.predicates import PredicateContext
-from matcher.raising import may_raise
-from matcher.spelling import holds, spell
+from matcher.predicates.canonical import holds, spell
+from matcher.predicates.context import PredicateContext
+from matcher.predicates.raising import may_raise
 
 NeverNull = Callable[[Expr], bool]
 _OPS: Final = frozenset("coalesce isnull isnotnull case nseq or and not".split())

@@ -28,7 +28,7 @@ from matcher.model.expr import Call, Col, Expr, columns, transform
 from matcher.model.functions import STRICT
 from matcher.model.ir import Block, OuterJoin, Output, Side, SortKey
 from matcher.model.reasons import ReasonCode
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
 
 
 def null_supplied(expr: Expr) -> Expr:

@@ -25,11 +25,11 @@ from matcher.model.expr import (
 from matcher.model.functions import is_known
 from matcher.model.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Rewrite, SortKey
 from matcher.model.types import INTEGRAL, decimal_parts
+from matcher.predicates.negative_zeros import finding_both
+from matcher.predicates.time_windows import WINDOW
 from matcher.render_from import JOIN_WORDS, stored_from
 from matcher.render_moments import MERGE_MOMENTS, merge_moments
 from matcher.render_sets import by_sets, over_sets
-from matcher.time_windows import WINDOW
-from matcher.zeros import finding_both
 
 ColumnSql = Callable[[Col], str]
 

@@ -23,9 +23,9 @@ from matcher.model.expr import Call, Expr, Lit, columns, rebuild, walk
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason
 from matcher.normal_form import NormalQuery, PreparedPlan, relabel
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
+from matcher.predicates.negative_zeros import is_minus_zero
 from matcher.remembered import Changes, Remembered, Tables
-from matcher.zeros import is_minus_zero
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))

@@ -9,9 +9,9 @@ from matcher.model.ir import GroupingSet, MatchOptions, Measure, Output, SortKey
 from matcher.model.reasons import Reason
 from matcher.model.types import is_blurred, sum_type
 from matcher.normal_form import HungTables, NormalQuery, PreparedPlan
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
+from matcher.predicates.time_buckets import Bucket
 from matcher.render import NotRenderable, render_expr, render_literal
-from matcher.time_buckets import Bucket
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ month) is made a date first. A comparison of d itself with a constant becomes on
 bucket if the constant is the bucket's very first moment; one day off, and rows of one bucket would
 fall on both sides.
 
-What holds in every time zone, and what only in some, is said in `matcher.zones`.
+What holds in every time zone, and what only in some, is said in `matcher.predicates.time_zones`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, Lit
 from matcher.model.ir import StoredColumn
-from matcher.rules.attempt import Attempt
-from matcher.time_buckets import (
+from matcher.predicates.time_buckets import (
     DAY_MICROS,
     NESTS,
     TIME_OPS,
@@ -30,7 +29,8 @@ from matcher.time_buckets import (
     time_of,
     year_of,
 )
-from matcher.zones import fixed_offset, keeps_days
+from matcher.predicates.time_zones import fixed_offset, keeps_days
+from matcher.rules.attempt import Attempt
 
 _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 

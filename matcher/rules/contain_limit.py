@@ -15,7 +15,7 @@ from matcher.model.expr import columns
 from matcher.model.ir import SortKey
 from matcher.model.limits import RULES, Operator, Push, Tail, covers
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
 from matcher.rules.attempt import Attempt, Refused, spell
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from matcher.captured_settings import differing
 from matcher.functional import Determined, measure_of_equals
 from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.model.ir import GROUPING_ID_COLUMN
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import HungTables
-from matcher.predicates import PredicateContext, column_equality
+from matcher.predicates.captured_settings import differing
+from matcher.predicates.context import PredicateContext, column_equality
+from matcher.predicates.time_windows import holds_whole, over, read_window
 from matcher.render import is_renderable
 from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
 from matcher.rules.coarsen_time import coarsen_time
@@ -24,7 +25,6 @@ from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_tes
 from matcher.rules.filter_by_image import filter_by_image, is_redundant
 from matcher.rules.join_tables import fetch
 from matcher.rules.map_outer_joins import filter_found
-from matcher.time_windows import holds_whole, over, read_window
 
 # Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
 BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from matcher.model.expr import Call, Col, Expr
 from matcher.model.ir import StoredColumn
-from matcher.null_sources import NULL_TESTS, null_sources, tested
+from matcher.predicates.null_sources import NULL_TESTS, null_sources, tested
 from matcher.rules.attempt import Attempt
 
 

@@ -7,13 +7,13 @@ middle of a year is none, and stays a refusal.
 
 from __future__ import annotations
 
-from matcher.domains import NOT_NULL, Domain, Interval, literal_of
-from matcher.images import chain, image, preimage
 from matcher.model.expr import FALSE, Call, Col, Expr
 from matcher.model.types import FLOATS
+from matcher.predicates.canonical import holds
+from matcher.predicates.domains import NOT_NULL, Domain, Interval, literal_of
+from matcher.predicates.monotone import chain, image, preimage
+from matcher.predicates.truth import domain_of
 from matcher.rules.attempt import Attempt
-from matcher.spelling import holds
-from matcher.truth import domain_of
 
 
 def filter_by_image(attempt: Attempt, predicate: Expr) -> Expr | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from matcher.model.expr import Col, columns
 from matcher.normal_form import HungTables, NormalQuery
 from matcher.outer_joins import keep_side, reduced
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
 from matcher.rules.attempt import Attempt, Refused
 from matcher.rules.map_outer_joins import cache_hangs
 

@@ -23,7 +23,7 @@ from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import HungTables, NormalQuery
-from matcher.predicates import PredicateContext, column_equality, fixed_columns
+from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 from matcher.rules.attempt import Attempt, Refused, spell, stored
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.predicates import column_equality
-from matcher.raising import may_raise
+from matcher.predicates.context import column_equality
+from matcher.predicates.raising import may_raise
 from matcher.render import is_renderable
 from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
 from matcher.rules.derive_columns import BLIND_TO_ZERO_SIGN

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from matcher.captured_settings import WRAPPING_SUM
-from matcher.conditional import as_filter
-from matcher.domains import Domain, point
 from matcher.model.expr import Agg, Call, Col, Expr, transform
 from matcher.model.moments import COVARIANCES, HIGHER
 from matcher.model.row_order import adds_floats, picks_among_equals
 from matcher.model.types import VARIANCES, is_collated
+from matcher.predicates.aggregate_filters import as_filter
+from matcher.predicates.captured_settings import WRAPPING_SUM
+from matcher.predicates.domains import Domain, point
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.derive_columns import derive
 from matcher.rules.roll_up.averages import roll_up_average

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from matcher.model.expr import Expr, columns
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.predicates import column_equality
-from matcher.raising import always_computed, raising
+from matcher.predicates.context import column_equality
+from matcher.predicates.raising import always_computed, raising
 from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.map_outer_joins import check_conditions
 
 
 def refuse_minus_zero(attempt: Attempt) -> None:
-    """What Spark finds by a condition with -0.0 depends on how rows lie in files (`matcher.zeros`).
+    """What Spark finds by a condition with -0.0 depends on how rows lie in files (`matcher.predicates.negative_zeros`).
 
     Raises:
         Refused: UNSUPPORTED_EXPRESSION for such a query.

@@ -13,7 +13,7 @@ from typing import Final
 
 from matcher.model.expr import FALSE
 from matcher.model.ir import Block
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
 
 
 @dataclass(frozen=True)

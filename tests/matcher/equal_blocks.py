@@ -17,7 +17,7 @@ from itertools import permutations, product
 from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, columns, transform
 from matcher.model.ir import Block, Relation
 from matcher.normal_form import Interner, NormalQuery, occurrences
-from matcher.predicates import PredicateContext, column_equality, fixed_columns
+from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 
 
 def differences(text: Block, spark: Block, *, whole: bool = True) -> list[str]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.captured_settings import WRAPPING_SUM, aggregate_as, differing, means_the_same
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Call, Col, Lit
+from matcher.predicates.captured_settings import (
+    WRAPPING_SUM,
+    aggregate_as,
+    differing,
+    means_the_same,
+)
 
 K, TWO = Col(0, "k", "int"), Lit(2, "int")
 

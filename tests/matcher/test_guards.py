@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.domains import value_of
 from matcher.from_sql import parse_query
 from matcher.model.errors import SqlInputError
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Output, Relation, Rewrite
+from matcher.predicates.domains import value_of
+from matcher.predicates.time_buckets import read_time_function
+from matcher.predicates.time_zones import fixed_offset, keeps_days
 from matcher.render import NotRenderable, render_expr, render_literal, render_rewrite
 from matcher.schema import Schema
-from matcher.time_buckets import read_time_function
-from matcher.zones import fixed_offset, keeps_days
 
 T = Col(0, "t", "timestamp")
 ROW = Relation("default.t", "t")

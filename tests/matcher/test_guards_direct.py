@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from cachemgr import offline
 from matcher.definition import plan_definition
-from matcher.domains import EVERYTHING, NAN, Domain, Interval, literal_of, point, unscaled
 from matcher.from_sql import parse_query
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_functions import call_function
@@ -21,7 +20,16 @@ from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Block, MatchOptions, Output, Relation, StoredColumn
 from matcher.model.reasons import ReasonCode
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
+from matcher.predicates.domains import (
+    EVERYTHING,
+    NAN,
+    Domain,
+    Interval,
+    literal_of,
+    point,
+    unscaled,
+)
 from matcher.registry import Registry
 from matcher.render import render_rewrite
 from matcher.rules.attempt import Attempt, spell

@@ -7,13 +7,13 @@ from decimal import Decimal
 
 import pytest
 
-from matcher.conditional import as_filter
-from matcher.constants import fold
-from matcher.domains import Interval
-from matcher.images import monotone
 from matcher.model.expr import TRUE, Agg, Call, Col, Expr, Lit
-from matcher.patterns import matches, split_prefix
-from matcher.truth import domain_of, truth_of
+from matcher.predicates.aggregate_filters import as_filter
+from matcher.predicates.constant_folding import fold
+from matcher.predicates.domains import Interval
+from matcher.predicates.like_patterns import matches, split_prefix
+from matcher.predicates.monotone import monotone
+from matcher.predicates.truth import domain_of, truth_of
 
 A, P, S, D = (Col(0, n, t) for n, t in (("a", "int"), ("p", "boolean"), ("s", "string"),
                                         ("d", "date")))  # fmt: skip

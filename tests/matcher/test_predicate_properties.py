@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from matcher.model.expr import TRUE, Agg, Call, Col, Expr, Lit, columns, transform
 from matcher.model.ir import Block, CachePlan, Measure, Output, Relation, StoredColumn
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
 from matcher.registry import Registry
 
 EXAMPLES = int(os.environ.get("PREDICATE_EXAMPLES", "60"))

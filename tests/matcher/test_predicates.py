@@ -9,11 +9,11 @@ from evaluate import evaluate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matcher.constants import fold
 from matcher.model.expr import Call, Col, Expr, Lit, date_lit
 from matcher.model.expr import columns as columns_of
-from matcher.predicates import PredicateContext
-from matcher.truth import domain_of
+from matcher.predicates.constant_folding import fold
+from matcher.predicates.context import PredicateContext
+from matcher.predicates.truth import domain_of
 
 COLUMNS = [Col(0, name, "int") for name in "abc"]
 VALUES = [None, 0, 1, 2, 3]

@@ -6,12 +6,12 @@ import pytest
 
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import Block, CachePlan, MatchOptions, Measure, Output, Relation, StoredColumn
-from matcher.predicates import PredicateContext
+from matcher.predicates.context import PredicateContext
+from matcher.predicates.time_buckets import read_time_function
+from matcher.predicates.time_zones import fixed_offset, keeps_days
 from matcher.registry import Registry
 from matcher.rules.attempt import Attempt
 from matcher.rules.coarsen_time import coarsen_time
-from matcher.time_buckets import read_time_function
-from matcher.zones import fixed_offset, keeps_days
 
 D = Col(0, "d", "date")
 T = Col(0, "t", "timestamp")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from matcher.captured_settings import WRAPPING_SUM, differing, differing_ansi
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import INTEGRAL, decimal_parts
+from matcher.predicates.captured_settings import WRAPPING_SUM, differing, differing_ansi
 from matcher.rules.attempt import Attempt, Refused, cast_to, spell
 from matcher.rules.derive_columns import derive
 

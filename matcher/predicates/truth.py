@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from matcher.domains import (
+from matcher.model.expr import Call, Col, Expr, Lit
+from matcher.model.types import FLOATS, INTEGRAL
+from matcher.predicates.domains import (
     EVERYTHING,
     NOT_NULL,
     NOTHING,
@@ -27,10 +29,8 @@ from matcher.domains import (
     universe,
     value_of,
 )
-from matcher.images import chain, preimage
-from matcher.model.expr import Call, Col, Expr, Lit
-from matcher.model.types import FLOATS, INTEGRAL
-from matcher.patterns import split_prefix
+from matcher.predicates.like_patterns import split_prefix
+from matcher.predicates.monotone import chain, preimage
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge".split())
 _FLIPPED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}

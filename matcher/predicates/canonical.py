@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.constants import NULL, fold
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit
 from matcher.model.types import INTEGRAL
-from matcher.null_sources import NULL_TESTS, null_sources
-from matcher.raising import may_raise
+from matcher.predicates.constant_folding import NULL, fold
+from matcher.predicates.null_sources import NULL_TESTS, null_sources
+from matcher.predicates.raising import may_raise
 
 _FLIP: Final = {
     "lt": "gt",

@@ -19,10 +19,10 @@ from math import inf
 from struct import pack, unpack
 from typing import Final
 
-from matcher.constants import shift_days, truncated
-from matcher.domains import NAN, Domain, Interval, Value, normal, prefix, single
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.types import INTEGRAL, decimal_parts
+from matcher.predicates.constant_folding import shift_days, truncated
+from matcher.predicates.domains import NAN, Domain, Interval, Value, normal, prefix, single
 
 _EPOCH: Final = date(1970, 1, 1)
 _FIRST: Final = (date(1, 1, 1) - _EPOCH).days

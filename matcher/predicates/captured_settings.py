@@ -14,7 +14,7 @@ from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Call, Expr, Lit, walk
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts
-from matcher.raising import has_value_for_all
+from matcher.predicates.raising import has_value_for_all
 
 # SUM of whole numbers without ANSI: what overflows starts again from the other end.
 WRAPPING_SUM: Final = "wrapping_sum"

@@ -2,7 +2,7 @@
 
 Containment of predicates about one operand is containment of such sets (Goldstein and Larson's
 range subsumption, extended from one interval to many). What a predicate allows is read in
-`matcher.truth`; what a function makes of a set in `matcher.images`.
+`matcher.predicates.truth`; what a function makes of a set in `matcher.predicates.monotone`.
 
 Every type with steps is held as whole numbers: days, microseconds, and decimals as their unscaled
 value, so that `> 4` and `>= 5` are one set.
@@ -295,7 +295,7 @@ def universe(type: str) -> Domain:
     """All values of a type, NULL included: bounded for whole numbers, decimals and booleans."""
     if type == "boolean":
         return Domain((Interval(0, True, 1, True),), null=True)
-    if type == "cmp":  # of `matcher.truth.ORDER`
+    if type == "cmp":  # of `matcher.predicates.truth.ORDER`
         return Domain((Interval(-1, True, 1, True),), null=True)
     if type in INTEGRAL:
         bound = 1 << (INTEGRAL[type] - 1)

@@ -14,10 +14,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import isinf, isnan
 from typing import Any, Final
 
-from matcher.domains import single, value_of
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
-from matcher.patterns import matches
+from matcher.predicates.domains import single, value_of
+from matcher.predicates.like_patterns import matches
 
 _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.constants import fold, fold_all
 from matcher.model.expr import Call, Expr, Lit, rebuild, walk
 from matcher.model.types import FLOATS
+from matcher.predicates.constant_folding import fold, fold_all
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in".split())
 

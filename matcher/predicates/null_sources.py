@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.images import monotone
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.functions import NULL_FOR_NULL_ONLY, STRICT
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
+from matcher.predicates.monotone import monotone
 
 _NUMBERS: Final = frozenset(INTEGRAL) | FLOATS
 NULL_TESTS: Final = {"isnull": "or", "isnotnull": "and"}

@@ -19,7 +19,7 @@ from typing import Final
 
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.ir import StoredColumn
-from matcher.zones import fixed_offset, keeps_days
+from matcher.predicates.time_zones import fixed_offset, keeps_days
 
 NESTS: Final[dict[str, frozenset[str]]] = {
     "MINUTE": frozenset({"MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"}),

@@ -6,7 +6,7 @@ section 3.1:
 
 1. equijoin subsumption: `a = b` of columns whose equal values are identical puts them in one class;
 2. range subsumption: comparisons of an operand with constants are intersected to a `Domain` (any
-    deterministic expression may be an operand, not only a column; `matcher.truth` reads them);
+    deterministic expression may be an operand, not only a column; `matcher.predicates.truth` reads them);
 3. residual subsumption: what is left is compared by structure, after canonical spelling and with
     classes' representatives.
 
@@ -27,20 +27,6 @@ from math import prod
 from sys import maxsize
 from typing import Final
 
-from matcher.conditional import as_filter
-from matcher.constants import NULL, fold_all
-from matcher.domains import (
-    EVERYTHING,
-    NOT_NULL,
-    NULL_ONLY,
-    Domain,
-    literal_of,
-    normal,
-    prefix,
-    union_all,
-    universe,
-)
-from matcher.images import image, monotone
 from matcher.model.expr import (
     FALSE,
     TRUE,
@@ -57,10 +43,24 @@ from matcher.model.expr import (
 from matcher.model.expr import transform as substitute
 from matcher.model.functions import STRICT
 from matcher.model.types import has_exact_equality
-from matcher.null_sources import null_for_null_only
-from matcher.patterns import split_prefix
-from matcher.spelling import holds, spell, spell_agg
-from matcher.truth import ORDER, domain_of, innermost
+from matcher.predicates.aggregate_filters import as_filter
+from matcher.predicates.canonical import holds, spell, spell_agg
+from matcher.predicates.constant_folding import NULL, fold_all
+from matcher.predicates.domains import (
+    EVERYTHING,
+    NOT_NULL,
+    NULL_ONLY,
+    Domain,
+    literal_of,
+    normal,
+    prefix,
+    union_all,
+    universe,
+)
+from matcher.predicates.like_patterns import split_prefix
+from matcher.predicates.monotone import image, monotone
+from matcher.predicates.null_sources import null_for_null_only
+from matcher.predicates.truth import ORDER, domain_of, innermost
 
 # IN with a list of one, too
 _SAME: Final = frozenset(("eq", "nseq", "in"))

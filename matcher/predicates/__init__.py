@@ -1,0 +1,1 @@
+"""What a condition says: domains, equivalences, implication, what may raise or be NULL."""
