@@ -17,7 +17,7 @@ from bench.results import Figure, percentile
 from matcher.from_spark import LocatedBlock
 from matcher.from_spark_templates import PlanShapes
 from matcher.registry import Registry
-from matcher.render import render_rewrite
+from matcher.render.select import render_rewrite
 
 SIZES = (1, 10, 100, 1_000, 10_000)
 _LARGEST = SIZES[-1]

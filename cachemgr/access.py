@@ -30,7 +30,7 @@ from cachemgr.ddl.statements import (
 from cachemgr.metastore.records import RegistryEntry, RestrictedTable
 from cachemgr.roles import Role
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.render import quote
+from matcher.render.select import quote
 
 # A cache's files lie in a folder named by its id; Delta's own table ids have dashes.
 _CACHE_ID = re.compile(r"[0-9a-f]{32}")

@@ -25,7 +25,7 @@ from cachemgr.metastore.records import (
 from cachemgr.results import ResultRows, table
 from matcher.model.codec import PLAN_VERSION, decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
-from matcher.render import NotRenderable, quote, quote_path, render_stored
+from matcher.render.select import NotRenderable, quote, quote_path, render_stored
 
 Versions = Mapping[str, "BaseState | None"]
 

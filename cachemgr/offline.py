@@ -22,7 +22,7 @@ from matcher.model.ir import CachePlan, Candidate, Decision, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import refused_below
 from matcher.registry import Registry
-from matcher.render import NotRenderable, quote_path, render_rewrite, render_stored
+from matcher.render.select import NotRenderable, quote_path, render_rewrite, render_stored
 from matcher.schema import Schema
 
 _DISABLED: Final = Reason(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matcher.render import quote
+from matcher.render.select import quote
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from matcher.model.expr import Col
 from matcher.model.ir import Block, Output
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown, shown_by_text
-from matcher.render import quote
+from matcher.render.select import quote
 from matcher.schema import Schema, Table, View, syntax_error
 
 __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]

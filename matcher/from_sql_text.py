@@ -16,7 +16,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from matcher.from_sql_parse import parse_statements
-from matcher.render import NotRenderable
+from matcher.render.select import NotRenderable
 from matcher.schema import Table
 
 _SET_OPERATORS: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})

@@ -46,7 +46,7 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
-from matcher.render import quote as quote_name
+from matcher.render.select import quote as quote_name
 from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
 
 # Each class's heading in docs/ddl.md; a test holds the two equal.

@@ -33,7 +33,7 @@ from cachemgr.refresh.small import in_one_task
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.model.expr import columns
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
-from matcher.render import quote, render_stored
+from matcher.render.select import quote, render_stored
 
 # Below this many rows of the largest base table a sample costs more than it saves.
 SAMPLE_ABOVE_ROWS = 1_000_000

@@ -20,7 +20,7 @@ from cachemgr.refresh.pin import columns_told
 from cachemgr.refresh.session import own_session
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
 from cachemgr.spark.tables import TableRead, run_select
-from matcher.render import quote
+from matcher.render.select import quote
 
 JOIN_COLUMN_LOST: Final = "JOIN_COLUMN_LOST"
 _DUPLICATES, _LOST = 0, 1

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from cachemgr.refresh.lattice import Keys
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
-from matcher.render import quote
+from matcher.render.select import quote
 
 # Few, since a hit on a large set looks at the footer of each; the pages inside are sorted.
 ROWS_PER_FILE = 1_000_000

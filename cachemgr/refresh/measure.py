@@ -22,7 +22,7 @@ from cachemgr.spark.tables import TableRead, run_select
 from matcher.model.expr import Agg, Call, Col, Expr, Lit, columns
 from matcher.model.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
 from matcher.model.types import INTEGRAL
-from matcher.render import quote
+from matcher.render.select import quote
 
 EXACT_IN_DOUBLE = 1 << 53
 

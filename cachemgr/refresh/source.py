@@ -24,7 +24,7 @@ from cachemgr.spark.tables import TableRead, normalise_location, run_select
 from matcher.model.expr import Call
 from matcher.model.ir import GROUPING_ID_COLUMN, Block, CachePlan, MatchOptions, Output, Rewrite
 from matcher.registry import Registry
-from matcher.render import NotRenderable, quote, render_rewrite, render_stored
+from matcher.render.select import NotRenderable, quote, render_rewrite, render_stored
 from scheduler.order import sources_of
 
 _CACHE = "__cache"

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from cachemgr.refresh.commits import Commit
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
-from matcher.render import quote
+from matcher.render.select import quote
 
 _ROWS = "rows"
 # Spark tells what it observed in the background, soon after the write.

@@ -20,7 +20,7 @@ from cachemgr.metastore.records import CacheRecord
 from cachemgr.refresh.commits import Commit
 from cachemgr.refresh.delta_log import head, read_commit, shape, stamp_text
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
-from matcher.render import quote
+from matcher.render.select import quote
 
 DAY = 24 * 3600
 # How far above the parent a stray commit of ours is looked for, to name it in the error.

@@ -18,7 +18,7 @@ from cachemgr.spark.served import ServedCache
 from matcher.choose import not_named
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
-from matcher.render import NotRenderable, render_rewrite
+from matcher.render.select import NotRenderable, render_rewrite
 
 # The names under which a rewrite's text reads the cache, and the tables that it joins to it.
 RELATION = "__cache"

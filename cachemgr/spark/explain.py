@@ -11,7 +11,7 @@ from cachemgr.results import ResultRows, table
 from cachemgr.spark.decider import Examination, Hit
 from matcher.model.ir import CachePlan, Candidate, GroupingSet
 from matcher.model.reasons import Reason
-from matcher.render import NotRenderable, quote_path, render_rewrite
+from matcher.render.select import NotRenderable, quote_path, render_rewrite
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from cachemgr.spark.hook import suspended
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.tables import TableRead, run_select
 from matcher.model.ir import GROUPING_ID_COLUMN
-from matcher.render import quote
+from matcher.render.select import quote
 
 _log = logging.getLogger("cachemgr.files")
 _CAPACITY = 256

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cachemgr.results import ResultRows
 from cachemgr.spark.tables import run_select
 from matcher.model.expr import Lit
-from matcher.render import quote, render_literal
+from matcher.render.select import quote, render_literal
 
 
 def to_frame(spark: SparkSession, result: ResultRows) -> DataFrame:

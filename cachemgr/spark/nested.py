@@ -27,7 +27,7 @@ from cachemgr.spark.served import matcher_name
 from cachemgr.spark.tables import logical_plan
 from cachemgr.spark.texts import analysed_text, named_in, refuse_reach
 from matcher.model.codec import decode_plan
-from matcher.render import quote
+from matcher.render.select import quote
 
 _MAX_PARTS: Final = 3
 Place = Callable[[int | None, int | None], str]

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from cachemgr.spark.alive import is_stopped
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.tables import PinnedSet
-from matcher.render import quote
+from matcher.render.select import quote
 
 __all__ = ["PinKey", "PinStats", "PinStore", "PinnedSet", "most_selective_first"]
 

@@ -50,7 +50,7 @@ from matcher.from_spark_templates import PlanDocument
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS
-from matcher.render import quote
+from matcher.render.select import quote
 
 _FEW_ROWS = 100_000
 

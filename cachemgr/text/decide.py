@@ -20,7 +20,7 @@ from matcher.model.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import refused_below
 from matcher.registry import Registry
-from matcher.render import NotRenderable, quote, render_rewrite
+from matcher.render.select import NotRenderable, quote, render_rewrite
 from matcher.schema import Table
 
 _ALIAS: Final = " AS `__cache`"

@@ -11,7 +11,7 @@ from matcher.model.types import is_blurred, sum_type
 from matcher.normal_form import HungTables, NormalQuery, PreparedPlan
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.time_buckets import Bucket
-from matcher.render import NotRenderable, render_expr, render_literal
+from matcher.render.select import NotRenderable, render_expr, render_literal
 
 
 @dataclass(slots=True)

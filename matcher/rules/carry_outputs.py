@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from matcher.model.expr import Agg, Call, Expr, Lit, is_constant, rebuild
 from matcher.model.ir import Output, SortKey
-from matcher.render import is_renderable
+from matcher.render.select import is_renderable
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.derive_columns import derive
 from matcher.rules.roll_up_aggregates import roll_up_aggregate

@@ -18,7 +18,7 @@ from matcher.normal_form import HungTables
 from matcher.predicates.captured_settings import differing
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.predicates.time_windows import holds_whole, over, read_window
-from matcher.render import is_renderable
+from matcher.render.select import is_renderable
 from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_test

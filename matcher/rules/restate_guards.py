@@ -18,7 +18,7 @@ from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import column_equality
 from matcher.predicates.raising import may_raise
-from matcher.render import is_renderable
+from matcher.render.select import is_renderable
 from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
 from matcher.rules.derive_columns import BLIND_TO_ZERO_SIGN
 from matcher.rules.join_tables import reference

@@ -10,7 +10,7 @@ from matcher.definition import grouping_id, plan_definition
 from matcher.model.errors import DefinitionNotSupported
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import Block, Output, Relation, SortKey
-from matcher.render import render_stored
+from matcher.render.select import render_stored
 
 A, B = Col(0, "a", "int"), Col(0, "b", "string")
 X, Y = Col(0, "x", "int"), Col(0, "y", "bigint", nullable=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matcher.from_sql import TextQuery, parse_query
-from matcher.render import NotRenderable
+from matcher.render.select import NotRenderable
 from matcher.schema import Schema, Table
 
 SCHEMA = Schema.parse(

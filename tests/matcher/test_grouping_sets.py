@@ -9,7 +9,7 @@ import pytest
 from cachemgr import offline
 from matcher.from_sql import parse_query
 from matcher.registry import Registry
-from matcher.render import render_rewrite
+from matcher.render.select import render_rewrite
 from matcher.schema import Schema
 
 TABLE = "CREATE TABLE t (a INT, b INT NOT NULL, c STRING, v BIGINT NOT NULL)"

@@ -12,7 +12,7 @@ from matcher.model.ir import Output, Relation, Rewrite
 from matcher.predicates.domains import value_of
 from matcher.predicates.time_buckets import read_time_function
 from matcher.predicates.time_zones import fixed_offset, keeps_days
-from matcher.render import NotRenderable, render_expr, render_literal, render_rewrite
+from matcher.render.select import NotRenderable, render_expr, render_literal, render_rewrite
 from matcher.schema import Schema
 
 T = Col(0, "t", "timestamp")

@@ -31,7 +31,7 @@ from matcher.predicates.domains import (
     unscaled,
 )
 from matcher.registry import Registry
-from matcher.render import render_rewrite
+from matcher.render.select import render_rewrite
 from matcher.rules.attempt import Attempt, spell
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.filter_by_image import as_predicate

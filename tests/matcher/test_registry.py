@@ -17,7 +17,7 @@ from matcher.model.ir import Block, CachePlan, Output, Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normal_form import NormalQuery, PreparedPlan
 from matcher.registry import Registry
-from matcher.render import render_rewrite
+from matcher.render.select import render_rewrite
 
 T = (Relation("file:/t", "t"),)
 

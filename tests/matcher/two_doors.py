@@ -22,7 +22,7 @@ from matcher.model.ir import Block, CachePlan, Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.normal_form import Interner, PreparedPlan
-from matcher.render import NotRenderable, render_rewrite
+from matcher.render.select import NotRenderable, render_rewrite
 from matcher.schema import Schema, Table
 from tests.matcher.equal_blocks import differences
 from tests.matcher.fixture_cases import Case

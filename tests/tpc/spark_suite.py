@@ -25,7 +25,7 @@ from matcher.from_spark_templates import PlanDocument
 from matcher.model.ir import Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
-from matcher.render import NotRenderable, render_rewrite
+from matcher.render.select import NotRenderable, render_rewrite
 from matcher.schema import Table
 from tests.matcher.spark_cases import QUICK as _SETTINGS
 from tests.tpc import data_ds, data_h, order, suite

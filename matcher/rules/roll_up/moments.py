@@ -13,7 +13,7 @@ from matcher.model.expr import Agg, Call, Expr, Lit
 from matcher.model.ir import Measure
 from matcher.model.moments import COVARIANCES, HIGHER, moment_partials
 from matcher.model.types import VARIANCES
-from matcher.render_moments import MERGE_MOMENTS
+from matcher.render.moments import MERGE_MOMENTS
 from matcher.rules.attempt import Attempt, cast_to
 from matcher.rules.roll_up.common import (
     NeedsRegrouping,

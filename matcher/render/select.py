@@ -27,9 +27,9 @@ from matcher.model.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Outp
 from matcher.model.types import INTEGRAL, decimal_parts
 from matcher.predicates.negative_zeros import finding_both
 from matcher.predicates.time_windows import WINDOW
-from matcher.render_from import JOIN_WORDS, stored_from
-from matcher.render_moments import MERGE_MOMENTS, merge_moments
-from matcher.render_sets import by_sets, over_sets
+from matcher.render.from_clause import JOIN_WORDS, stored_from
+from matcher.render.grouping_sets import by_sets, over_sets
+from matcher.render.moments import MERGE_MOMENTS, merge_moments
 
 ColumnSql = Callable[[Col], str]
 

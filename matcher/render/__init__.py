@@ -1,0 +1,1 @@
+"""Rewrites as SQL text."""
