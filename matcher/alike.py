@@ -14,7 +14,7 @@ from typing import Final
 from matcher.model.expr import Call, Col, Expr, Lit, columns, walk
 from matcher.model.reasons import Reason
 from matcher.model.types import INTEGRAL
-from matcher.normal_form import NormalQuery, PreparedPlan
+from matcher.normalize.normal_form import NormalQuery, PreparedPlan
 from matcher.predicates.context import column_equality
 from matcher.predicates.domains import universe
 from matcher.rules.attempt import spell

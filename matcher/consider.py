@@ -8,7 +8,7 @@ from typing import Final
 from matcher.choose import rank
 from matcher.model.ir import Miss, Rewrite
 from matcher.model.reasons import Reason
-from matcher.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
+from matcher.normalize.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
 from matcher.shards import Shard, mask_of
 
 _MAX_SHARDS: Final = 256

@@ -16,7 +16,7 @@ from matcher.alike import answers_alike, quotes
 from matcher.match import match_plan
 from matcher.model.expr import Lit
 from matcher.model.ir import MatchOptions, Miss, Rewrite
-from matcher.normal_form import NormalQuery, PreparedPlan
+from matcher.normalize.normal_form import NormalQuery, PreparedPlan
 from matcher.shapes import Served, served
 
 _Found = Rewrite | Miss

@@ -35,8 +35,8 @@ from matcher.model.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
 from matcher.model.ir import Block, Output
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown
-from matcher.nesting import merged
-from matcher.null_folding import simplified
+from matcher.normalize.nested_aggregates import merged
+from matcher.normalize.simplify import simplified
 
 DOCUMENT_VERSION: Final = 1
 Path: TypeAlias = tuple[int, ...]

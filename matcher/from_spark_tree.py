@@ -15,14 +15,14 @@ from matcher.from_spark_subqueries import (
     without_distinct,
     written_conjuncts,
 )
-from matcher.membership import equal_to
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Col, Expr, conjuncts
 from matcher.model.ir import OuterJoin, Relation, Side
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS
-from matcher.nesting import Below, merged, no_aggregates
-from matcher.outer_joins import declared, null_supplied
+from matcher.normalize.in_subqueries import equal_to
+from matcher.normalize.nested_aggregates import Below, merged, no_aggregates
+from matcher.normalize.outer_joins import declared, null_supplied
 
 Node: TypeAlias = dict[str, Any]
 

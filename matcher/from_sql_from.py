@@ -33,7 +33,7 @@ from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import Col, Expr, conjuncts, transform
 from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.model.reasons import Reason, ReasonCode, not_taken
-from matcher.outer_joins import declared, moved_join, null_supplied
+from matcher.normalize.outer_joins import declared, moved_join, null_supplied
 from matcher.schema import Schema, Table, View
 
 _PATH_FORMATS: Final = frozenset(

@@ -35,7 +35,7 @@ from matcher.model.expr import (
 )
 from matcher.model.ir import Block, OuterJoin, Output, Relation, SortKey
 from matcher.model.reasons import Reason, ReasonCode, not_taken
-from matcher.null_folding import simplified
+from matcher.normalize.simplify import simplified
 
 _KNOWN_CLAUSES: Final = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",

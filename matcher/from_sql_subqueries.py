@@ -17,12 +17,12 @@ from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_from import FromClause
 from matcher.from_sql_scope import Scope, unsupported
 from matcher.from_sql_types import TextSettings
-from matcher.membership import equal_to
 from matcher.model.expr import Expr, columns, conjuncts
 from matcher.model.ir import OuterJoin, Relation
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import INTEGRAL
-from matcher.outer_joins import declared
+from matcher.normalize.in_subqueries import equal_to
+from matcher.normalize.outer_joins import declared
 
 # What changes neither which values are found nor whether there are any.
 _PLAIN: Final = frozenset({"expressions", "from_", "joins", "where", "order", "distinct", "group"})

@@ -17,7 +17,7 @@ from matcher.from_sql_types import TextSettings
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import Call, Expr
 from matcher.model.reasons import ReasonCode
-from matcher.outer_joins import null_supplied
+from matcher.normalize.outer_joins import null_supplied
 
 
 @dataclass(slots=True)

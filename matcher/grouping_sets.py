@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from matcher.definition import grouping_id
 from matcher.model.expr import Agg, Call, Col, Expr, Lit, transform
 from matcher.model.ir import GROUPING_ID_COLUMN, Block, Miss, Output, Rewrite, SortKey
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normal_form import NormalQuery
+from matcher.normalize.normal_form import NormalQuery
+from matcher.normalize.stored_plan import grouping_id
 
 MAX_BRANCHES: Final = 32
 _BRANCH_COST: Final = 1.0

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from matcher.cost import base_cost, base_is_cheaper, rewrite_cost
-from matcher.functional import VALUE_OF_EQUALS
 from matcher.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.model.expr import Call, Col, Expr, aggregates, columns
 from matcher.model.ir import GroupingSet, MatchOptions, Miss, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normal_form import (
+from matcher.normalize.functional_dependencies import VALUE_OF_EQUALS
+from matcher.normalize.normal_form import (
     MAX_MAPPINGS,
     NormalQuery,
     PreparedPlan,

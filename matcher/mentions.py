@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.expr import Col, columns
-from matcher.normal_form import OCCURRENCE, SINGLE_ROWS, PreparedPlan
+from matcher.normalize.normal_form import OCCURRENCE, SINGLE_ROWS, PreparedPlan
 from matcher.predicates.context import PredicateContext
 
 # With a table's number, stands for all of its columns where a plan may give each of them: it stores

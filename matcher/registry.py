@@ -31,7 +31,7 @@ from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normal_form import (
+from matcher.normalize.normal_form import (
     OCCURRENCE,
     STRANGERS,
     Interner,

@@ -22,7 +22,7 @@ from matcher.alike import has_no_constants, misses_alike, order_of
 from matcher.model.expr import Call, Expr, Lit, columns, rebuild, walk
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason
-from matcher.normal_form import NormalQuery, PreparedPlan, relabel
+from matcher.normalize.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.negative_zeros import is_minus_zero
 from matcher.remembered import Changes, Remembered, Tables

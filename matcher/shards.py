@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from matcher.mentions import ANY_COLUMN, STORED, fixed_tables, mentioned
-from matcher.normal_form import (
+from matcher.normalize.normal_form import (
     OCCURRENCE,
     SINGLE_ROWS,
     STRANGERS,

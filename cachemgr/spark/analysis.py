@@ -21,10 +21,10 @@ from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.spark.nested import FindCache, expand
 from cachemgr.spark.plans import CapturedPlan, TableRef, capture_query
 from cachemgr.spark.texts import readable
-from matcher.definition import plan_definition
 from matcher.from_spark import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
+from matcher.normalize.stored_plan import plan_definition
 
 _NO_CACHES: FindCache = lambda namespace, name: None  # noqa: E731
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")

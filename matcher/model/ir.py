@@ -77,7 +77,7 @@ class OuterJoin:
     other. A FULL join is a relation of its own among the others: `right` are the tables of both
     its `sides`.
     `declared` are the columns of them that the block names and their tables declare NOT NULL; in
-    all expressions of the block they are nullable. See `matcher.outer_joins`.
+    all expressions of the block they are nullable. See `matcher.normalize.outer_joins`.
     """
 
     kind: str

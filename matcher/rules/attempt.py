@@ -8,7 +8,7 @@ from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
 from matcher.model.reasons import Reason
 from matcher.model.types import is_blurred, sum_type
-from matcher.normal_form import HungTables, NormalQuery, PreparedPlan
+from matcher.normalize.normal_form import HungTables, NormalQuery, PreparedPlan
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.time_buckets import Bucket
 from matcher.render.select import NotRenderable, render_expr, render_literal

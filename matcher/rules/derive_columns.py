@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from matcher.functional import Determined, measure_of_equals
 from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.model.ir import GROUPING_ID_COLUMN
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normal_form import HungTables
+from matcher.normalize.functional_dependencies import Determined, measure_of_equals
+from matcher.normalize.normal_form import HungTables
 from matcher.predicates.captured_settings import differing
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.predicates.time_windows import holds_whole, over, read_window

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from matcher.model.expr import Col, columns
-from matcher.normal_form import HungTables, NormalQuery
-from matcher.outer_joins import keep_side, reduced
+from matcher.normalize.normal_form import HungTables, NormalQuery
+from matcher.normalize.outer_joins import keep_side, reduced
 from matcher.predicates.context import PredicateContext
 from matcher.rules.attempt import Attempt, Refused
 from matcher.rules.map_outer_joins import cache_hangs

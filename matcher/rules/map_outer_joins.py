@@ -22,7 +22,7 @@ from dataclasses import replace
 from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normal_form import HungTables, NormalQuery
+from matcher.normalize.normal_form import HungTables, NormalQuery
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 from matcher.rules.attempt import Attempt, Refused, spell, stored
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normal_form import OCCURRENCE, PreparedPlan
+from matcher.normalize.normal_form import OCCURRENCE, PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.rules.attempt import Attempt, Refused, spell
 from matcher.rules.map_outer_joins import map_outer_joins

@@ -16,7 +16,7 @@ from itertools import permutations, product
 
 from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, columns, transform
 from matcher.model.ir import Block, Relation
-from matcher.normal_form import Interner, NormalQuery, occurrences
+from matcher.normalize.normal_form import Interner, NormalQuery, occurrences
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 
 

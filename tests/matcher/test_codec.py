@@ -9,7 +9,6 @@ from decimal import Decimal
 import pytest
 
 from bench.population import query
-from matcher.definition import plan_definition
 from matcher.model.codec import decode_expr, decode_plan, encode_expr, encode_plan
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import (
@@ -22,6 +21,7 @@ from matcher.model.ir import (
     Side,
     SortKey,
 )
+from matcher.normalize.stored_plan import plan_definition
 
 EXPRESSIONS = [
     Col(1, "ä b", "decimal(12,2)", False),

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from matcher.definition import grouping_id, plan_definition
 from matcher.model.errors import DefinitionNotSupported
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import Block, Output, Relation, SortKey
+from matcher.normalize.stored_plan import grouping_id, plan_definition
 from matcher.render.select import render_stored
 
 A, B = Col(0, "a", "int"), Col(0, "b", "string")

@@ -10,7 +10,6 @@ import pytest
 from sqlglot import exp
 
 from cachemgr import offline
-from matcher.definition import plan_definition
 from matcher.from_sql import parse_query
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_functions import call_function
@@ -20,6 +19,7 @@ from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Block, MatchOptions, Output, Relation, StoredColumn
 from matcher.model.reasons import ReasonCode
+from matcher.normalize.stored_plan import plan_definition
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.domains import (
     EVERYTHING,

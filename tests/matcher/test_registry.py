@@ -11,11 +11,11 @@ import pytest
 
 from bench.population import col, query, registry_of
 from matcher import registry as registry_module
-from matcher.definition import plan_definition
 from matcher.model.expr import Agg, Call, Lit
 from matcher.model.ir import Block, CachePlan, Output, Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normal_form import NormalQuery, PreparedPlan
+from matcher.normalize.normal_form import NormalQuery, PreparedPlan
+from matcher.normalize.stored_plan import plan_definition
 from matcher.registry import Registry
 from matcher.render.select import render_rewrite
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from bench.population import plans
-from matcher.definition import plan_definition
 from matcher.mentions import mentioned
 from matcher.model.codec import decode_plan, encode_plan
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
-from matcher.normal_form import Interner, PreparedPlan
+from matcher.normalize.normal_form import Interner, PreparedPlan
+from matcher.normalize.stored_plan import plan_definition
 
 COLUMN = Col(0, "a", "int")
 

@@ -14,14 +14,14 @@ from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.plans import capture_query
-from matcher.definition import plan_definition
 from matcher.from_spark import LocatedBlock, definition_block, walk_blocks
 from matcher.from_sql import TextBlock
 from matcher.from_sql_select import is_plain
 from matcher.model.ir import Block, CachePlan, Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
-from matcher.normal_form import Interner, PreparedPlan
+from matcher.normalize.normal_form import Interner, PreparedPlan
+from matcher.normalize.stored_plan import plan_definition
 from matcher.render.select import NotRenderable, render_rewrite
 from matcher.schema import Schema, Table
 from tests.matcher.equal_blocks import differences

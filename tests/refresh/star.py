@@ -20,10 +20,10 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.refresh.run import run_refresh
 from cachemgr.spark.tables import current_versions, normalise_location
-from matcher.definition import plan_definition
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Agg, Call, Col
 from matcher.model.ir import Block, CachePlan, Output, Relation
+from matcher.normalize.stored_plan import plan_definition
 
 SALES = "shop_id bigint, item string, day int, amount bigint, price decimal(10,2)"
 SHOPS = "id bigint, city string, region string"

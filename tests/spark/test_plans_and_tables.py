@@ -13,10 +13,10 @@ from cachemgr.spark.tables import (
     normalise_location,
     run_select,
 )
-from matcher.definition import plan_definition
 from matcher.from_spark import LocatedBlock, blocks, definition_block
 from matcher.model.errors import MatcherError, NotSupported
 from matcher.model.ir import Block
+from matcher.normalize.stored_plan import plan_definition
 from tests.spark.star import Star
 
 JOIN = "{s}.sales JOIN {s}.shops ON shop = id"

@@ -11,8 +11,8 @@ from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, RunState
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
-from matcher.definition import plan_definition
 from matcher.model.ir import Block, Output
+from matcher.normalize.stored_plan import plan_definition
 from tests.refresh.star import DAY, Star, plain_plan, total
 
 pytestmark = pytest.mark.spark

@@ -19,8 +19,8 @@ from matcher.model.errors import NotSupported
 from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
 from matcher.model.ir import Block, CachePlan, OuterJoin, Output, Relation, SortKey
 from matcher.model.reasons import ReasonCode
-from matcher.null_folding import simplified
-from matcher.outer_joins import moved_join
+from matcher.normalize.outer_joins import moved_join
+from matcher.normalize.simplify import simplified
 
 # Of a stored aggregate of the same name, and of counts.
 _OF_ITSELF: Final = frozenset({"sum", "min", "max", "bit_and", "bit_or", "bit_xor"})

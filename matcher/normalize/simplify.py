@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from matcher.constant_joins import with_constant_joins
-from matcher.dead_branches import without_dead_branches
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts, rebuild
 from matcher.model.ir import Block, OuterJoin, Output, SortKey
-from matcher.outer_joins import settled
+from matcher.normalize.constant_joins import with_constant_joins
+from matcher.normalize.dead_branches import without_dead_branches
+from matcher.normalize.outer_joins import settled
 from matcher.predicates.canonical import holds, spell
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.raising import may_raise
