@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from matcher.choose import preference
 from matcher.model.ir import CachePlan, Candidate, Decision, GroupingSet, Miss, Rewrite
+from matcher.rules.choose import preference
 
 
 def set_names(plan: CachePlan, grouping_set: GroupingSet | None) -> tuple[str, ...] | None:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from matcher.alike import answers_alike, quotes
-from matcher.match import match_plan
 from matcher.model.expr import Lit
 from matcher.model.ir import MatchOptions, Miss, Rewrite
 from matcher.normalize.normal_form import NormalQuery, PreparedPlan
+from matcher.rules.match_view import match_plan
 from matcher.shapes import Served, served
 
 _Found = Rewrite | Miss

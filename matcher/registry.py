@@ -21,11 +21,9 @@ from threading import Lock
 from typing import Final
 
 from matcher.alike import order_of
-from matcher.choose import preference
 from matcher.consider import consider, nearest, sharing_tables
 from matcher.explain import candidates_of
 from matcher.explained import Explained, Once
-from matcher.match import match_plan
 from matcher.miss_reasons import best_reasons, no_cache
 from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
@@ -40,6 +38,8 @@ from matcher.normalize.normal_form import (
     occurrences,
 )
 from matcher.remembered import Changes, Remembered
+from matcher.rules.choose import preference
+from matcher.rules.match_view import match_plan
 from matcher.shapes import Seen, Served, Shapes, shape_of, tables_of
 from matcher.shards import Shard, bits_of, mask_of, propose_joinable
 

@@ -16,7 +16,6 @@ from cachemgr.settings import Settings
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
-from matcher.choose import unheeded
 from matcher.from_spark import LocatedBlock
 from matcher.from_spark_once import Once
 from matcher.from_spark_split import Split
@@ -26,6 +25,7 @@ from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoi
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.registry import Registry
+from matcher.rules.choose import unheeded
 
 _ANSI = "spark.sql.ansi.enabled"
 _TIME_ZONE = "spark.sql.session.timeZone"

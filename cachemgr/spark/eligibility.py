@@ -15,10 +15,10 @@ from cachemgr.spark.freshness import Histories, TableSeen, Verdict, check_freshn
 from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
-from matcher.choose import not_named
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable, render_rewrite
+from matcher.rules.choose import not_named
 
 # The names under which a rewrite's text reads the cache, and the tables that it joins to it.
 RELATION = "__cache"

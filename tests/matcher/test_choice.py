@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from cachemgr import offline
-from matcher.choose import unheeded
-from matcher.cost import base_cost, base_is_cheaper, rewrite_cost, rows_left
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import (
     Block,
@@ -21,6 +19,8 @@ from matcher.model.ir import (
 )
 from matcher.model.reasons import ReasonCode
 from matcher.registry import Registry
+from matcher.rules.choose import unheeded
+from matcher.rules.cost import base_cost, base_is_cheaper, rewrite_cost, rows_left
 
 SCHEMA = "CREATE TABLE t (k INT NOT NULL, d INT NOT NULL, v BIGINT NOT NULL);"
 K, D, V = Col(0, "k", "int", False), Col(0, "d", "int", False), Col(0, "v", "bigint", False)

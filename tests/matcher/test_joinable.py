@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cachemgr import offline
 from matcher.from_sql import parse_query
-from matcher.match import match_plan
 from matcher.model.ir import Block
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.registry import Registry
+from matcher.rules.match_view import match_plan
 from tests.matcher.fixture_cases import FOLDER
 
 SCHEMA = (FOLDER / "_schema.sql").read_text()

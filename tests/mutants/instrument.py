@@ -34,7 +34,7 @@ _HOOK = "__guard__"
 _NO_REFUSALS = ("NeedsRegrouping", "AssertionError", "AttributeError", "TypeError", "ValueError")
 # Where a bare None or False says no; elsewhere it is a value like any other.
 _DECIDING = ("matcher/rules/", "matcher/predicates", "matcher/domains", "matcher/time_buckets",
-             "matcher/match.py", "matcher/shapes", "matcher/zones",
+             "matcher/rules/match_view.py", "matcher/shapes", "matcher/zones",
              "matcher/functional", "matcher/truth", "matcher/images", "matcher/conditional",
              "matcher/patterns", "matcher/constants", "matcher/null_sources")  # fmt: skip
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from matcher.cost import base_cost, base_is_cheaper, rewrite_cost
-from matcher.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.model.expr import Call, Col, Expr, aggregates, columns
 from matcher.model.ir import GroupingSet, MatchOptions, Miss, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
@@ -28,6 +26,8 @@ from matcher.rules import (
     subsume_predicates,
 )
 from matcher.rules.attempt import Refused
+from matcher.rules.cost import base_cost, base_is_cheaper, rewrite_cost
+from matcher.rules.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.rules.join_tables import joined
 from matcher.rules.map_full_joins import without_full_joins
 from matcher.rules.map_outer_joins import with_inner_joins
