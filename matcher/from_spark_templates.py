@@ -2,7 +2,7 @@
 
 A dashboard asks one query over and over with other constants. Its documents differ in these alone,
 for the hook numbers columns in the order in which it writes them. So the second document of a shape
-is decoded twice, once with marks in place of its constants (`matcher.free_constants`), and the next
+is decoded twice, once with marks in place of its constants (`matcher.memory.free_constants`), and the next
 ones are the blocks of that one with their own constants filled in. A constant whose mark does not
 come out as one side of a comparison with a plain column belongs to the shape, as far as the block
 at hand has it.
@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Final
 
-from matcher.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.from_spark import (
     LocatedBlock,
     NodeReader,
@@ -36,9 +35,10 @@ from matcher.from_spark import (
 from matcher.from_spark_once import Once
 from matcher.from_spark_split import Split
 from matcher.from_spark_tree import Node
+from matcher.memory.bounded import Changes, Remembered
+from matcher.memory.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.model.expr import Lit
 from matcher.model.ir import Block
-from matcher.remembered import Changes, Remembered
 
 # A quote inside of a string is written with a backslash, so this is never part of one.
 _CONSTANT: Final = re.compile(

@@ -22,10 +22,10 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from matcher.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.from_sql import TextBlock, TextQuery, TextSettings, parse_query
 from matcher.from_sql_parse import parse_statements
 from matcher.from_sql_text import Document
+from matcher.memory.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.model.errors import MatcherError
 from matcher.model.expr import Lit
 from matcher.model.ir import Block

@@ -7,9 +7,9 @@ on the few caches left, not on
 how many there are. Registering or dropping one replaces the shard that it touches (copy on write),
 and readers never wait.
 
-Decisions are remembered by shape, see `matcher.shapes`: for the next literals only the caches that
+Decisions are remembered by shape, see `matcher.memory.decisions`: for the next literals only the caches that
 were valid for such literals before are tried, cheapest first; until a cache over one of the query's
-tables changes, see `matcher.remembered`.
+tables changes, see `matcher.memory.bounded`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from itertools import islice
 from threading import Lock
 from typing import Final
 
-from matcher.alike import order_of
 from matcher.consider import consider, nearest, sharing_tables
 from matcher.explain import candidates_of
-from matcher.explained import Explained, Once
+from matcher.memory.bounded import Changes, Remembered
+from matcher.memory.constant_sensitivity import order_of
+from matcher.memory.decisions import Seen, Served, Shapes, shape_of, tables_of
+from matcher.memory.explained import Explained, Once
 from matcher.miss_reasons import best_reasons, no_cache
 from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
@@ -37,10 +39,8 @@ from matcher.normalize.normal_form import (
     PreparedPlan,
     occurrences,
 )
-from matcher.remembered import Changes, Remembered
 from matcher.rules.choose import preference
 from matcher.rules.match_view import match_plan
-from matcher.shapes import Seen, Served, Shapes, shape_of, tables_of
 from matcher.shards import Shard, bits_of, mask_of, propose_joinable
 
 Veto = Callable[[Rewrite], Reason | None]

@@ -340,7 +340,7 @@ class PredicateContext:
             return all(map(self.implies, parts))
         pair = column_equality(predicate)
         if pair is not None:
-            # never by the values of constants: `matcher.shapes` relies on that
+            # never by the values of constants: `matcher.memory.decisions` relies on that
             if self.find(pair[0]) == self.find(pair[1]):
                 return self.never_null(self.find(pair[0]))
             return self._within_domain(self.canonical(predicate))

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 from cachemgr import offline
-from matcher import explained
+from matcher.memory import explained
 from matcher.model.ir import Block
 
 SCHEMA = "CREATE TABLE t (a INT, b INT NOT NULL, s STRING, v BIGINT, w BIGINT, d DATE, f BOOLEAN)"

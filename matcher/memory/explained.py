@@ -1,7 +1,7 @@
 """What the caches nearest to a query said to one of its shape, so that the next one need not ask
 them all again.
 
-As with decisions (`matcher.shapes`), this is remembered only where other constants cannot change
+As with decisions (`matcher.memory.decisions`), this is remembered only where other constants cannot change
 it: of caches without constants of their own, rewrites that are filled in, and refusals that quote
 none. How the query's constants compare with each other is part of the shape here: `a >= 1 AND
 a <= 1` leaves one value, as `a = 1` does.
@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from matcher.alike import answers_alike, quotes
+from matcher.memory.constant_sensitivity import answers_alike, quotes
+from matcher.memory.decisions import Served, served
 from matcher.model.expr import Lit
 from matcher.model.ir import MatchOptions, Miss, Rewrite
 from matcher.normalize.normal_form import NormalQuery, PreparedPlan
 from matcher.rules.match_view import match_plan
-from matcher.shapes import Served, served
 
 _Found = Rewrite | Miss
 _Kept = tuple[Served | Miss, ...]

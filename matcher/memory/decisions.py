@@ -18,14 +18,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from matcher.alike import has_no_constants, misses_alike, order_of
+from matcher.memory.bounded import Changes, Remembered, Tables
+from matcher.memory.constant_sensitivity import has_no_constants, misses_alike, order_of
 from matcher.model.expr import Call, Expr, Lit, columns, rebuild, walk
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason
 from matcher.normalize.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.negative_zeros import is_minus_zero
-from matcher.remembered import Changes, Remembered, Tables
 
 _COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
 _CONNECTS: Final = frozenset(("and", "or", "not"))

@@ -1,0 +1,1 @@
+"""What is remembered of decisions, by the shape of the query."""
