@@ -16,7 +16,7 @@ from bench.population import plan_document, registry_of
 from bench.results import Figure, percentile
 from matcher.from_spark import LocatedBlock
 from matcher.from_spark_templates import PlanShapes
-from matcher.registry import Registry
+from matcher.index.registry import Registry
 from matcher.render.select import render_rewrite
 
 SIZES = (1, 10, 100, 1_000, 10_000)

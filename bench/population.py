@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from matcher.index.registry import Registry
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Block, CachePlan, Output, RecordPreservingJoin, Relation
 from matcher.normalize.stored_plan import plan_definition
-from matcher.registry import Registry
 
 _TABLES = ("lineorder", "dates", "customer", "supplier", "part")
 _RELATIONS = tuple(Relation(f"file:/warehouse/{t}", t) for t in _TABLES)

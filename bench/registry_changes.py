@@ -11,8 +11,8 @@ from dataclasses import replace
 from bench.match_latency import timed
 from bench.population import plans
 from bench.results import Figure, percentile
+from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan
-from matcher.registry import Registry
 
 _REPEATS = 300
 

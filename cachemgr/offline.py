@@ -16,11 +16,11 @@ from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelational
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError
 from cachemgr.offline_input import Conf, declare, join, plan, read_conf
 from matcher.from_sql import TextBlock, TextQuery, parse_query
+from matcher.index.registry import Registry
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan, Candidate, Decision, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import refused_below
-from matcher.registry import Registry
 from matcher.render.select import NotRenderable, quote_path, render_rewrite, render_stored
 from matcher.rules.choose import not_named, unheeded
 from matcher.schema import Schema

@@ -21,9 +21,9 @@ from cachemgr.refresh.steps import BaseVersion, SourceOffer
 from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.served import ServedCache, matcher_name, serve
 from cachemgr.spark.tables import TableRead, normalise_location, run_select
+from matcher.index.registry import Registry
 from matcher.model.expr import Call
 from matcher.model.ir import GROUPING_ID_COLUMN, Block, CachePlan, MatchOptions, Output, Rewrite
-from matcher.registry import Registry
 from matcher.render.select import NotRenderable, quote, render_rewrite, render_stored
 from scheduler.order import sources_of
 

@@ -47,8 +47,8 @@ from cachemgr.spark.sources import MetastoreSource
 from cachemgr.spark.texts import substituted
 from cachemgr.telemetry import Telemetry, logger
 from matcher.from_spark_templates import PlanDocument
+from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan, RecordPreservingJoin
-from matcher.registry import Registry
 
 _ENABLED = PREFIX + "enabled"
 # Long enough for a small registry, short enough that no first query waits for a large one.

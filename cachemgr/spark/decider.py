@@ -21,10 +21,10 @@ from matcher.from_spark_once import Once
 from matcher.from_spark_split import Split
 from matcher.from_spark_subqueries import written_queries
 from matcher.from_spark_templates import PlanDocument
+from matcher.index.registry import Registry
 from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
-from matcher.registry import Registry
 from matcher.rules.choose import unheeded
 
 _ANSI = "spark.sql.ansi.enabled"

@@ -24,9 +24,9 @@ from cachemgr.spark.served import ServedCache, matcher_name, rejoined, serve
 from cachemgr.spark.sources import MetastoreSource, Source, SourceRefused
 from cachemgr.stored_files import StoredFiles
 from cachemgr.telemetry import Telemetry
+from matcher.index.registry import Registry
 from matcher.model.hash_consing import Sharing
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.registry import Registry
 
 _CATCH_UPS = 3
 _MOST_DAMAGE = 1_000

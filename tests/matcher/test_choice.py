@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cachemgr import offline
+from matcher.index.registry import Registry
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import (
     Block,
@@ -18,7 +19,6 @@ from matcher.model.ir import (
     StoredColumn,
 )
 from matcher.model.reasons import ReasonCode
-from matcher.registry import Registry
 from matcher.rules.choose import unheeded
 from matcher.rules.cost import base_cost, base_is_cheaper, rewrite_cost, rows_left
 

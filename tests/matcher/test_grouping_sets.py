@@ -8,7 +8,7 @@ import pytest
 
 from cachemgr import offline
 from matcher.from_sql import parse_query
-from matcher.registry import Registry
+from matcher.index.registry import Registry
 from matcher.render.select import render_rewrite
 from matcher.schema import Schema
 

@@ -15,6 +15,7 @@ from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_functions import call_function
 from matcher.from_sql_scope import Scope
 from matcher.from_sql_types import TextSettings
+from matcher.index.registry import Registry
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Block, MatchOptions, Output, Relation, StoredColumn
@@ -30,7 +31,6 @@ from matcher.predicates.domains import (
     point,
     unscaled,
 )
-from matcher.registry import Registry
 from matcher.render.select import render_rewrite
 from matcher.rules.attempt import Attempt, spell
 from matcher.rules.coarsen_time import coarsen_time

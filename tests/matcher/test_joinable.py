@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cachemgr import offline
 from matcher.from_sql import parse_query
+from matcher.index.registry import Registry
 from matcher.model.ir import Block
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.registry import Registry
 from matcher.rules.match_view import match_plan
 from tests.matcher.fixture_cases import FOLDER
 
@@ -119,7 +119,7 @@ def test_only_what_could_serve_is_tried(monkeypatch) -> None:
         tried.append(plan.name)
         return match_plan(query, plan, options, **how)
 
-    monkeypatch.setattr("matcher.registry.match_plan", noted)
+    monkeypatch.setattr("matcher.index.registry.match_plan", noted)
     found = registry(useless + FLAT)
     assert found.decide(block(BY_CITY.format("")), explain=False).rewrite is not None
     assert tried == ["flat"]

@@ -18,10 +18,10 @@ from evaluate import evaluate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from matcher.index.registry import Registry
 from matcher.model.expr import TRUE, Agg, Call, Col, Expr, Lit, columns, transform
 from matcher.model.ir import Block, CachePlan, Measure, Output, Relation, StoredColumn
 from matcher.predicates.context import PredicateContext
-from matcher.registry import Registry
 
 EXAMPLES = int(os.environ.get("PREDICATE_EXAMPLES", "60"))
 QUICK = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from bench.population import col, query, registry_of
-from matcher import registry as registry_module
+from matcher.index import registry as registry_module
+from matcher.index.registry import Registry
 from matcher.model.expr import Agg, Call, Lit
 from matcher.model.ir import Block, CachePlan, Output, Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import NormalQuery, PreparedPlan
 from matcher.normalize.stored_plan import plan_definition
-from matcher.registry import Registry
 from matcher.render.select import render_rewrite
 
 T = (Relation("file:/t", "t"),)

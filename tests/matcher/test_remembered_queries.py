@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from matcher import registry as registry_module
+from matcher.index import registry as registry_module
+from matcher.index.registry import Registry
 from matcher.memory.bounded import Changes, Remembered
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import Block, CachePlan, Output, Relation
 from matcher.normalize.stored_plan import plan_definition
-from matcher.registry import Registry
 
 TABLES = ("a", "b", "c")
 

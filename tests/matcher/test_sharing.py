@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench.population import plans
-from matcher.mentions import mentioned
+from matcher.index.index_keys import mentioned
 from matcher.model.codec import decode_plan, encode_plan
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.hash_consing import Sharing

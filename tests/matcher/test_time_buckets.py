@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from matcher.index.registry import Registry
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import Block, CachePlan, MatchOptions, Measure, Output, Relation, StoredColumn
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.time_buckets import read_time_function
 from matcher.predicates.time_zones import fixed_offset, keeps_days
-from matcher.registry import Registry
 from matcher.rules.attempt import Attempt
 from matcher.rules.coarsen_time import coarsen_time
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from matcher.mentions import ANY_COLUMN, STORED, fixed_tables, mentioned
+from matcher.index.index_keys import ANY_COLUMN, STORED, fixed_tables, mentioned
 from matcher.normalize.normal_form import (
     OCCURRENCE,
     SINGLE_ROWS,

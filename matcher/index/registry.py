@@ -20,13 +20,14 @@ from itertools import islice
 from threading import Lock
 from typing import Final
 
-from matcher.consider import consider, nearest, sharing_tables
-from matcher.explain import candidates_of
+from matcher.index.explain import candidates_of
+from matcher.index.miss_reasons import best_reasons, no_cache
+from matcher.index.nearest import consider, nearest, sharing_tables
+from matcher.index.shards import Shard, bits_of, mask_of, propose_joinable
 from matcher.memory.bounded import Changes, Remembered
 from matcher.memory.constant_sensitivity import order_of
 from matcher.memory.decisions import Seen, Served, Shapes, shape_of, tables_of
 from matcher.memory.explained import Explained, Once
-from matcher.miss_reasons import best_reasons, no_cache
 from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
@@ -41,7 +42,6 @@ from matcher.normalize.normal_form import (
 )
 from matcher.rules.choose import preference
 from matcher.rules.match_view import match_plan
-from matcher.shards import Shard, bits_of, mask_of, propose_joinable
 
 Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()

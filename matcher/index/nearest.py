@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from matcher.index.shards import Shard, mask_of
 from matcher.model.ir import Miss, Rewrite
 from matcher.model.reasons import Reason
 from matcher.normalize.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
 from matcher.rules.choose import rank
-from matcher.shards import Shard, mask_of
 
 _MAX_SHARDS: Final = 256
 
