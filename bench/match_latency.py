@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from bench.population import plan_document, registry_of
 from bench.results import Figure, percentile
-from matcher.from_spark import LocatedBlock
-from matcher.from_spark_templates import PlanShapes
+from matcher.catalyst.reader import LocatedBlock
+from matcher.catalyst.templates import PlanShapes
 from matcher.index.registry import Registry
 from matcher.render.select import render_rewrite
 

@@ -21,7 +21,7 @@ from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.spark.nested import FindCache, expand
 from cachemgr.spark.plans import CapturedPlan, TableRef, capture_query
 from cachemgr.spark.texts import readable
-from matcher.from_spark import definition_block
+from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
 from matcher.normalize.stored_plan import plan_definition

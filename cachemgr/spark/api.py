@@ -46,7 +46,7 @@ from cachemgr.spark.session import CacheSession, known_locations
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.spark.texts import substituted
 from cachemgr.telemetry import Telemetry, logger
-from matcher.from_spark_templates import PlanDocument
+from matcher.catalyst.templates import PlanDocument
 from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 

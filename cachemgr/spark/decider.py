@@ -16,11 +16,11 @@ from cachemgr.settings import Settings
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache
-from matcher.from_spark import LocatedBlock
-from matcher.from_spark_once import Once
-from matcher.from_spark_split import Split
-from matcher.from_spark_subqueries import written_queries
-from matcher.from_spark_templates import PlanDocument
+from matcher.catalyst.once import Once
+from matcher.catalyst.reader import LocatedBlock
+from matcher.catalyst.split import Split
+from matcher.catalyst.subqueries import written_queries
+from matcher.catalyst.templates import PlanDocument
 from matcher.index.registry import Registry
 from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.model.reasons import Reason, ReasonCode

@@ -42,7 +42,7 @@ from cachemgr.spark.tables import (
     refuse_unwritable,
 )
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
-from matcher.from_spark import definition_block
+from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.expr import Col
 

@@ -30,8 +30,8 @@ from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
 from cachemgr.spark.seen import SeenTables, Versions
 from cachemgr.spark.tables import TableRead, plan_of
-from matcher.from_spark_split import Split
-from matcher.from_spark_templates import PlanDocument, PlanShapes
+from matcher.catalyst.split import Split
+from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.reasons import Reason, ReasonCode
 
 MODES: Final = ("rewrite", "planOnly", "failFast", "off")

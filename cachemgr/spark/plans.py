@@ -64,7 +64,7 @@ class SchemaColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CapturedPlan:
-    """A plan as `matcher.from_spark` reads it, its tables, its schema as analysed, and what a
+    """A plan as `matcher.catalyst.reader` reads it, its tables, its schema as analysed, and what a
     definition may not hold.
 
     `problems` constructs: NON_DETERMINISTIC, SESSION_DEPENDENT, UDF, TEMP_VIEW, TABLESAMPLE,

@@ -44,7 +44,7 @@ from cachemgr.spark.plans import TableRef
 from cachemgr.spark.served import ServedCache
 from cachemgr.spark.tables import TableRead, run_select
 from cachemgr.telemetry import Telemetry
-from matcher.from_spark_templates import PlanDocument
+from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode

@@ -14,7 +14,7 @@ from typing import Any
 from cachemgr.errors import CacheManagerError
 from cachemgr.offline import Workspace, answer
 from cachemgr.spark.jvm import java_class, session_of
-from matcher.from_spark import definition_block
+from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, Relation
 from tests.fuzz.decide import Prepared

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from matcher.from_spark import LocatedBlock
-from matcher.from_spark_templates import PlanDocument, PlanShapes
+from matcher.catalyst.reader import LocatedBlock
+from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.codec import encode_expr
 from matcher.model.ir import Block
 

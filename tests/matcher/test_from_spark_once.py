@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from matcher.from_spark import LocatedBlock, walk_blocks
-from matcher.from_spark_once import Once, distinct_of
+from matcher.catalyst.once import Once, distinct_of
+from matcher.catalyst.reader import LocatedBlock, walk_blocks
 from tests.matcher.plan_shapes import differing
 from tests.matcher.test_from_spark_refusals import SUM, K, V, aggregate, document, relation
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from matcher.from_spark import LocatedBlock, build_block, definition_block, walk_blocks
-from matcher.from_spark_subqueries import without_distinct, written_queries
+from matcher.catalyst.reader import LocatedBlock, build_block, definition_block, walk_blocks
+from matcher.catalyst.subqueries import without_distinct, written_queries
 from matcher.model.errors import NotSupported
 
 K, V = ["a", 1, "k", "int", 1], ["a", 2, "v", "bigint", 0]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from matcher.from_spark import LocatedBlock, walk_blocks
-from matcher.from_spark_expr import Settings
-from matcher.from_spark_split import Split, ways
-from matcher.from_spark_templates import PlanShapes
+from matcher.catalyst.expr import Settings
+from matcher.catalyst.reader import LocatedBlock, walk_blocks
+from matcher.catalyst.split import Split, ways
+from matcher.catalyst.templates import PlanShapes
 from matcher.model.reasons import ReasonCode
 from tests.matcher.test_from_spark_refusals import SUM, K, V, aggregate, document, relation
 

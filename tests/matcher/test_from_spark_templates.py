@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bench.population import plan_document
-from matcher import from_spark_templates
-from matcher.from_spark import raw_block_by
-from matcher.from_spark_templates import PlanDocument, PlanShapes
+from matcher.catalyst import templates as from_spark_templates
+from matcher.catalyst.reader import raw_block_by
+from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.ir import Block
 from tests.matcher.plan_shapes import differing, visited, written
 from tests.matcher.test_from_spark_refusals import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from matcher.from_spark import definition_block
+from matcher.catalyst.reader import definition_block
 from matcher.model.errors import NotSupported
 from matcher.model.ir import Block
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from matcher.from_spark_expr import Settings, decode
+from matcher.catalyst.expr import Settings, decode
 from matcher.from_sql_parse import parse_statements
 from matcher.model.expr import Call, Col, Expr
 from matcher.predicates.time_windows import Buckets, holds_whole, over, read_window

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cachemgr import offline
-from matcher.from_spark_expr import Settings, decode
+from matcher.catalyst.expr import Settings, decode
 from matcher.model.expr import Col, Expr
 from matcher.model.reasons import ReasonCode
 

@@ -14,7 +14,7 @@ from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.plans import capture_query
-from matcher.from_spark import LocatedBlock, definition_block, walk_blocks
+from matcher.catalyst.reader import LocatedBlock, definition_block, walk_blocks
 from matcher.from_sql import TextBlock
 from matcher.from_sql_select import is_plain
 from matcher.model.ir import Block, CachePlan, Relation, Rewrite

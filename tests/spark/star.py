@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.spark.hook import HookContext, Replacement
 from cachemgr.spark.tables import TableRead, current_versions, normalise_location
-from matcher.from_spark import LocatedBlock
-from matcher.from_spark_templates import PlanDocument
+from matcher.catalyst.reader import LocatedBlock
+from matcher.catalyst.templates import PlanDocument
 from matcher.model.ir import Block
 from matcher.model.reasons import Reason
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachemgr.spark import hook
-from matcher import from_spark_templates
+from matcher.catalyst import templates as from_spark_templates
 from tests.spark.star import Star, StarDecider, reads_cache, rows
 
 REGION = (

@@ -13,7 +13,7 @@ from cachemgr.spark.tables import (
     normalise_location,
     run_select,
 )
-from matcher.from_spark import LocatedBlock, blocks, definition_block
+from matcher.catalyst.reader import LocatedBlock, blocks, definition_block
 from matcher.model.errors import MatcherError, NotSupported
 from matcher.model.ir import Block
 from matcher.normalize.stored_plan import plan_definition

@@ -20,8 +20,8 @@ from cachemgr import offline
 from cachemgr.spark import hook
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.plans import capture_query
-from matcher.from_spark import LocatedBlock
-from matcher.from_spark_templates import PlanDocument
+from matcher.catalyst.reader import LocatedBlock
+from matcher.catalyst.templates import PlanDocument
 from matcher.model.ir import Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below

@@ -58,7 +58,7 @@ public final class PlanWriter implements ExprWriter.Plans {
 
     /**
      * Of the rows of a subquery that is the plan: 1 if equal ones may be one, as below EXISTS and IN, 2 if nobody knows
-     * (matcher.from_spark_once).
+     * (matcher.catalyst.once).
      */
     public void setOnce(int once) {
         this.once = once;

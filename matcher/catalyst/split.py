@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from matcher.from_spark_expr import Settings, decode
-from matcher.from_spark_once import Once
+from matcher.catalyst.expr import Settings, decode
+from matcher.catalyst.once import Once
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Col, Expr
 

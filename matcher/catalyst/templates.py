@@ -22,7 +22,8 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Final
 
-from matcher.from_spark import (
+from matcher.catalyst.once import Once
+from matcher.catalyst.reader import (
     LocatedBlock,
     NodeReader,
     Path,
@@ -32,9 +33,8 @@ from matcher.from_spark import (
     walk_blocks,
     ways_of,
 )
-from matcher.from_spark_once import Once
-from matcher.from_spark_split import Split
-from matcher.from_spark_tree import Node
+from matcher.catalyst.split import Split
+from matcher.catalyst.tree import Node
 from matcher.memory.bounded import Changes, Remembered
 from matcher.memory.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.model.expr import Lit
@@ -234,7 +234,7 @@ class PlanDocument:
         self._reader: Final = reader
 
     def walk(self, visit: Callable[[LocatedBlock], bool], *, tails: bool = True) -> None:
-        """Visits its blocks; see `matcher.from_spark.walk_blocks`."""
+        """Visits its blocks; see `matcher.catalyst.reader.walk_blocks`."""
         walk_blocks(self.structure, visit, self._reader, tails=tails)
 
 
@@ -249,14 +249,14 @@ class _ShapeReader:
         self._document: dict[str, Any] | None = None
 
     def ways(self, node: Node, path: Path) -> int:
-        """See `matcher.from_spark.Reader`."""
+        """See `matcher.catalyst.reader.Reader`."""
         found = self._shape.ways.get(path)
         if found is None:
             found = self._shape.ways[path] = len(ways_of(node, self._shape.document))
         return found
 
     def block(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
-        """See `matcher.from_spark.Reader`."""
+        """See `matcher.catalyst.reader.Reader`."""
         raw = self._known(path, way)
         if raw is None:
             raw = _read(self._own(), path, way)
@@ -266,7 +266,7 @@ class _ShapeReader:
         return None if raw is None else finished(raw)
 
     def tail(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
-        """See `matcher.from_spark.Reader`."""
+        """See `matcher.catalyst.reader.Reader`."""
         document = self._own()
         return NodeReader(document).tail(node_at(document, path), path, way)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from matcher.from_spark_expr import Env, Settings, decode
+from matcher.catalyst.expr import Env, Settings, decode
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Call, Expr, Lit, transform
 from matcher.model.reasons import ReasonCode

@@ -17,19 +17,19 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias
 
-from matcher.from_spark_expand import (
+from matcher.catalyst.expand import (
     conditions_on_sets,
     decode_expand,
     expand_below,
     set_keys,
     spell_grouping,
 )
-from matcher.from_spark_expr import Env, Settings, decode
-from matcher.from_spark_once import Once, distinct_of
-from matcher.from_spark_split import Split, Way, ways
-from matcher.from_spark_subqueries import subquery_test, written_conjuncts
-from matcher.from_spark_tail import build_tail, is_tail
-from matcher.from_spark_tree import SPJ, Node, Tree, items, passed_below, tried, unsupported
+from matcher.catalyst.expr import Env, Settings, decode
+from matcher.catalyst.once import Once, distinct_of
+from matcher.catalyst.split import Split, Way, ways
+from matcher.catalyst.subqueries import subquery_test, written_conjuncts
+from matcher.catalyst.tail import build_tail, is_tail
+from matcher.catalyst.tree import SPJ, Node, Tree, items, passed_below, tried, unsupported
 from matcher.model.errors import NotSupported
 from matcher.model.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
 from matcher.model.ir import Block, Output

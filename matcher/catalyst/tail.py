@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from matcher.from_spark_expr import Env, Settings, decode
+from matcher.catalyst.expr import Env, Settings, decode
 from matcher.model.ir import Block, Output, SortKey
 from matcher.model.limits import Tail, combined
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from matcher.from_spark_expr import Env, Settings, decode
-from matcher.from_spark_split import entries_below
-from matcher.from_spark_subqueries import (
+from matcher.catalyst.expr import Env, Settings, decode
+from matcher.catalyst.split import entries_below
+from matcher.catalyst.subqueries import (
     SubqueryTest,
     subquery_test,
     without_distinct,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
-from matcher.from_spark_aggregates import EVALUATED, aggregate_name, aggregate_params
+from matcher.catalyst.aggregates import EVALUATED, aggregate_name, aggregate_params
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
 from matcher.model.functions import is_known

@@ -1,0 +1,1 @@
+"""Catalyst's plans, as plain data, read into blocks."""
