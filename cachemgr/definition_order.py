@@ -13,7 +13,7 @@ from cachemgr.ddl.statements import QualifiedName
 from cachemgr.export import CacheDefinition
 from cachemgr.metastore.nesting import cycle
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
-from matcher.from_sql_parse import parse_statements
+from matcher.sql.parse import parse_statements
 from scheduler.order import cycle_in
 
 Key = tuple[str, str]

@@ -15,7 +15,6 @@ from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError
 from cachemgr.offline_input import Conf, declare, join, plan, read_conf
-from matcher.from_sql import TextBlock, TextQuery, parse_query
 from matcher.index.registry import Registry
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan, Candidate, Decision, Rewrite
@@ -23,7 +22,8 @@ from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import refused_below
 from matcher.render.select import NotRenderable, quote_path, render_rewrite, render_stored
 from matcher.rules.choose import not_named, unheeded
-from matcher.schema import Schema
+from matcher.sql.reader import TextBlock, TextQuery, parse_query
+from matcher.sql.schema import Schema
 
 _DISABLED: Final = Reason(
     ReasonCode.CACHE_DISABLED, "declared with DISABLE REWRITE", "ALTER … ENABLE REWRITE"

@@ -15,13 +15,13 @@ from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelational
 from cachemgr.errors import ConfigurationError, DefinitionError, NotFoundError
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.settings import Settings, setting
-from matcher.from_sql import TextQuery, TextSettings, parse_query
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.nested_aggregates import expanded
 from matcher.normalize.stored_plan import plan_definition
-from matcher.schema import DEFAULT_SCHEMA, Column, Schema, Table
+from matcher.sql.reader import TextQuery, TextSettings, parse_query
+from matcher.sql.schema import DEFAULT_SCHEMA, Column, Schema, Table
 
 _UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00", "utc+00:00"})
 # Settings that change what a text means; SQL texts are read under these values alone.

@@ -1,5 +1,5 @@
 """Functions that read or write a time by a pattern. The pattern stays as it is written: Spark alone
-reads it (`matcher.from_sql_parse` keeps these calls from the parser).
+reads it (`matcher.sql.parse` keeps these calls from the parser).
 
 In the form in which Spark resolves them: `to_date(s, f)` is the date of the timestamp that `s` is
 by `f`, and a missing pattern of the Unix functions is written out.

@@ -17,7 +17,7 @@ from cachemgr.ddl.cursor import Cursor
 from cachemgr.ddl.statements import SelectText
 from cachemgr.ddl.text import Kind, Tok, line_col
 from cachemgr.errors import StatementError
-from matcher.from_sql_parse import parse_tokens
+from matcher.sql.parse import parse_tokens
 
 _DEFINITION = ("SELECT", "WITH", "(")
 _QUERY = (*_DEFINITION, "FROM", "VALUES", "TABLE")

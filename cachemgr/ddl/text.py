@@ -17,7 +17,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cachemgr.errors import StatementError
-from matcher.comments import QUOTED, Unclosed, without_comments
+from matcher.sql.comments import QUOTED, Unclosed, without_comments
 
 # sqlglot reads a statement that begins with a word such as SHOW or EXPLAIN up to its end as one
 # string. A number in front of it, cut off again, keeps it from doing so.

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from matcher.from_sql_types import UNKNOWN
-from matcher.schema import Column
+from matcher.sql.schema import Column
 
 _SIMPLE: Final = {
     "string": "string", "long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint",

@@ -14,14 +14,14 @@ from urllib.parse import unquote
 from cachemgr.spark.decider import Hit, mixed_snapshots
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.text.table_head import TableHead
-from matcher.from_sql import TextBlock, TextQuery
 from matcher.index.registry import Registry
 from matcher.model.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import refused_below
 from matcher.render.select import NotRenderable, quote, render_rewrite
 from matcher.rules.choose import unheeded
-from matcher.schema import Table
+from matcher.sql.reader import TextBlock, TextQuery
+from matcher.sql.schema import Table
 
 _ALIAS: Final = " AS `__cache`"
 

@@ -42,11 +42,11 @@ from cachemgr.text.names import Names
 from cachemgr.text.settings import TextConf, default_of, read_settings
 from cachemgr.text.table_head import TableHead
 from cachemgr.text.templates import Templates
-from matcher.from_sql import TextQuery, parse_query
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Candidate, MatchOptions
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.schema import Table
+from matcher.sql.reader import TextQuery, parse_query
+from matcher.sql.schema import Table
 
 _READS: Final = 3
 _MOST_SETTINGS: Final = 256

@@ -16,8 +16,8 @@ from typing import Final
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.text.columns import read_columns
 from cachemgr.text.table_head import TableHead
-from matcher.schema import DEFAULT_CATALOG, Schema, Table
-from matcher.table_paths import folder_of
+from matcher.sql.schema import DEFAULT_CATALOG, Schema, Table
+from matcher.sql.table_paths import folder_of
 
 _Name = tuple[str, str, str]
 _MAX_SCHEMAS: Final = 256

@@ -16,8 +16,8 @@ from cachemgr.errors import ConfigurationError
 from cachemgr.offline_input import FIXED, read_conf
 from cachemgr.settings import PREFIX, Settings
 from cachemgr.spark.result_settings import TIME_ZONE, changes_results
-from matcher.from_sql import TextSettings
 from matcher.model.reasons import Reason, ReasonCode
+from matcher.sql.reader import TextSettings
 
 _SPARK: Final = "spark.sql."
 _BY_PATH: Final = "spark.sql.runSQLOnFiles"

@@ -1,4 +1,4 @@
-"""The shapes of texts that were read before, and what they mean: `matcher.from_sql_templates`."""
+"""The shapes of texts that were read before, and what they mean: `matcher.sql.templates`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from threading import Lock
 from typing import Final
 
 from cachemgr.text.limits import LONG_TEXT
-from matcher.from_sql import TextQuery, TextSettings
-from matcher.from_sql_templates import Lifted, Template, learn, lift, pinned
-from matcher.schema import Schema
+from matcher.sql.reader import TextQuery, TextSettings
+from matcher.sql.schema import Schema
+from matcher.sql.templates import Lifted, Template, learn, lift, pinned
 
 MOST_SHAPES: Final = 1024
 MOST_PINNED: Final = 16

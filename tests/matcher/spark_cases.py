@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from matcher.schema import Schema, Table
+from matcher.sql.schema import Schema, Table
 from tests.matcher.fixture_cases import FOLDER, Case
 
 # Hundreds of queries over a few rows: planning and compiling would cost more than running.

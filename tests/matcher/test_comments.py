@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.comments import Unclosed, comments, without_comments
-from matcher.from_sql import parse_query
 from matcher.model.errors import SqlInputError
-from matcher.schema import Schema
+from matcher.sql.comments import Unclosed, comments, without_comments
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
 
 SCHEMA = Schema.parse("CREATE TABLE t (a INT, b INT);")
 

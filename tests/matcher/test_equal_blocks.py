@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.from_sql import parse_query
 from matcher.model.ir import Block
-from matcher.schema import Schema
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
 from tests.matcher.equal_blocks import differences
 
 SCHEMA = Schema.parse(

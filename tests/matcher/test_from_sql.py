@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from matcher.from_sql import TextBlock, TextSettings, _Builder, parse_query
 from matcher.model.errors import SqlInputError
 from matcher.model.expr import TRUE, Agg, Call, Col, Lit, date_lit
 from matcher.model.ir import Block
-from matcher.schema import Schema
+from matcher.sql.reader import TextBlock, TextSettings, _Builder, parse_query
+from matcher.sql.schema import Schema
 
 SCHEMA = Schema.parse(
     """CREATE TABLE t (a INT NOT NULL, b BIGINT, s STRING, d DATE, k INT, o BOOLEAN);

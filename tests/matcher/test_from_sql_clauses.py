@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.from_sql import TextQuery, parse_query
 from matcher.render.select import NotRenderable
-from matcher.schema import Schema, Table
+from matcher.sql.reader import TextQuery, parse_query
+from matcher.sql.schema import Schema, Table
 
 SCHEMA = Schema.parse(
     "CREATE TABLE a (k INT, v BIGINT); CREATE TABLE b (k INT); "

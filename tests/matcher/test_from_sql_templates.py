@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from matcher import from_sql_templates
-from matcher.from_sql import TextQuery, TextSettings, parse_query
-from matcher.from_sql_templates import Template, learn, lift, pinned
 from matcher.model.errors import MatcherError
-from matcher.schema import Schema
+from matcher.sql import templates as from_sql_templates
+from matcher.sql.reader import TextQuery, TextSettings, parse_query
+from matcher.sql.schema import Schema
+from matcher.sql.templates import Template, learn, lift, pinned
 
 SCHEMA = Schema.parse(
     """CREATE TABLE t (a INT, b BIGINT, s STRING, r STRING NOT NULL, d DATE, p DECIMAL(10,2),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.from_sql import TextSettings, parse_query
-from matcher.schema import Schema
+from matcher.sql.reader import TextSettings, parse_query
+from matcher.sql.schema import Schema
 
 COLUMNS = """ti TINYINT, si SMALLINT, i INT, b BIGINT, f FLOAT, d DOUBLE, p DECIMAL(12,2),
 q DECIMAL(38,10), r DECIMAL(5,0), s STRING, t DATE, ts TIMESTAMP, tn TIMESTAMP_NTZ, o BOOLEAN"""

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from cachemgr import offline
-from matcher.from_sql import parse_query
 from matcher.index.registry import Registry
 from matcher.render.select import render_rewrite
-from matcher.schema import Schema
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
 
 TABLE = "CREATE TABLE t (a INT, b INT NOT NULL, c STRING, v BIGINT NOT NULL)"
 SETS = "CREATE RELATIONAL CACHE cube AS SELECT a, b, SUM(v) AS s, COUNT(DISTINCT c) AS d FROM t GROUP BY GROUPING SETS ((a, b), (a), (b))"  # fmt: skip # noqa: E501

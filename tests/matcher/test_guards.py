@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.from_sql import parse_query
 from matcher.model.errors import SqlInputError
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Output, Relation, Rewrite
@@ -13,7 +12,8 @@ from matcher.predicates.domains import value_of
 from matcher.predicates.time_buckets import read_time_function
 from matcher.predicates.time_zones import fixed_offset, keeps_days
 from matcher.render.select import NotRenderable, render_expr, render_literal, render_rewrite
-from matcher.schema import Schema
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
 
 T = Col(0, "t", "timestamp")
 ROW = Relation("default.t", "t")

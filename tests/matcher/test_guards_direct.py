@@ -10,7 +10,6 @@ import pytest
 from sqlglot import exp
 
 from cachemgr import offline
-from matcher.from_sql import parse_query
 from matcher.from_sql_expr import ExprBuilder
 from matcher.from_sql_functions import call_function
 from matcher.from_sql_scope import Scope
@@ -35,7 +34,8 @@ from matcher.render.select import render_rewrite
 from matcher.rules.attempt import Attempt, spell
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.filter_by_image import as_predicate
-from matcher.schema import Schema
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
 from tests.matcher.fixture_cases import FOLDER
 
 SCHEMA = Schema.parse((FOLDER / "_schema.sql").read_text())

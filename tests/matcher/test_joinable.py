@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cachemgr import offline
-from matcher.from_sql import parse_query
 from matcher.index.registry import Registry
 from matcher.model.ir import Block
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.rules.match_view import match_plan
+from matcher.sql.reader import parse_query
 from tests.matcher.fixture_cases import FOLDER
 
 SCHEMA = (FOLDER / "_schema.sql").read_text()

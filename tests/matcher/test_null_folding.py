@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from matcher.from_sql import parse_query
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Block
-from matcher.schema import Schema
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
 
 SCHEMA = Schema.parse(
     "CREATE TABLE t (a INT NOT NULL, b INT, s STRING); CREATE TABLE u (k INT NOT NULL)"

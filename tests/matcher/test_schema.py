@@ -6,7 +6,7 @@ import pytest
 
 from matcher.model.errors import SqlInputError
 from matcher.model.ir import RecordPreservingJoin
-from matcher.schema import Schema, Table, View
+from matcher.sql.schema import Schema, Table, View
 
 PARENT = "CREATE TABLE p (k INT NOT NULL PRIMARY KEY, u STRING, UNIQUE (u))"
 

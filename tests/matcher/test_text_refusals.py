@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from matcher.from_sql import parse_query
 from matcher.model.errors import SqlInputError
-from matcher.schema import Schema
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
 from tests.matcher.fixture_cases import FOLDER
 
 SCHEMA = Schema.parse((FOLDER / "_schema.sql").read_text())

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from matcher.catalyst.expr import Settings, decode
-from matcher.from_sql_parse import parse_statements
 from matcher.model.expr import Call, Col, Expr
 from matcher.predicates.time_windows import Buckets, holds_whole, over, read_window
 from matcher.render.select import render_expr
+from matcher.sql.parse import parse_statements
 
 SETTINGS = Settings(True, True, "UTC")
 TS = Col(0, "ts", "timestamp", True)

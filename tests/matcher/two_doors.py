@@ -15,15 +15,15 @@ from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.plans import capture_query
 from matcher.catalyst.reader import LocatedBlock, definition_block, walk_blocks
-from matcher.from_sql import TextBlock
-from matcher.from_sql_select import is_plain
 from matcher.model.ir import Block, CachePlan, Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.normalize.normal_form import Interner, PreparedPlan
 from matcher.normalize.stored_plan import plan_definition
 from matcher.render.select import NotRenderable, render_rewrite
-from matcher.schema import Schema, Table
+from matcher.sql.reader import TextBlock
+from matcher.sql.schema import Schema, Table
+from matcher.sql.select import is_plain
 from tests.matcher.equal_blocks import differences
 from tests.matcher.fixture_cases import Case
 from tests.matcher.plan_shapes import differing

@@ -6,8 +6,8 @@ import pytest
 
 from cachemgr.text.limits import LONG_TEXT
 from cachemgr.text.templates import MOST_SHAPES, Templates
-from matcher.from_sql import TextSettings, parse_query
-from matcher.schema import Schema
+from matcher.sql.reader import TextSettings, parse_query
+from matcher.sql.schema import Schema
 
 SCHEMA = Schema.parse("CREATE TABLE t (a INT, s STRING, v BIGINT)")
 SETTINGS = TextSettings()

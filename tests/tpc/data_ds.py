@@ -14,7 +14,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from matcher.schema import Table
+from matcher.sql.schema import Table
 from tests.tpc import suite
 
 Row = tuple[Any, ...]

@@ -8,7 +8,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from matcher.schema import Table
+from matcher.sql.schema import Table
 from tests.tpc.data_ds import Keys, Row, Rows, day_key, reference
 
 Line = dict[str, Any]

@@ -26,7 +26,7 @@ from matcher.model.ir import Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.render.select import NotRenderable, render_rewrite
-from matcher.schema import Table
+from matcher.sql.schema import Table
 from tests.matcher.spark_cases import QUICK as _SETTINGS
 from tests.tpc import data_ds, data_h, order, suite
 from tests.tpc.outcome import Outcome

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from cachemgr import offline
-from matcher.from_sql import parse_query
-from matcher.schema import Schema
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
 
 FOLDER = Path(__file__).parent
 SUITES = ("h", "ds")

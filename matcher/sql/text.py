@@ -15,9 +15,9 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from matcher.from_sql_parse import parse_statements
 from matcher.render.select import NotRenderable
-from matcher.schema import Table
+from matcher.sql.parse import parse_statements
+from matcher.sql.schema import Table
 
 _SET_OPERATORS: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
 _TAILS: Final = frozenset(

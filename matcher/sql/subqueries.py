@@ -14,7 +14,6 @@ from sqlglot import exp
 from matcher.from_sql_aggregates import is_aggregate
 from matcher.from_sql_coerce import cast_to, refuse_char
 from matcher.from_sql_expr import ExprBuilder
-from matcher.from_sql_from import FromClause
 from matcher.from_sql_scope import Scope, unsupported
 from matcher.from_sql_types import TextSettings
 from matcher.model.expr import Expr, columns, conjuncts
@@ -23,6 +22,7 @@ from matcher.model.reasons import ReasonCode
 from matcher.model.types import INTEGRAL
 from matcher.normalize.in_subqueries import equal_to
 from matcher.normalize.outer_joins import declared
+from matcher.sql.from_clause import FromClause
 
 # What changes neither which values are found nor whether there are any.
 _PLAIN: Final = frozenset({"expressions", "from_", "joins", "where", "order", "distinct", "group"})

@@ -22,15 +22,15 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from matcher.from_sql import TextBlock, TextQuery, TextSettings, parse_query
-from matcher.from_sql_parse import parse_statements
-from matcher.from_sql_text import Document
 from matcher.memory.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.model.errors import MatcherError
 from matcher.model.expr import Lit
 from matcher.model.ir import Block
 from matcher.normalize.constant_joins import is_connected
-from matcher.schema import Schema, Table
+from matcher.sql.parse import parse_statements
+from matcher.sql.reader import TextBlock, TextQuery, TextSettings, parse_query
+from matcher.sql.schema import Schema, Table
+from matcher.sql.text import Document
 
 # Without these a quote in a text begins or ends a name or a constant, and nothing is a comment.
 _UNUSUAL: Final = re.compile(r"[\\\"{}$#\0]|--|/\*")

@@ -18,11 +18,11 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from matcher.from_sql_parse import parse_tokens
 from matcher.from_sql_types import UNKNOWN, type_of
 from matcher.model.errors import SqlInputError
 from matcher.model.ir import RecordPreservingJoin
-from matcher.table_paths import folder_in_text
+from matcher.sql.parse import parse_tokens
+from matcher.sql.table_paths import folder_in_text
 
 DEFAULT_SCHEMA = "default"
 DEFAULT_CATALOG = "spark_catalog"
@@ -85,7 +85,7 @@ class Schema:
     """Declared tables and views by key, and the names of the current schema and catalog.
 
     A key is `schema.table` in the current catalog, `catalog.schema.table` in another one. `paths`
-    are Delta tables by the folder that a text may name: see `matcher.table_paths`.
+    are Delta tables by the folder that a text may name: see `matcher.sql.table_paths`.
     """
 
     tables: dict[str, Table] = field(default_factory=dict)

@@ -16,14 +16,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from matcher.comments import Unclosed, without_comments
-from matcher.from_sql_from import FromClause
-from matcher.from_sql_parse import next_argument, parse_statements
 from matcher.from_sql_scope import UNKNOWN_REL, Scope
-from matcher.from_sql_select import SelectReader, is_plain, why_not_plain
-from matcher.from_sql_split import Split, split_select
-from matcher.from_sql_text import Document
-from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.model.errors import SqlInputError
 from matcher.model.expr import Col
@@ -31,7 +24,14 @@ from matcher.model.ir import Block, Output
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown, shown_by_text
 from matcher.render.select import quote
-from matcher.schema import Schema, Table, View, syntax_error
+from matcher.sql.comments import Unclosed, without_comments
+from matcher.sql.from_clause import FromClause
+from matcher.sql.parse import next_argument, parse_statements
+from matcher.sql.schema import Schema, Table, View, syntax_error
+from matcher.sql.select import SelectReader, is_plain, why_not_plain
+from matcher.sql.split import Split, split_select
+from matcher.sql.text import Document
+from matcher.sql.tree import Built, TextBlock
 
 __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
 

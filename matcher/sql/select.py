@@ -14,11 +14,7 @@ from typing import Final, TypeVar
 from sqlglot import exp
 
 from matcher.from_sql_expr import ExprBuilder, written_conjuncts
-from matcher.from_sql_from import FromClause
-from matcher.from_sql_group import read_groups
-from matcher.from_sql_merge import merged
 from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
-from matcher.from_sql_subqueries import as_join, subquery_test
 from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import (
@@ -36,6 +32,10 @@ from matcher.model.expr import (
 from matcher.model.ir import Block, OuterJoin, Output, Relation, SortKey
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.normalize.simplify import simplified
+from matcher.sql.from_clause import FromClause
+from matcher.sql.group import read_groups
+from matcher.sql.merge import merged
+from matcher.sql.subqueries import as_join, subquery_test
 
 _KNOWN_CLAUSES: Final = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",

@@ -26,15 +26,15 @@ from matcher.from_sql_scope import (
     position,
     unsupported,
 )
-from matcher.from_sql_tree import Built, TextBlock
 from matcher.from_sql_types import TextSettings
-from matcher.from_sql_using import Using
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import Col, Expr, conjuncts, transform
 from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.normalize.outer_joins import declared, moved_join, null_supplied
-from matcher.schema import Schema, Table, View
+from matcher.sql.schema import Schema, Table, View
+from matcher.sql.tree import Built, TextBlock
+from matcher.sql.using import Using
 
 _PATH_FORMATS: Final = frozenset(
     {"delta", "parquet", "csv", "json", "orc", "text", "avro", "binaryfile"}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from matcher.from_sql_split import Split
 from matcher.model.ir import Block, Output
 from matcher.model.reasons import Reason
 from matcher.model.row_order import Shown
+from matcher.sql.split import Split
 
 
 @dataclass(eq=False, slots=True)
