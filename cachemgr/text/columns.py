@@ -11,7 +11,7 @@ import json
 from functools import lru_cache
 from typing import Any, Final
 
-from matcher.from_sql_types import UNKNOWN
+from matcher.sql.expressions.types import UNKNOWN
 from matcher.sql.schema import Column
 
 _SIMPLE: Final = {

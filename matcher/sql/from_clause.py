@@ -15,8 +15,13 @@ from typing import Final, NamedTuple, Protocol
 
 from sqlglot import exp
 
-from matcher.from_sql_expr import ExprBuilder
-from matcher.from_sql_scope import (
+from matcher.model.errors import NotSupported, SqlInputError
+from matcher.model.expr import Col, Expr, conjuncts, transform
+from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
+from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.normalize.outer_joins import declared, moved_join, null_supplied
+from matcher.sql.expressions.expr import ExprBuilder
+from matcher.sql.expressions.scope import (
     UNKNOWN_REL,
     Scope,
     ScopeColumn,
@@ -26,12 +31,7 @@ from matcher.from_sql_scope import (
     position,
     unsupported,
 )
-from matcher.from_sql_types import TextSettings
-from matcher.model.errors import NotSupported, SqlInputError
-from matcher.model.expr import Col, Expr, conjuncts, transform
-from matcher.model.ir import Block, OuterJoin, Output, Relation, Side
-from matcher.model.reasons import Reason, ReasonCode, not_taken
-from matcher.normalize.outer_joins import declared, moved_join, null_supplied
+from matcher.sql.expressions.types import TextSettings
 from matcher.sql.schema import Schema, Table, View
 from matcher.sql.tree import Built, TextBlock
 from matcher.sql.using import Using

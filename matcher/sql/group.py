@@ -14,9 +14,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.from_sql_scope import unsupported
 from matcher.model.expr import Expr
 from matcher.model.reasons import ReasonCode
+from matcher.sql.expressions.scope import unsupported
 
 _MAX_SETS: Final = 4096
 Key = Callable[[exp.Expr], Expr]

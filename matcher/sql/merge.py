@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from matcher.from_sql_aggregates import SAME_IF_DISTINCT
 from matcher.model.expr import Agg, Col, Expr, aggregates, columns, transform
 from matcher.model.ir import Block, Output, SortKey
+from matcher.sql.expressions.aggregates import SAME_IF_DISTINCT
 
 
 def merged(outer: Block, inner: Block, rel: int) -> Block | None:

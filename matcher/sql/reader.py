@@ -16,8 +16,6 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from matcher.from_sql_scope import UNKNOWN_REL, Scope
-from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.model.errors import SqlInputError
 from matcher.model.expr import Col
 from matcher.model.ir import Block, Output
@@ -25,6 +23,8 @@ from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown, shown_by_text
 from matcher.render.select import quote
 from matcher.sql.comments import Unclosed, without_comments
+from matcher.sql.expressions.scope import UNKNOWN_REL, Scope
+from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
 from matcher.sql.parse import next_argument, parse_statements
 from matcher.sql.schema import Schema, Table, View, syntax_error

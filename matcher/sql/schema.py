@@ -18,9 +18,9 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from matcher.from_sql_types import UNKNOWN, type_of
 from matcher.model.errors import SqlInputError
 from matcher.model.ir import RecordPreservingJoin
+from matcher.sql.expressions.types import UNKNOWN, type_of
 from matcher.sql.parse import parse_tokens
 from matcher.sql.table_paths import folder_in_text
 

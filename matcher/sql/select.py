@@ -13,9 +13,6 @@ from typing import Final, TypeVar
 
 from sqlglot import exp
 
-from matcher.from_sql_expr import ExprBuilder, written_conjuncts
-from matcher.from_sql_scope import UNKNOWN_REL, Scope, unsupported
-from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import (
     Agg,
@@ -32,6 +29,9 @@ from matcher.model.expr import (
 from matcher.model.ir import Block, OuterJoin, Output, Relation, SortKey
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.normalize.simplify import simplified
+from matcher.sql.expressions.expr import ExprBuilder, written_conjuncts
+from matcher.sql.expressions.scope import UNKNOWN_REL, Scope, unsupported
+from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
 from matcher.sql.group import read_groups
 from matcher.sql.merge import merged

@@ -15,8 +15,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.from_sql_aggregates import is_aggregate
-from matcher.from_sql_functions import is_scalar
+from matcher.sql.expressions.aggregates import is_aggregate
+from matcher.sql.expressions.functions import is_scalar
 
 _TOP: Final = ("distinct", "order", "limit", "offset")
 _BELOW: Final = ("expressions", "from_", "joins", "where", "group", "having", "with_", "hint")

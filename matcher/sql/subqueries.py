@@ -11,17 +11,17 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.from_sql_aggregates import is_aggregate
-from matcher.from_sql_coerce import cast_to, refuse_char
-from matcher.from_sql_expr import ExprBuilder
-from matcher.from_sql_scope import Scope, unsupported
-from matcher.from_sql_types import TextSettings
 from matcher.model.expr import Expr, columns, conjuncts
 from matcher.model.ir import OuterJoin, Relation
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import INTEGRAL
 from matcher.normalize.in_subqueries import equal_to
 from matcher.normalize.outer_joins import declared
+from matcher.sql.expressions.aggregates import is_aggregate
+from matcher.sql.expressions.coerce import cast_to, refuse_char
+from matcher.sql.expressions.expr import ExprBuilder
+from matcher.sql.expressions.scope import Scope, unsupported
+from matcher.sql.expressions.types import TextSettings
 from matcher.sql.from_clause import FromClause
 
 # What changes neither which values are found nor whether there are any.

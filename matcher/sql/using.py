@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from matcher.from_sql_coerce import compare
-from matcher.from_sql_scope import Scope
-from matcher.from_sql_types import TextSettings
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import Call, Expr
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.outer_joins import null_supplied
+from matcher.sql.expressions.coerce import compare
+from matcher.sql.expressions.scope import Scope
+from matcher.sql.expressions.types import TextSettings
 
 
 @dataclass(slots=True)

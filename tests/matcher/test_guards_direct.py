@@ -10,10 +10,6 @@ import pytest
 from sqlglot import exp
 
 from cachemgr import offline
-from matcher.from_sql_expr import ExprBuilder
-from matcher.from_sql_functions import call_function
-from matcher.from_sql_scope import Scope
-from matcher.from_sql_types import TextSettings
 from matcher.index.registry import Registry
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit
@@ -34,6 +30,10 @@ from matcher.render.select import render_rewrite
 from matcher.rules.attempt import Attempt, spell
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.filter_by_image import as_predicate
+from matcher.sql.expressions.expr import ExprBuilder
+from matcher.sql.expressions.functions import call_function
+from matcher.sql.expressions.scope import Scope
+from matcher.sql.expressions.types import TextSettings
 from matcher.sql.reader import parse_query
 from matcher.sql.schema import Schema
 from tests.matcher.fixture_cases import FOLDER

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from matcher.from_sql_types import UNKNOWN
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import Col, Expr
 from matcher.model.reasons import ReasonCode
+from matcher.sql.expressions.types import UNKNOWN
 
 UNKNOWN_REL = -1  # relation number of a column whose source is not part of the block
 

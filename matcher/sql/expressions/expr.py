@@ -10,8 +10,12 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.from_sql_aggregates import aggregate, is_aggregate
-from matcher.from_sql_coerce import (
+from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.reasons import ReasonCode
+from matcher.model.types import INTEGRAL
+from matcher.predicates.tuples import in_tuples
+from matcher.sql.expressions.aggregates import aggregate, is_aggregate
+from matcher.sql.expressions.coerce import (
     align,
     arithmetic,
     cast_to,
@@ -22,7 +26,7 @@ from matcher.from_sql_coerce import (
     refuse_char,
     shift_date,
 )
-from matcher.from_sql_functions import (
+from matcher.sql.expressions.functions import (
     SESSION_WORDS,
     add_days,
     call_function,
@@ -30,13 +34,9 @@ from matcher.from_sql_functions import (
     concat,
     refuse_non_deterministic,
 )
-from matcher.from_sql_logic import as_boolean, logic, negate
-from matcher.from_sql_scope import Scope, unsupported
-from matcher.from_sql_types import UNKNOWN, TextSettings, type_of
-from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
-from matcher.model.reasons import ReasonCode
-from matcher.model.types import INTEGRAL
-from matcher.predicates.tuples import in_tuples
+from matcher.sql.expressions.logic import as_boolean, logic, negate
+from matcher.sql.expressions.scope import Scope, unsupported
+from matcher.sql.expressions.types import UNKNOWN, TextSettings, type_of
 
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",

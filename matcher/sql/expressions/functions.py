@@ -12,16 +12,22 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.from_sql_arrays import SKETCHES, array_size, sort_array
-from matcher.from_sql_coerce import cast_to, compare, refuse_char
-from matcher.from_sql_formats import FORMATTED, formatted
-from matcher.from_sql_scope import unsupported
-from matcher.from_sql_types import UNKNOWN, TextSettings, common_type, is_numeric, rounded_type
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import decimal_parts, decimal_type
 from matcher.predicates.constant_folding import fold
 from matcher.predicates.time_buckets import standard_unit
+from matcher.sql.expressions.arrays import SKETCHES, array_size, sort_array
+from matcher.sql.expressions.coerce import cast_to, compare, refuse_char
+from matcher.sql.expressions.formats import FORMATTED, formatted
+from matcher.sql.expressions.scope import unsupported
+from matcher.sql.expressions.types import (
+    UNKNOWN,
+    TextSettings,
+    common_type,
+    is_numeric,
+    rounded_type,
+)
 
 # class → (Spark name, argument keys in Spark's order, type that each argument is cast to, result)
 _PLAIN: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...], str]]] = {

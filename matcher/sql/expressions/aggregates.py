@@ -11,14 +11,14 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.from_sql_coerce import cast_to
-from matcher.from_sql_functions import Build, name_of
-from matcher.from_sql_logic import as_boolean
-from matcher.from_sql_scope import unsupported
-from matcher.from_sql_types import UNKNOWN, TextSettings, is_numeric
 from matcher.model.expr import FALSE, IGNORE_NULLS, Agg, Call, Expr, Lit
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import INTEGRAL, avg_type, sum_type
+from matcher.sql.expressions.coerce import cast_to
+from matcher.sql.expressions.functions import Build, name_of
+from matcher.sql.expressions.logic import as_boolean
+from matcher.sql.expressions.scope import unsupported
+from matcher.sql.expressions.types import UNKNOWN, TextSettings, is_numeric
 
 _BY_CLASS: Final[dict[type[exp.Expr], str]] = {
     exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.CountIf: "count_if",

@@ -15,8 +15,12 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
 from typing import Final
 
-from matcher.from_sql_scope import unsupported
-from matcher.from_sql_types import (
+from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.reasons import ReasonCode
+from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
+from matcher.predicates.domains import single
+from matcher.sql.expressions.scope import unsupported
+from matcher.sql.expressions.types import (
     UNKNOWN,
     TextSettings,
     arithmetic_type,
@@ -24,11 +28,7 @@ from matcher.from_sql_types import (
     common_type,
     is_numeric,
 )
-from matcher.from_sql_unwrap import unwrap
-from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
-from matcher.model.reasons import ReasonCode
-from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
-from matcher.predicates.domains import single
+from matcher.sql.expressions.unwrap import unwrap
 
 _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from matcher.from_sql_coerce import cast_to, refuse_char
-from matcher.from_sql_scope import unsupported
-from matcher.from_sql_types import TextSettings
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.reasons import ReasonCode
+from matcher.sql.expressions.coerce import cast_to, refuse_char
+from matcher.sql.expressions.scope import unsupported
+from matcher.sql.expressions.types import TextSettings
 
 _TIMES: Final = frozenset({"string", "date", "timestamp", "timestamp_ntz"})
 _DEFAULT: Final = Lit("yyyy-MM-dd HH:mm:ss", "string")

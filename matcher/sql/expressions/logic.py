@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.from_sql_coerce import cast_to
-from matcher.from_sql_scope import unsupported
-from matcher.from_sql_types import UNKNOWN, TextSettings
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit, conjuncts
 from matcher.model.reasons import ReasonCode
+from matcher.sql.expressions.coerce import cast_to
+from matcher.sql.expressions.scope import unsupported
+from matcher.sql.expressions.types import UNKNOWN, TextSettings
 
 _NEGATED: Final = {
     "eq": "ne",

@@ -7,8 +7,8 @@ such step: the matcher reads through them by itself (`matcher.predicates.monoton
 
 from __future__ import annotations
 
-from matcher.from_sql_types import TextSettings
 from matcher.model.expr import FALSE, Call, Expr, Lit
+from matcher.sql.expressions.types import TextSettings
 
 _DAY = 86_400_000_000
 _DATE_AS_TIME = ("date", "timestamp")

@@ -7,10 +7,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from matcher.from_sql_scope import unsupported
-from matcher.from_sql_types import TextSettings
 from matcher.model.expr import TRUE, Call, Expr
 from matcher.model.reasons import ReasonCode
+from matcher.sql.expressions.scope import unsupported
+from matcher.sql.expressions.types import TextSettings
 
 # name → (name, types of the arguments, result)
 SKETCHES: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {

@@ -1,0 +1,1 @@
+"""Expressions of SQL texts: names, types and functions as Spark resolves them."""
