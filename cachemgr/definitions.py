@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
+from cachemgr.config.substitution import refuse_substitution
 from cachemgr.convert import LOCATION_GIVEN, freshness_fields, policy_fields
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.engine import Definition
@@ -13,7 +14,6 @@ from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
 from cachemgr.names import cache_location
 from cachemgr.places import storage_place
 from cachemgr.secrets import refuse_secrets
-from cachemgr.substitution import refuse_substitution
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
 
 

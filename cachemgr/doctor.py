@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Final
 
+from cachemgr.config.service_settings import ServiceSettings, service_settings
+from cachemgr.config.substitution import is_substituted
 from cachemgr.errors import METASTORE_MISSING, CacheManagerError, SchemaVersionError
 from cachemgr.journal.files import Files
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.names import absolute_location
-from cachemgr.service_settings import ServiceSettings, service_settings
-from cachemgr.substitution import is_substituted
 
 _SELF: Final = "relational-cache"
 LEAST_JAVA: Final = 17

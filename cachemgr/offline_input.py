@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from cachemgr.config.session_settings import Settings, setting
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
 from cachemgr.errors import ConfigurationError, DefinitionError, NotFoundError
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
-from cachemgr.settings import Settings, setting
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode

@@ -21,6 +21,8 @@ from cachemgr.api.app import create_app
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.api.receiving import ImpatientProtocol
 from cachemgr.api.state import ApiState
+from cachemgr.config.service_settings import ServiceSettings
+from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
 from cachemgr.heap import SettledHeap
 from cachemgr.journal.files import Files, LocalFiles
@@ -31,8 +33,6 @@ from cachemgr.metastore.engine import hidden, metastore_url
 from cachemgr.names import is_local
 from cachemgr.priority import lower_session
 from cachemgr.scratch import roots_of, sweep
-from cachemgr.service_settings import ServiceSettings
-from cachemgr.settings import PREFIX, Settings
 from cachemgr.spark.feed import acquire_feed, release_feed
 from cachemgr.spark.hadoop_files import HadoopFiles
 from cachemgr.spark.heads import SparkHeads

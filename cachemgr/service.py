@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from cachemgr import restrictions
+from cachemgr.config.session_settings import Settings
 from cachemgr.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
@@ -75,7 +76,6 @@ from cachemgr.names import namespace_of, shown_name
 from cachemgr.places import is_inside, storage_place
 from cachemgr.results import ResultRows, done, table
 from cachemgr.secrets import refuse_secrets
-from cachemgr.settings import Settings
 from cachemgr.tidy import Tidy
 
 Clock = Callable[[], datetime]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cachemgr.settings import SETTINGS
+from cachemgr.config.session_settings import SETTINGS
 from matcher.model.reasons import ReasonCode
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cachemgr.config.service_settings import ServiceSettings, service_settings
 from cachemgr.errors import ConfigurationError
-from cachemgr.service_settings import ServiceSettings, service_settings
 
 DOCS = Path(__file__).parents[1] / "docs" / "service.md"
 

@@ -7,8 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from cachemgr.errors import ConfigurationError
-from cachemgr.settings import (
+from cachemgr.config.session_settings import (
     SETTINGS,
     Mode,
     Settings,
@@ -17,7 +16,8 @@ from cachemgr.settings import (
     parse_duration,
     unknown_keys,
 )
-from cachemgr.settings import setting as find
+from cachemgr.config.session_settings import setting as find
+from cachemgr.errors import ConfigurationError
 
 
 def test_defaults_of_the_table_and_of_the_class_are_the_same():

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cachemgr.api.errors import ApiError
 from cachemgr.api.state import digest_of
-from cachemgr.service_settings import LOOPBACK
+from cachemgr.config.service_settings import LOOPBACK
 
 _MOST_CLIENTS: Final = 10_000
 _TOO_LARGE: Final = "cachemgr.too_large"

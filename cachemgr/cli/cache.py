@@ -16,7 +16,7 @@ from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, text_of
 from cachemgr.cli.output import Format, counted, say, show, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
-from cachemgr.settings import parse_duration
+from cachemgr.config.session_settings import parse_duration
 
 app = typer.Typer(help="Relational caches.", no_args_is_help=True)
 _OVER = ("PUBLISHED", "UNCHANGED")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from cachemgr.cli.output import Format, say
 from cachemgr.cli.starting import STARTING, STARTING_THERE
+from cachemgr.config.service_address import checked_token, is_service_url
 from cachemgr.errors import CacheManagerError, ConfigurationError, MetastoreError
-from cachemgr.service_address import checked_token, is_service_url
 
 if TYPE_CHECKING:
     import httpx
@@ -71,8 +71,8 @@ class Client:
         """
         if self.server is not None:
             return
+        from cachemgr.config.service_settings import service_settings
         from cachemgr.serve import work_once
-        from cachemgr.service_settings import service_settings
 
         say(STARTING)
         try:
@@ -127,9 +127,9 @@ async def _spark_starts(client: httpx.AsyncClient) -> bool:
 def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -> Any:
     from cachemgr.api.app import create_app
     from cachemgr.api.state import ApiState
+    from cachemgr.config.service_settings import service_settings
     from cachemgr.journal.journal import keep_journal
     from cachemgr.metastore import open_metastore
-    from cachemgr.service_settings import service_settings
     from cachemgr.spark.hadoop_files import HadoopFiles
     from cachemgr.spark.host import host_of
 

@@ -44,7 +44,7 @@ def metastore_of(url: str | None) -> str:
     Raises:
         ConfigurationError: The settings cannot be read.
     """
-    from cachemgr.service_settings import service_settings
+    from cachemgr.config.service_settings import service_settings
 
     return service_settings(metastore_url=url).metastore_url
 

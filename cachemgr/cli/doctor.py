@@ -17,8 +17,8 @@ from cachemgr.cli.starting import STARTING
 from cachemgr.secrets import masked
 
 if TYPE_CHECKING:
+    from cachemgr.config.service_settings import ServiceSettings
     from cachemgr.doctor import Check, Finding
-    from cachemgr.service_settings import ServiceSettings
     from cachemgr.spark.host import SparkHost
 
 _COLUMNS = ("check", "state", "found")
@@ -34,8 +34,8 @@ def doctor(
 ) -> None:
     """Check Java, Spark, Delta, metastore, migrations, clock, tokens and storage; say how to mend
     each. Exit code 1 if something fails."""
+    from cachemgr.config.service_settings import service_settings
     from cachemgr.doctor import FAILED, SKIPPED, Finding, examine
-    from cachemgr.service_settings import service_settings
     from cachemgr.spark.host import host_of
 
     with handled():

@@ -31,8 +31,8 @@ def serve(
     ] = True,
 ) -> None:
     """Serve REST, schedule, and refresh. More settings: CACHEMGR_* and cachemgr.toml."""
+    from cachemgr.config.service_settings import service_settings
     from cachemgr.serve import serve as run
-    from cachemgr.service_settings import service_settings
 
     with handled():
         settings = service_settings(
@@ -51,8 +51,8 @@ def worker(
     location: Location = None,
 ) -> None:
     """Schedule and refresh, without REST. More settings: CACHEMGR_* and cachemgr.toml."""
+    from cachemgr.config.service_settings import service_settings
     from cachemgr.serve import work
-    from cachemgr.service_settings import service_settings
 
     with handled():
         work(

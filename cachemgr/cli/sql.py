@@ -37,7 +37,7 @@ def sql(
     Without -e they are read from stdin: on a terminal with editing and history. With -o json a
     line for each statement. More settings: CACHEMGR_* and cachemgr.toml, as for `serve`. Exit code
     1 if a statement given by -e or a pipe fails; those behind it are not run."""
-    from cachemgr.service_settings import service_settings
+    from cachemgr.config.service_settings import service_settings
     from cachemgr.spark.host import host_of
     from cachemgr.spark.shell import Statements
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from cachemgr.config.service_settings import service_settings
 from cachemgr.journal.files import Files, LocalFiles
 from cachemgr.names import absolute_location, is_local
-from cachemgr.service_settings import service_settings
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import typer
 from cachemgr.cli.database import Url, metastore_of
 from cachemgr.cli.failure import handled
 from cachemgr.cli.output import Format, Output, say, show, show_one
+from cachemgr.config.session_settings import parse_duration
 from cachemgr.roles import Role
-from cachemgr.settings import parse_duration
 
 if TYPE_CHECKING:
     from cachemgr.metastore.records import TokenRecord

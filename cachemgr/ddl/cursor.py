@@ -9,10 +9,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from cachemgr.config.session_settings import MAX_DAYS
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.ddl.text import Kind, Lexed, Tok, line_col
 from cachemgr.errors import StatementError
-from cachemgr.settings import MAX_DAYS
 
 _UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
 _UNIT_LABELS = ("SECONDS", "MINUTES", "HOURS", "DAYS")

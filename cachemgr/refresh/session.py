@@ -10,10 +10,10 @@ from functools import partial
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cachemgr.config.result_settings import changes_results
+from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import RefreshError
 from cachemgr.spark.conf import explicit_settings, unnoticed
-from cachemgr.spark.result_settings import changes_results
-from cachemgr.substitution import SUBSTITUTE
 
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {

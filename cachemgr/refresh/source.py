@@ -15,10 +15,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.config.result_settings import result_settings
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry, RunState
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.steps import BaseVersion, SourceOffer
-from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.served import ServedCache, matcher_name, serve
 from cachemgr.spark.tables import TableRead, normalise_location, run_select
 from matcher.index.registry import Registry

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access import keys_of
+from cachemgr.config.session_settings import PREFIX, Settings, setting_in, unknown_keys
 from cachemgr.ddl import looks_like_ours, parse
 from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.errors import ConfigurationError
@@ -23,7 +24,6 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import Freshness, JoinState
 from cachemgr.results import ResultRows
 from cachemgr.service import CacheService, utc_now
-from cachemgr.settings import PREFIX, Settings, setting_in, unknown_keys
 from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application

@@ -14,14 +14,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cachemgr.config.result_settings import SettingsComparer
+from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.refresh.session import own_session
-from cachemgr.settings import PREFIX, Settings
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
 from cachemgr.spark.freshness import Histories
 from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.pins import PinKey, PinStore
-from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.tables import past_of
 from cachemgr.stored_files import StoredFiles
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cachemgr.settings import Settings
+from cachemgr.config.session_settings import Settings
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
 from cachemgr.spark.freshness import TableSeen
 from cachemgr.spark.served import ServedCache

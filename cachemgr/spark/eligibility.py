@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cachemgr.access import keys_of, may_use
+from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.spark.freshness import Histories, TableSeen, Verdict, check_freshness
 from cachemgr.spark.keys import keys_seen
-from cachemgr.spark.result_settings import SettingsComparer
 from cachemgr.spark.served import ServedCache
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken

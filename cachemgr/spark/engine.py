@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState, counted_ms, millis
+from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.statements import SelectText
 from cachemgr.engine import Definition, JoinVerdict, TableState
 from cachemgr.errors import DefinitionError, JoinValidationError
@@ -28,7 +29,6 @@ from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.nested import is_known
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
-from cachemgr.spark.result_settings import result_settings
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.tables import (

@@ -13,6 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.apply import Context
+from cachemgr.config.service_settings import ServiceSettings
+from cachemgr.config.session_settings import PREFIX
+from cachemgr.config.substitution import SUBSTITUTE, refuse_substitution
 from cachemgr.ddl import parse
 from cachemgr.ddl.statements import CreateRelationalCache, ExplainCreate
 from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
@@ -24,13 +27,10 @@ from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
 from cachemgr.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.secrets import masked
-from cachemgr.service_settings import ServiceSettings
-from cachemgr.settings import PREFIX
 from cachemgr.spark import api
 from cachemgr.spark.alive import is_stopped, jvm_is_gone
 from cachemgr.spark.spark_errors import without_traces
 from cachemgr.spark_state import SparkState
-from cachemgr.substitution import SUBSTITUTE, refuse_substitution
 from cachemgr.telemetry import logger
 
 

@@ -17,19 +17,19 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from cachemgr.config.result_settings import SettingsComparer, changes_results
+from cachemgr.config.session_settings import PREFIX, Mode, Settings
 from cachemgr.errors import CacheManagerError
 from cachemgr.journal.files import LocalFiles
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.metastore.records import Outcome as LoggedOutcome
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, is_local
-from cachemgr.settings import PREFIX, Mode, Settings
 from cachemgr.spark.decider import Hit, match_options
 from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.explain import set_text
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import Histories
 from cachemgr.spark.keys import keys_seen
-from cachemgr.spark.result_settings import SettingsComparer, changes_results
 from cachemgr.spark.served import ServedCache
 from cachemgr.spark.sources import metastore_of
 from cachemgr.stored_files import StoredFiles

@@ -12,10 +12,10 @@ from typing import Final
 
 import tzlocal
 
+from cachemgr.config.result_settings import TIME_ZONE, changes_results
+from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError
 from cachemgr.offline_input import FIXED, read_conf
-from cachemgr.settings import PREFIX, Settings
-from cachemgr.spark.result_settings import TIME_ZONE, changes_results
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.sql.reader import TextSettings
 

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from cachemgr import serve as serving
+from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.roles import Role
-from cachemgr.service_settings import ServiceSettings
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -9,8 +9,8 @@ import pytest
 
 import cachemgr
 from cachemgr.api.metrics import CacheMetrics
+from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.doctor import FAILED, examine, light_checks
-from cachemgr.service_settings import ServiceSettings
 from cachemgr.spark import feed as feeds
 from tests.processes import until
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import cachemgr
 from cachemgr.cli import main
+from cachemgr.config.result_settings import result_settings
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord
@@ -26,7 +27,6 @@ from cachemgr.roles import Role
 from cachemgr.spark import api
 from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.feed import Feed
-from cachemgr.spark.result_settings import result_settings
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Col
 from matcher.model.ir import CachePlan, Relation, StoredColumn

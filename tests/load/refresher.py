@@ -6,8 +6,8 @@ from __future__ import annotations
 import sys
 import time
 
+from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.priority import lower_session
-from cachemgr.service_settings import ServiceSettings
 from cachemgr.spark.host import host_of
 
 

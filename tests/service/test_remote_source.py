@@ -17,11 +17,11 @@ from sqlalchemy import text
 from cachemgr.access import keys_of
 from cachemgr.api.app import create_app
 from cachemgr.api.state import ApiState
+from cachemgr.config.session_settings import Settings
 from cachemgr.errors import CacheManagerError, ConfigurationError
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinSide, JoinState, Outcome
 from cachemgr.roles import Role
-from cachemgr.settings import Settings
 from cachemgr.spark import remote
 from cachemgr.spark.feed import Feed, acquire_feed_of, release_feed
 from cachemgr.spark.following import source_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr.spark.result_settings import (
+from cachemgr.config.result_settings import (
     ALLOWED,
     SettingsComparer,
     changes_results,

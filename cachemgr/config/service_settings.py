@@ -19,9 +19,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from cachemgr.config.session_settings import nearest
 from cachemgr.errors import ConfigurationError
 from cachemgr.priority import LOWEST
-from cachemgr.settings import nearest
 
 _DEFAULT_FILE = "cachemgr.toml"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
