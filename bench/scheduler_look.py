@@ -20,7 +20,7 @@ from bench.population import plans
 from bench.results import Figure
 from cachemgr.base_state import BaseState
 from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.metastore.engine import metastore_url
+from cachemgr.metastore.database import metastore_url
 from cachemgr.metastore.models import (
     CacheRow,
     CommitNumberRow,

@@ -65,7 +65,7 @@ def examine(checks: Iterator[Check], url: str) -> Iterator[Finding]:
         checks: Their names, and what says what it found or raises.
         url: The metastore's.
     """
-    from cachemgr.metastore.engine import hidden, metastore_url
+    from cachemgr.metastore.database import hidden, metastore_url
 
     for name, check in checks:
         try:
@@ -225,7 +225,7 @@ def storage(settings: ServiceSettings, files: Files) -> str:
 def _command(*words: str, url: str) -> str:
     """A command on a metastore, as it can be pasted into a shell: the metastore is named if it is
     not the one that all commands find, without its password, which is no remedy's to show."""
-    from cachemgr.metastore.engine import metastore_url
+    from cachemgr.metastore.database import metastore_url
 
     option: list[str] = []
     if url != service_settings().metastore_url:

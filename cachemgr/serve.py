@@ -29,7 +29,7 @@ from cachemgr.journal.files import Files, LocalFiles
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.metastore.engine import hidden, metastore_url
+from cachemgr.metastore.database import hidden, metastore_url
 from cachemgr.names import is_local
 from cachemgr.priority import lower_session
 from cachemgr.scratch import roots_of, sweep

@@ -34,7 +34,7 @@ from cachemgr.api.guards import (
 from cachemgr.api.quick import QuickEndpoint, QuickWay
 from cachemgr.api.state import ApiState, digest_of
 from cachemgr.errors import CacheManagerError
-from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
+from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 
 MAX_BODY: Final = 2 * 1024 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

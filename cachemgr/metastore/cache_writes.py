@@ -11,7 +11,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import AlreadyExistsError, ConflictError, MetastoreError, NotFoundError
-from cachemgr.metastore.convert import cache_record, cache_row, cache_values, set_rows
+from cachemgr.metastore.dependants import (
+    refuse_broken_order,
+    refuse_with_dependants,
+    take_over,
+)
 from cachemgr.metastore.models import (
     CacheRow,
     CommitNumberRow,
@@ -22,11 +26,7 @@ from cachemgr.metastore.models import (
     RefreshRunRow,
     ScheduleRow,
 )
-from cachemgr.metastore.nesting import (
-    refuse_broken_order,
-    refuse_with_dependants,
-    take_over,
-)
+from cachemgr.metastore.record_rows import cache_record, cache_row, cache_values, set_rows
 from cachemgr.metastore.records import (
     EVERYBODY,
     CacheRecord,

@@ -21,7 +21,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
 
-from cachemgr.metastore.convert import cache_record, request_record, run_record
 from cachemgr.metastore.models import (
     CacheRow,
     RefreshRequestRow,
@@ -29,6 +28,7 @@ from cachemgr.metastore.models import (
     ScheduleRow,
 )
 from cachemgr.metastore.reads import Reads, database_moment
+from cachemgr.metastore.record_rows import cache_record, request_record, run_record
 from cachemgr.metastore.records import (
     CacheRecord,
     RefreshRequestRecord,

@@ -15,7 +15,6 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, NotFoundError
-from cachemgr.metastore.convert import request_record, run_record
 from cachemgr.metastore.leases import take_lease, touch_lease
 from cachemgr.metastore.models import (
     CacheRow,
@@ -25,6 +24,7 @@ from cachemgr.metastore.models import (
     ScheduleRow,
 )
 from cachemgr.metastore.queue_rows import ASKED, ask, give_up, move_epoch
+from cachemgr.metastore.record_rows import request_record, run_record
 from cachemgr.metastore.records import (
     Origin,
     RefreshRequestRecord,

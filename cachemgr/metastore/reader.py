@@ -8,16 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from cachemgr.metastore.access import AccessReads
 from cachemgr.metastore.base_tables import BaseTableReads
-from cachemgr.metastore.convert import (
-    cache_record,
-    decision_record,
-    join_record,
-    lease_record,
-    run_record,
-    set_record,
-)
 from cachemgr.metastore.dump import DumpReads
 from cachemgr.metastore.models import (
     CacheRow,
@@ -30,6 +21,14 @@ from cachemgr.metastore.models import (
     RefreshRunRow,
 )
 from cachemgr.metastore.queue_reads import QueueReads
+from cachemgr.metastore.record_rows import (
+    cache_record,
+    decision_record,
+    join_record,
+    lease_record,
+    run_record,
+    set_record,
+)
 from cachemgr.metastore.records import (
     CacheRecord,
     DecisionRecord,
@@ -46,6 +45,7 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.metastore.registry_reads import RegistryReads, all_joins, snapshots_of
 from cachemgr.metastore.restricted import RestrictedReads
+from cachemgr.metastore.tokens import AccessReads
 
 
 def matches_like(pattern: str, name: str) -> bool:

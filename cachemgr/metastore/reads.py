@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import URL, Engine, func, select
 from sqlalchemy.orm import Session
 
-from cachemgr.metastore.engine import reading, translated
+from cachemgr.metastore.database import reading, translated
 from cachemgr.metastore.records import as_utc
 
 

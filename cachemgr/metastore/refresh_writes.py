@@ -10,7 +10,6 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
-from cachemgr.metastore.convert import lease_record, run_record, set_rows, table_rows
 from cachemgr.metastore.leases import take_lease, touch_lease
 from cachemgr.metastore.models import (
     CacheRow,
@@ -20,6 +19,7 @@ from cachemgr.metastore.models import (
     RefreshRunRow,
     RegistryRevisionRow,
 )
+from cachemgr.metastore.record_rows import lease_record, run_record, set_rows, table_rows
 from cachemgr.metastore.records import (
     GroupingSetRecord,
     LeaseRecord,

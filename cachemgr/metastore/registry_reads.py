@@ -9,14 +9,6 @@ from typing import Any
 from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import Session, defer
 
-from cachemgr.metastore.convert import (
-    TABLE_COLUMNS,
-    cache_record,
-    join_record,
-    run_record,
-    set_record,
-    table_record,
-)
 from cachemgr.metastore.models import (
     CacheRow,
     GrantRow,
@@ -27,6 +19,14 @@ from cachemgr.metastore.models import (
     SnapshotTableRow,
 )
 from cachemgr.metastore.reads import Reads
+from cachemgr.metastore.record_rows import (
+    TABLE_COLUMNS,
+    cache_record,
+    join_record,
+    run_record,
+    set_record,
+    table_record,
+)
 from cachemgr.metastore.records import (
     CatalogPage,
     GroupingSetRecord,

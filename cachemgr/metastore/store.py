@@ -8,7 +8,7 @@ from types import TracebackType
 from sqlalchemy import Engine
 
 from cachemgr.errors import METASTORE_MISSING, MetastoreError
-from cachemgr.metastore.engine import (
+from cachemgr.metastore.database import (
     DEFAULT_BUSY_SECONDS,
     check_sqlite_file,
     hidden,

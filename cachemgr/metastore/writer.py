@@ -11,17 +11,17 @@ from sqlalchemy.orm import Session
 
 from cachemgr.base_state import BaseState
 from cachemgr.errors import AlreadyExistsError, NotFoundError
-from cachemgr.metastore.access import AccessWrites
 from cachemgr.metastore.base_tables import BaseTableWrites
 from cachemgr.metastore.cache_writes import CacheWrites
-from cachemgr.metastore.convert import decision_row, join_record, join_row
 from cachemgr.metastore.dump import DumpWrites
 from cachemgr.metastore.history import HistoryWrites
 from cachemgr.metastore.models import DecisionRow, JoinRow
 from cachemgr.metastore.queue_writes import QueueWrites
+from cachemgr.metastore.record_rows import decision_row, join_record, join_row
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinState, as_utc, name_key
 from cachemgr.metastore.refresh_writes import RefreshWrites
 from cachemgr.metastore.restricted import RestrictedWrites
+from cachemgr.metastore.tokens import AccessWrites
 from cachemgr.metastore.writes import bump_revision
 
 

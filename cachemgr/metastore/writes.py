@@ -11,7 +11,7 @@ from sqlalchemy import URL, Engine, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import MetastoreError, NotFoundError
-from cachemgr.metastore.engine import translated, writing
+from cachemgr.metastore.database import translated, writing
 from cachemgr.metastore.models import CacheRow, RegistryRevisionRow, ScheduleRow
 from cachemgr.metastore.reads import database_moment
 from cachemgr.metastore.records import as_utc

@@ -10,7 +10,7 @@ from cachemgr.config.service_address import checked_token, is_service_url
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.engine import metastore_url
+from cachemgr.metastore.database import metastore_url
 from cachemgr.spark.feed import Feed, acquire_feed_of, acquire_known_feed
 from cachemgr.spark.sources import MetastoreSource, Source
 

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.errors import CacheManagerError, DefinitionError
-from cachemgr.metastore.nesting import cycle
+from cachemgr.metastore.dependants import cycle
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of, shown_name
 from cachemgr.refresh.session import own_session

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cachemgr.errors import MetastoreError
-from cachemgr.metastore.engine import metastore_url
+from cachemgr.metastore.database import metastore_url
 
 
 @contextmanager

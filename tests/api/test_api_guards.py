@@ -23,7 +23,7 @@ from cachemgr.api.state import ApiState
 from cachemgr.errors import ConfigurationError, MetastoreError
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.engine import hidden, metastore_url
+from cachemgr.metastore.database import hidden, metastore_url
 from cachemgr.roles import Role
 from cachemgr.secrets import masked, refuse_secrets
 

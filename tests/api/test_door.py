@@ -14,8 +14,8 @@ from sqlalchemy import text
 from cachemgr.api.state import digest_of
 from cachemgr.errors import AlreadyExistsError, MetastoreError
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.access import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import JoinRecord, JoinSide
+from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 from cachemgr.results import ResultRows, table
 from cachemgr.roles import Role
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import cachemgr
 from cachemgr.cli import main
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.engine import metastore_url as parsed
+from cachemgr.metastore.database import metastore_url as parsed
 from cachemgr.refresh.run import run_refresh
 from tests.databases import on_postgres, on_sqlite
 from tests.refresh.star import Crash, crash_at

@@ -9,8 +9,8 @@ from sqlalchemy import inspect, text
 
 from cachemgr.errors import MetastoreError, SchemaVersionError
 from cachemgr.metastore import migrate, open_metastore
-from cachemgr.metastore.engine import make_engine
-from cachemgr.metastore.engine import metastore_url as parse_url
+from cachemgr.metastore.database import make_engine
+from cachemgr.metastore.database import metastore_url as parse_url
 from cachemgr.metastore.models import VERSION_TABLE, Base
 
 
