@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
-from cachemgr.clauses import read_freshness, read_name, read_refresh
 from cachemgr.config.result_settings import changes_results
 from cachemgr.config.substitution import refuse_substitution
 from cachemgr.convert import freshness_fields, policy_fields
 from cachemgr.ddl import parse
+from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
 from cachemgr.ddl.render import render, render_freshness, render_name, render_refresh
+from cachemgr.ddl.single_clauses import read_freshness, read_name, read_refresh
 from cachemgr.ddl.statements import (
     CreateRecordPreservingJoin,
     CreateRelationalCache,
@@ -30,7 +31,6 @@ from cachemgr.errors import CacheManagerError, ConfigurationError
 from cachemgr.export import CacheDefinition, Definitions, JoinDefinition, export
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
 from cachemgr.results import ResultRows
 
 # What only a new cache can have otherwise; the rest is changed in place.

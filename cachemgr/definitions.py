@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from cachemgr.config.substitution import refuse_substitution
 from cachemgr.convert import LOCATION_GIVEN, freshness_fields, policy_fields
+from cachemgr.ddl.names import cache_location
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.engine import Definition
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
-from cachemgr.names import cache_location
 from cachemgr.places import storage_place
 from cachemgr.secrets import refuse_secrets
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan

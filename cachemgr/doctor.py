@@ -21,10 +21,10 @@ from typing import Final
 
 from cachemgr.config.service_settings import ServiceSettings, service_settings
 from cachemgr.config.substitution import is_substituted
+from cachemgr.ddl.names import absolute_location
 from cachemgr.errors import METASTORE_MISSING, CacheManagerError, SchemaVersionError
 from cachemgr.journal.files import Files
 from cachemgr.metastore import migrate, open_metastore
-from cachemgr.names import absolute_location
 
 _SELF: Final = "relational-cache"
 LEAST_JAVA: Final = 17

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cachemgr.convert import LOCATION_GIVEN, create_statement, freshness_of, policy_of
+from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.render import render_freshness, render_name, render_refresh
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from cachemgr.config.session_settings import Settings, setting
+from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
 from cachemgr.errors import ConfigurationError, DefinitionError, NotFoundError
-from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode

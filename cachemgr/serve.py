@@ -23,6 +23,7 @@ from cachemgr.api.receiving import ImpatientProtocol
 from cachemgr.api.state import ApiState
 from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.config.session_settings import PREFIX, Settings
+from cachemgr.ddl.names import is_local
 from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
 from cachemgr.heap import SettledHeap
 from cachemgr.journal.files import Files, LocalFiles
@@ -30,7 +31,6 @@ from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.database import hidden, metastore_url
-from cachemgr.names import is_local
 from cachemgr.priority import lower_session
 from cachemgr.scratch import roots_of, sweep
 from cachemgr.spark.feed import acquire_feed, release_feed

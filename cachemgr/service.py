@@ -13,6 +13,7 @@ from typing import assert_never
 from cachemgr import restrictions
 from cachemgr.config.session_settings import Settings
 from cachemgr.convert import create_statement, freshness_fields, policy_fields
+from cachemgr.ddl.names import namespace_of, shown_name
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
     AlterRelationalCache,
@@ -72,7 +73,6 @@ from cachemgr.joins import build_join
 from cachemgr.journal.journal import FOLDER
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
-from cachemgr.names import namespace_of, shown_name
 from cachemgr.places import is_inside, storage_place
 from cachemgr.results import ResultRows, done, table
 from cachemgr.secrets import refuse_secrets

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG
+from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.spark_state import SparkState
 
 MAX_SQL = 1_000_000

@@ -76,8 +76,8 @@ def _checks(
     settings: ServiceSettings, application: SparkHost, *, with_spark: bool
 ) -> Iterator[Check]:
     from cachemgr import doctor as checks
+    from cachemgr.ddl.names import is_local
     from cachemgr.journal.files import LocalFiles
-    from cachemgr.names import is_local
     from cachemgr.spark import checkup
     from cachemgr.spark.hadoop_files import HadoopFiles
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from cachemgr.config.service_settings import service_settings
+from cachemgr.ddl.names import absolute_location, is_local
 from cachemgr.journal.files import Files, LocalFiles
-from cachemgr.names import absolute_location, is_local
 
 
 @contextmanager

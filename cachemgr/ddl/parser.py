@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from cachemgr.ddl import clauses
 from cachemgr.ddl.cursor import Cursor
-from cachemgr.ddl.definition import read_definition, read_query
 from cachemgr.ddl.joins import create_join
+from cachemgr.ddl.select_text import read_definition, read_query
 from cachemgr.ddl.statements import (
     AlterAction,
     AlterRelationalCache,

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from cachemgr.ddl.names import absolute_location, is_local
 from cachemgr.journal.files import Files, LocalFiles
 from cachemgr.metastore.dump import FORMAT, CacheDump, Dumped
 from cachemgr.metastore.store import Metastore
-from cachemgr.names import absolute_location, is_local
 from cachemgr.telemetry import Telemetry
 
 FOLDER: Final = "_relational_caches"

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from cachemgr.ddl.names import absolute_location
 from cachemgr.errors import MetastoreError
 from cachemgr.journal.files import Files
 from cachemgr.journal.journal import FOLDER, SHARED
 from cachemgr.metastore.dump import FORMAT, CacheDump, Rows
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.names import absolute_location
 from cachemgr.refresh.commits import Commit, parse_commit
 
 _COMMIT = re.compile(r"(\d{20})\.json")

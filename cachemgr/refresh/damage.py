@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from cachemgr.ddl.names import moved_location
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
-from cachemgr.names import moved_location
 from cachemgr.refresh.delta_log import head
 from cachemgr.spark.hadoop_files import files_of
 from cachemgr.stored_files import StoredFiles

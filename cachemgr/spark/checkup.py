@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cachemgr.ddl.names import absolute_location
 from cachemgr.errors import ConfigurationError
-from cachemgr.names import absolute_location
 
 
 def spark(session: SparkSession) -> str:

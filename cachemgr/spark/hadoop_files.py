@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cachemgr.ddl.names import is_local
 from cachemgr.journal.files import FileInfo, Files, LocalFiles
-from cachemgr.names import is_local
 from cachemgr.spark.jvm import java_class, session_of
 
 

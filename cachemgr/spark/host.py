@@ -17,9 +17,9 @@ from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.config.session_settings import PREFIX
 from cachemgr.config.substitution import SUBSTITUTE, refuse_substitution
 from cachemgr.ddl import parse
+from cachemgr.ddl.names import absolute_location
 from cachemgr.ddl.statements import CreateRelationalCache, ExplainCreate
 from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
-from cachemgr.names import absolute_location
 from cachemgr.places import is_inside, storage_place
 from cachemgr.priority import with_priority
 from cachemgr.refresh.causes import cause_of

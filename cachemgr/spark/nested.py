@@ -15,11 +15,11 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of, shown_name
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.errors import CacheManagerError, DefinitionError
 from cachemgr.metastore.dependants import cycle
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of, shown_name
 from cachemgr.refresh.session import own_session
 from cachemgr.spark.conf import unnoticed
 from cachemgr.spark.jvm import java_class, session_of

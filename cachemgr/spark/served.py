@@ -12,8 +12,8 @@ from typing import Any
 
 from cachemgr.access import reads_of
 from cachemgr.base_state import BaseState, millis
+from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
-from cachemgr.names import shown_name
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin

@@ -17,9 +17,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.config.session_settings import Mode, Settings
+from cachemgr.ddl.names import hinted_name
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, Outcome
-from cachemgr.names import hinted_name
 from cachemgr.refresh.layout import LARGE_SET_ROWS
 from cachemgr.spark.application import Application
 from cachemgr.spark.conf import explicit_settings

@@ -17,10 +17,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import BaseState
+from cachemgr.ddl.names import is_local
 from cachemgr.errors import DefinitionError
 from cachemgr.journal.files import why_no_folder
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.names import is_local
 from cachemgr.places import above
 from cachemgr.spark.freshness import Past, TableSeen
 from cachemgr.spark.jvm import java_class, session_of

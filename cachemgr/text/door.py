@@ -19,11 +19,11 @@ from typing import Final
 
 from cachemgr.config.result_settings import SettingsComparer, changes_results
 from cachemgr.config.session_settings import PREFIX, Mode, Settings
+from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, is_local
 from cachemgr.errors import CacheManagerError
 from cachemgr.journal.files import LocalFiles
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.metastore.records import Outcome as LoggedOutcome
-from cachemgr.names import DEFAULT_NAMESPACE, SESSION_CATALOG, is_local
 from cachemgr.spark.decider import Hit, match_options
 from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.explain import set_text
