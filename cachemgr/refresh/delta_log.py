@@ -16,9 +16,9 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.refresh.commits import Commit, parse_commit
 from cachemgr.refresh.plan import Head
-from cachemgr.spark.jvm import java_class, session_of
 
 # Between two commits of rows stand few others: restores, properties.
 LOOK_BACK = 20

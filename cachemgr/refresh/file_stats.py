@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.tables import TableRead
 
 Bounds = tuple[int, int]

@@ -22,6 +22,7 @@ from cachemgr.errors import (
     NotFoundError,
     RefreshError,
 )
+from cachemgr.jvm.alive import jvm_is_gone
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord, RunState
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.causes import cause_of
@@ -39,7 +40,6 @@ from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
-from cachemgr.spark.alive import jvm_is_gone
 from cachemgr.spark.tables import TableRead, TableVersion, base_table, refuse_inside_table
 from cachemgr.telemetry import logger
 from matcher.model.codec import decode_plan

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from cachemgr.config.result_settings import changes_results
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import RefreshError
-from cachemgr.spark.conf import explicit_settings, unnoticed
+from cachemgr.jvm.session_conf import explicit_settings, unnoticed
 
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {

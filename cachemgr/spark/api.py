@@ -20,6 +20,7 @@ from cachemgr.config.session_settings import PREFIX, Settings, setting_in, unkno
 from cachemgr.ddl import looks_like_ours, parse
 from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.errors import ConfigurationError
+from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import Freshness, JoinState
 from cachemgr.results import ResultRows
@@ -27,7 +28,6 @@ from cachemgr.service import CacheService, utc_now
 from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
-from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.decider import examine, match_options, tests_left
 from cachemgr.spark.eligibility import Checks, QueryState

@@ -17,13 +17,13 @@ from cachemgr.ddl.statements import SelectText
 from cachemgr.engine import Definition, JoinVerdict, TableState
 from cachemgr.errors import DefinitionError, JoinValidationError
 from cachemgr.journal.files import Files
+from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.joins import validate_join
 from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.results import ResultRows, table
 from cachemgr.spark.analysis import analyse_definition
-from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.explain import Explanation
 from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.nested import is_known

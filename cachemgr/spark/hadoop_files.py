@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.ddl.names import is_local
 from cachemgr.journal.files import FileInfo, Files, LocalFiles
-from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.jvm.loader import java_class, session_of
 
 
 class HadoopFiles:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.jvm.loader import java_class, session_of
 
 NO_CACHE: Final = "NO_RELATIONAL_CACHE"
 USE_CACHE: Final = "RELATIONAL_CACHE"

@@ -25,8 +25,8 @@ from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState
 from cachemgr.errors import CacheManagerError
+from cachemgr.jvm.loader import HookError, java_class, session_of
 from cachemgr.spark.hints import Hints, read_hints
-from cachemgr.spark.jvm import HookError, java_class, session_of
 from cachemgr.spark.plans import TableRef, read_tables
 from cachemgr.spark.seen import SeenTables, Versions
 from cachemgr.spark.tables import TableRead, plan_of

@@ -20,6 +20,7 @@ from cachemgr.ddl import parse
 from cachemgr.ddl.names import absolute_location
 from cachemgr.ddl.statements import CreateRelationalCache, ExplainCreate
 from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
+from cachemgr.jvm.alive import is_stopped, jvm_is_gone
 from cachemgr.places import is_inside, storage_place
 from cachemgr.priority import with_priority
 from cachemgr.refresh.causes import cause_of
@@ -28,7 +29,6 @@ from cachemgr.results import ResultRows
 from cachemgr.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.secrets import masked
 from cachemgr.spark import api
-from cachemgr.spark.alive import is_stopped, jvm_is_gone
 from cachemgr.spark.spark_errors import without_traces
 from cachemgr.spark_state import SparkState
 from cachemgr.telemetry import logger

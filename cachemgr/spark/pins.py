@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cachemgr.spark.alive import is_stopped
-from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.jvm.alive import is_stopped
+from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.tables import PinnedSet
 from matcher.render.select import quote
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import BaseState
-from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.texts import analysed_text
 
 TableKind = Literal["delta", "files", "other"]

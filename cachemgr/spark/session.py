@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from cachemgr.config.session_settings import Mode, Settings
 from cachemgr.ddl.names import hinted_name
 from cachemgr.errors import CacheManagerError
+from cachemgr.jvm.loader import session_of
+from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.refresh.layout import LARGE_SET_ROWS
 from cachemgr.spark.application import Application
-from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.decider import (
     BlockOutcome,
     Examination,
@@ -37,7 +38,6 @@ from cachemgr.spark.failures import cache_ids, is_read_failure
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
-from cachemgr.spark.jvm import session_of
 from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.pins import PinKey, most_selective_first
 from cachemgr.spark.plans import TableRef

@@ -20,10 +20,10 @@ from cachemgr.base_state import BaseState
 from cachemgr.ddl.names import is_local
 from cachemgr.errors import DefinitionError
 from cachemgr.journal.files import why_no_folder
+from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.places import above
 from cachemgr.spark.freshness import Past, TableSeen
-from cachemgr.spark.jvm import java_class, session_of
 
 
 @dataclass(frozen=True, slots=True)

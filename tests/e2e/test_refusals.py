@@ -21,11 +21,11 @@ import cachemgr
 from cachemgr.cli import main
 from cachemgr.config.result_settings import result_settings
 from cachemgr.errors import ConfigurationError
+from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.roles import Role
 from cachemgr.spark import api
-from cachemgr.spark.conf import explicit_settings
 from cachemgr.spark.feed import Feed
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Col

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cachemgr.errors import CacheManagerError
+from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.offline import Workspace, answer
-from cachemgr.spark.jvm import java_class, session_of
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, Relation

@@ -12,7 +12,7 @@ from typing import Any
 from cachemgr import offline
 from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRelationalCache
-from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.plans import capture_query
 from matcher.catalyst.reader import LocatedBlock, definition_block, walk_blocks
 from matcher.model.ir import Block, CachePlan, Relation, Rewrite

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark import hints, hook
-from cachemgr.spark.jvm import java_class, session_of
 from cachemgr.spark.plans import capture_query
 from tests.spark.star import Star, StarDecider, reads_cache, rows
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pyspark import RDD
 from pyspark.sql import SparkSession
 
-from cachemgr.spark.jvm import java_class, session_of
+from cachemgr.jvm.loader import java_class, session_of
 
 _rebinding = threading.Lock()
 
