@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 import cachemgr
 from bench.results import Figure, percentile
+from cachemgr.delta.tables import current_versions, normalise_location
 from cachemgr.spark import hook
-from cachemgr.spark.tables import current_versions, normalise_location
 
 _WARM, _REPEATS = 50, 400
 _TABLES = 10

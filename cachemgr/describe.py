@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cachemgr.base_columns import changed_columns
 from cachemgr.base_state import BaseState
 from cachemgr.convert import freshness_of, policy_of
 from cachemgr.ddl.render import render_freshness, render_refresh
+from cachemgr.delta.base_columns import changed_columns
 from cachemgr.metastore.records import (
     CacheRecord,
     GroupingSetRecord,

@@ -22,8 +22,8 @@ from typing import Final
 from cachemgr.config.service_settings import ServiceSettings, service_settings
 from cachemgr.config.substitution import is_substituted
 from cachemgr.ddl.names import absolute_location
+from cachemgr.delta.storage import Files
 from cachemgr.errors import METASTORE_MISSING, CacheManagerError, SchemaVersionError
-from cachemgr.journal.files import Files
 from cachemgr.metastore import migrate, open_metastore
 
 _SELF: Final = "relational-cache"

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cachemgr.base_state import BaseState
 from cachemgr.ddl.statements import SelectText
-from cachemgr.journal.files import Files
+from cachemgr.delta.storage import Files
 from cachemgr.metastore.records import (
     BaseTableRecord,
     CacheRecord,

@@ -24,9 +24,12 @@ from cachemgr.api.state import ApiState
 from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.ddl.names import is_local
+from cachemgr.delta.hadoop_files import HadoopFiles
+from cachemgr.delta.head_lookup import Heads
+from cachemgr.delta.spark_heads import SparkHeads
+from cachemgr.delta.storage import Files, LocalFiles
 from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
 from cachemgr.heap import SettledHeap
-from cachemgr.journal.files import Files, LocalFiles
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
@@ -34,13 +37,10 @@ from cachemgr.metastore.database import hidden, metastore_url
 from cachemgr.priority import lower_session
 from cachemgr.scratch import roots_of, sweep
 from cachemgr.spark.feed import acquire_feed, release_feed
-from cachemgr.spark.hadoop_files import HadoopFiles
-from cachemgr.spark.heads import SparkHeads
 from cachemgr.spark.host import SparkHost, host_of
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.telemetry import logger
 from cachemgr.text.door import TextDoor
-from cachemgr.text.heads import Heads
 from cachemgr.text.settings import service_defaults
 from cachemgr.worker.housekeeping import Housekeeping, forget_the_past
 from cachemgr.worker.process import Process

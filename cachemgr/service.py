@@ -53,6 +53,7 @@ from cachemgr.definitions import (
     matched_columns,
     refuse_properties,
 )
+from cachemgr.delta.places import is_inside, storage_place
 from cachemgr.describe import (
     CacheFacts,
     describe_rows,
@@ -73,7 +74,6 @@ from cachemgr.joins import build_join
 from cachemgr.journal.journal import FOLDER
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
-from cachemgr.places import is_inside, storage_place
 from cachemgr.results import ResultRows, done, table
 from cachemgr.secrets import refuse_secrets
 from cachemgr.tidy import Tidy

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from cachemgr.journal.files import FileInfo, Files, root_of, under
+from cachemgr.delta.commits import Commit, parse_commit
+from cachemgr.delta.storage import FileInfo, Files, root_of, under
 from cachemgr.journal.journal import records_of
 from cachemgr.metastore.records import CacheRecord, RunState, ScheduleRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.commits import Commit, parse_commit
 from cachemgr.telemetry import logger
 
 MOST_FILES: Final = 2_000

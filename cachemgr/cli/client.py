@@ -128,9 +128,9 @@ def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -
     from cachemgr.api.app import create_app
     from cachemgr.api.state import ApiState
     from cachemgr.config.service_settings import service_settings
+    from cachemgr.delta.hadoop_files import HadoopFiles
     from cachemgr.journal.journal import keep_journal
     from cachemgr.metastore import open_metastore
-    from cachemgr.spark.hadoop_files import HadoopFiles
     from cachemgr.spark.host import host_of
 
     settings = service_settings(metastore_url=metastore)

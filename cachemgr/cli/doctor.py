@@ -77,9 +77,9 @@ def _checks(
 ) -> Iterator[Check]:
     from cachemgr import doctor as checks
     from cachemgr.ddl.names import is_local
-    from cachemgr.journal.files import LocalFiles
+    from cachemgr.delta.hadoop_files import HadoopFiles
+    from cachemgr.delta.storage import LocalFiles
     from cachemgr.spark import checkup
-    from cachemgr.spark.hadoop_files import HadoopFiles
 
     yield from checks.light_checks(settings)
     local = is_local(settings.location)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from cachemgr.config.service_settings import service_settings
 from cachemgr.ddl.names import absolute_location, is_local
-from cachemgr.journal.files import Files, LocalFiles
+from cachemgr.delta.storage import Files, LocalFiles
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def storage(
         metastore: The metastore that the caches belong to.
         location: What the command line names; None takes the setting.
     """
-    from cachemgr.spark.hadoop_files import HadoopFiles
+    from cachemgr.delta.hadoop_files import HadoopFiles
     from cachemgr.spark.host import host_of
 
     settings = service_settings(metastore_url=metastore)

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Final
 
 from cachemgr.ddl.names import absolute_location, is_local
-from cachemgr.journal.files import Files, LocalFiles
+from cachemgr.delta.storage import Files, LocalFiles
 from cachemgr.metastore.dump import FORMAT, CacheDump, Dumped
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import Telemetry

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cachemgr.ddl.names import absolute_location
+from cachemgr.delta.commits import Commit, parse_commit
+from cachemgr.delta.storage import Files
 from cachemgr.errors import MetastoreError
-from cachemgr.journal.files import Files
 from cachemgr.journal.journal import FOLDER, SHARED
 from cachemgr.metastore.dump import FORMAT, CacheDump, Rows
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.commits import Commit, parse_commit
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 TAKEN_OVER, AHEAD, BEHIND, NO_RECORD = "TAKEN_OVER", "AHEAD", "BEHIND", "NO_RECORD"

@@ -18,7 +18,8 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cachemgr.refresh.delta_log import size_in_bytes
+from cachemgr.delta.log import size_in_bytes
+from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.refresh.lattice import (
     Keys,
     Lattice,
@@ -30,7 +31,6 @@ from cachemgr.refresh.lattice import (
 )
 from cachemgr.refresh.layout import Layout, plan_layout, spread
 from cachemgr.refresh.small import in_one_task
-from cachemgr.spark.tables import TableRead, run_select
 from matcher.model.expr import columns
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
 from matcher.render.select import quote, render_stored

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from cachemgr.ddl.names import moved_location
+from cachemgr.delta.hadoop_files import files_of
+from cachemgr.delta.log import head
+from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
-from cachemgr.refresh.delta_log import head
-from cachemgr.spark.hadoop_files import files_of
-from cachemgr.stored_files import StoredFiles
 
 
 @dataclass(frozen=True, slots=True)

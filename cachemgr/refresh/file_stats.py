@@ -11,8 +11,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cachemgr.delta.tables import TableRead
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.spark.tables import TableRead
 
 Bounds = tuple[int, int]
 

@@ -8,13 +8,13 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from cachemgr.delta.tables import TableRead
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.damage import Damage
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.steps import BaseVersion, SourceOffer
 from cachemgr.refresh.write import TableSpec
-from cachemgr.spark.tables import TableRead
 from matcher.model.ir import CachePlan
 
 # None leaves the time to the metastore's clock, as replicas must, whose own clocks differ.

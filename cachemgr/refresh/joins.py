@@ -15,11 +15,11 @@ from typing import Any, Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import JoinValidationError
 from cachemgr.refresh.pin import columns_told
-from cachemgr.refresh.session import own_session
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
-from cachemgr.spark.tables import TableRead, run_select
 from matcher.render.select import quote
 
 JOIN_COLUMN_LOST: Final = "JOIN_COLUMN_LOST"

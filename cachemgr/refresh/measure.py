@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from cachemgr.refresh.commits import Commit
+from cachemgr.delta.commits import Commit
+from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.refresh.file_stats import bounds_listed, files_listed
 from cachemgr.refresh.totals import asked_totals
-from cachemgr.spark.tables import TableRead, run_select
 from matcher.model.expr import Agg, Call, Col, Expr, Lit, columns
 from matcher.model.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
 from matcher.model.types import INTEGRAL

@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from cachemgr.base_columns import columns_read, expressions_of, kept_columns
-from cachemgr.errors import RefreshError
-from cachemgr.metastore.records import CacheRecord
-from cachemgr.refresh.steps import BaseVersion
-from cachemgr.spark.tables import (
+from cachemgr.delta.base_columns import columns_read, expressions_of, kept_columns
+from cachemgr.delta.tables import (
     TableRead,
     Unreadable,
     current_versions,
     run_select,
     schema_at,
 )
+from cachemgr.errors import RefreshError
+from cachemgr.metastore.records import CacheRecord
+from cachemgr.refresh.steps import BaseVersion
 from matcher.model.expr import Col, walk
 from matcher.model.ir import CachePlan
 

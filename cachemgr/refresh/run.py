@@ -15,6 +15,9 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cachemgr.delta.log import head, last_number
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.tables import TableRead, TableVersion, base_table, refuse_inside_table
 from cachemgr.errors import (
     SPARK_LOST,
     CacheManagerError,
@@ -27,20 +30,17 @@ from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.damage import damage_of, placed
-from cachemgr.refresh.delta_log import head, last_number
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.pin import check_columns, pin_versions, what_serves
 from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
-from cachemgr.refresh.session import own_session
 from cachemgr.refresh.small import plan_for_one_task, suits_one_task
 from cachemgr.refresh.source import Source, find_sources
 from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
-from cachemgr.spark.tables import TableRead, TableVersion, base_table, refuse_inside_table
 from cachemgr.telemetry import logger
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError

@@ -16,10 +16,10 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.refresh.file_stats import Bounds, ListedFile, bounds_listed, files_listed
 from cachemgr.refresh.measure import EXACT_IN_DOUBLE, expression_bounds
-from cachemgr.spark.tables import TableRead, run_select
 from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.ir import CachePlan
 from matcher.model.types import INTEGRAL, is_blurred

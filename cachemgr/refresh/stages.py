@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from cachemgr.delta.commits import Commit
+from cachemgr.delta.log import head, read_commit, restore, size_in_bytes
+from cachemgr.delta.tables import TableRead, normalise_location
 from cachemgr.metastore.records import (
     GroupingSetRecord,
     RefreshRunRecord,
@@ -14,8 +17,6 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.refresh.build import Built, build_rows
-from cachemgr.refresh.commits import Commit
-from cachemgr.refresh.delta_log import head, read_commit, restore, size_in_bytes
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.measure import Measured, measure
@@ -45,7 +46,6 @@ from cachemgr.refresh.write import (
     set_properties,
     write_commit,
 )
-from cachemgr.spark.tables import TableRead, normalise_location
 from matcher.model.codec import decode_plan, encode_plan
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 

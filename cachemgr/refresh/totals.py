@@ -13,8 +13,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from cachemgr.refresh.commits import Commit
-from cachemgr.spark.tables import TableRead, run_select
+from cachemgr.delta.commits import Commit
+from cachemgr.delta.tables import TableRead, run_select
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render.select import quote
 

@@ -15,10 +15,10 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, StructType
 
+from cachemgr.delta.commits import Commit
+from cachemgr.delta.log import head, read_commit, shape, stamp_text
 from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.refresh.commits import Commit
-from cachemgr.refresh.delta_log import head, read_commit, shape, stamp_text
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render.select import quote
 

@@ -19,6 +19,7 @@ from cachemgr.access import keys_of
 from cachemgr.config.session_settings import PREFIX, Settings, setting_in, unknown_keys
 from cachemgr.ddl import looks_like_ours, parse
 from cachemgr.ddl.statements import CreateRelationalCache, Statement
+from cachemgr.delta.hadoop_files import HadoopFiles
 from cachemgr.errors import ConfigurationError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
@@ -37,7 +38,6 @@ from cachemgr.spark.feed import release_feed
 from cachemgr.spark.following import feed_of
 from cachemgr.spark.frames import to_frame
 from cachemgr.spark.freshness import by_location
-from cachemgr.spark.hadoop_files import HadoopFiles
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
 from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.remote_statements import RemoteStatements

@@ -16,14 +16,14 @@ from pyspark.sql import SparkSession
 
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.config.session_settings import PREFIX, Settings
-from cachemgr.refresh.session import own_session
+from cachemgr.delta.hadoop_files import files_of
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.stored_files import StoredFiles
+from cachemgr.delta.tables import past_of
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.files import FileReads
 from cachemgr.spark.freshness import Histories
-from cachemgr.spark.hadoop_files import files_of
 from cachemgr.spark.pins import PinKey, PinStore
-from cachemgr.spark.tables import past_of
-from cachemgr.stored_files import StoredFiles
 
 _MOST_SETTINGS = 100
 

@@ -14,24 +14,9 @@ from pyspark.sql import SparkSession
 from cachemgr.base_state import BaseState, counted_ms, millis
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.statements import SelectText
-from cachemgr.engine import Definition, JoinVerdict, TableState
-from cachemgr.errors import DefinitionError, JoinValidationError
-from cachemgr.journal.files import Files
-from cachemgr.jvm.session_conf import explicit_settings
-from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
-from cachemgr.refresh.joins import validate_join
-from cachemgr.refresh.run import explain_refresh, run_refresh
-from cachemgr.results import ResultRows, table
-from cachemgr.spark.analysis import analyse_definition
-from cachemgr.spark.explain import Explanation
-from cachemgr.spark.hadoop_files import files_of
-from cachemgr.spark.nested import is_known
-from cachemgr.spark.plans import capture_query
-from cachemgr.spark.replan import replan
-from cachemgr.spark.session import CacheSession
-from cachemgr.spark.spark_errors import code_and_line
-from cachemgr.spark.tables import (
+from cachemgr.delta.hadoop_files import files_of
+from cachemgr.delta.storage import Files
+from cachemgr.delta.tables import (
     TableVersion,
     Unreadable,
     base_tables,
@@ -41,6 +26,21 @@ from cachemgr.spark.tables import (
     refuse_inside_table,
     refuse_unwritable,
 )
+from cachemgr.engine import Definition, JoinVerdict, TableState
+from cachemgr.errors import DefinitionError, JoinValidationError
+from cachemgr.jvm.session_conf import explicit_settings
+from cachemgr.metastore import Metastore
+from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
+from cachemgr.refresh.joins import validate_join
+from cachemgr.refresh.run import explain_refresh, run_refresh
+from cachemgr.results import ResultRows, table
+from cachemgr.spark.analysis import analyse_definition
+from cachemgr.spark.explain import Explanation
+from cachemgr.spark.nested import is_known
+from cachemgr.spark.plans import capture_query
+from cachemgr.spark.replan import replan
+from cachemgr.spark.session import CacheSession
+from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError

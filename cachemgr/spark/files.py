@@ -18,9 +18,9 @@ from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
+from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.hook import suspended
-from cachemgr.spark.tables import TableRead, run_select
 from matcher.model.ir import GROUPING_ID_COLUMN
 from matcher.render.select import quote
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.delta.tables import run_select
 from cachemgr.results import ResultRows
-from cachemgr.spark.tables import run_select
 from matcher.model.expr import Lit
 from matcher.render.select import quote, render_literal
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from cachemgr.base_columns import changed_columns, columns_read, kept_columns
 from cachemgr.base_state import BaseState, counted_ms
+from cachemgr.delta.base_columns import changed_columns, columns_read, kept_columns
 from cachemgr.metastore.records import Freshness
 from cachemgr.spark.served import ServedCache
 from matcher.model.reasons import Reason, ReasonCode

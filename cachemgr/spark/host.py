@@ -19,12 +19,12 @@ from cachemgr.config.substitution import SUBSTITUTE, refuse_substitution
 from cachemgr.ddl import parse
 from cachemgr.ddl.names import absolute_location
 from cachemgr.ddl.statements import CreateRelationalCache, ExplainCreate
+from cachemgr.delta.own_session import session_under
+from cachemgr.delta.places import is_inside, storage_place
 from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
 from cachemgr.jvm.alive import is_stopped, jvm_is_gone
-from cachemgr.places import is_inside, storage_place
 from cachemgr.priority import with_priority
 from cachemgr.refresh.causes import cause_of
-from cachemgr.refresh.session import session_under
 from cachemgr.results import ResultRows
 from cachemgr.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.secrets import masked

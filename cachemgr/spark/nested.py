@@ -17,14 +17,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of, shown_name
 from cachemgr.ddl.statements import QualifiedName
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.tables import logical_plan
 from cachemgr.errors import CacheManagerError, DefinitionError
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.jvm.session_conf import unnoticed
 from cachemgr.metastore.dependants import cycle
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.refresh.session import own_session
 from cachemgr.spark.served import matcher_name
-from cachemgr.spark.tables import logical_plan
 from cachemgr.spark.texts import analysed_text, named_in, refuse_reach
 from matcher.model.codec import decode_plan
 from matcher.render.select import quote

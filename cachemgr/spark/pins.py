@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cachemgr.delta.tables import PinnedSet
 from cachemgr.jvm.alive import is_stopped
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.spark.tables import PinnedSet
 from matcher.render.select import quote
 
 __all__ = ["PinKey", "PinStats", "PinStore", "PinnedSet", "most_selective_first"]

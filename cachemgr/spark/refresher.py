@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState
+from cachemgr.delta.tables import current_states, first_commit_after
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.run import DEFAULT_DROP_GRACE, run_claimed
 from cachemgr.spark.replan import replan_anywhere
-from cachemgr.spark.tables import current_states, first_commit_after
 from cachemgr.telemetry import logger
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.config.session_settings import Mode, Settings
 from cachemgr.ddl.names import hinted_name
+from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import session_of
 from cachemgr.jvm.session_conf import explicit_settings
@@ -42,7 +43,6 @@ from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.pins import PinKey, most_selective_first
 from cachemgr.spark.plans import TableRef
 from cachemgr.spark.served import ServedCache
-from cachemgr.spark.tables import TableRead, run_select
 from cachemgr.telemetry import Telemetry
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, MetastoreError
-from cachemgr.journal.files import Files
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import DecisionRecord, RegistryMark, RegistryState

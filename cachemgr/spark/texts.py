@@ -18,10 +18,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from cachemgr.config.substitution import SUBSTITUTE
+from cachemgr.delta.places import refuse_scheme
 from cachemgr.errors import DefinitionError
 from cachemgr.jvm.alive import jvm_is_gone
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.places import refuse_scheme
 
 # They call any method of any class, or open a file or URL that an argument or option names.
 _REACHING: Final = frozenset(

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import unquote
 
+from cachemgr.delta.table_at import TableHead
 from cachemgr.spark.decider import Hit, mixed_snapshots
 from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
-from cachemgr.text.table_head import TableHead
 from matcher.index.registry import Registry
 from matcher.model.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken

@@ -20,8 +20,12 @@ from typing import Final
 from cachemgr.config.result_settings import SettingsComparer, changes_results
 from cachemgr.config.session_settings import PREFIX, Mode, Settings
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, is_local
+from cachemgr.delta.columns import read_columns
+from cachemgr.delta.head_lookup import Heads
+from cachemgr.delta.storage import LocalFiles
+from cachemgr.delta.stored_files import StoredFiles
+from cachemgr.delta.table_at import TableHead
 from cachemgr.errors import CacheManagerError
-from cachemgr.journal.files import LocalFiles
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.metastore.records import Outcome as LoggedOutcome
 from cachemgr.spark.decider import Hit, match_options
@@ -32,15 +36,11 @@ from cachemgr.spark.freshness import Histories
 from cachemgr.spark.keys import keys_seen
 from cachemgr.spark.served import ServedCache
 from cachemgr.spark.sources import metastore_of
-from cachemgr.stored_files import StoredFiles
 from cachemgr.telemetry import logger
-from cachemgr.text.columns import read_columns
 from cachemgr.text.decide import Outcome, decide
-from cachemgr.text.heads import Heads
 from cachemgr.text.limits import check_text
 from cachemgr.text.names import Names
 from cachemgr.text.settings import TextConf, default_of, read_settings
-from cachemgr.text.table_head import TableHead
 from cachemgr.text.templates import Templates
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Candidate, MatchOptions

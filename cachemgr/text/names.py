@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from cachemgr.delta.columns import read_columns
+from cachemgr.delta.table_at import TableHead
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.text.columns import read_columns
-from cachemgr.text.table_head import TableHead
 from matcher.sql.schema import DEFAULT_CATALOG, Schema, Table
 from matcher.sql.table_paths import folder_of
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from cachemgr.journal.files import Files
+from cachemgr.delta.storage import Files
+from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.metastore.store import Metastore
-from cachemgr.stored_files import StoredFiles
 from cachemgr.telemetry import logger
 from cachemgr.tidy import Tidy
 

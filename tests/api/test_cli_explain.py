@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cachemgr.cli import main
+from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import open_metastore
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextDoor
-from cachemgr.text.heads import Heads
 from tests.load.population import SETTINGS, populate
 
 SQL = "SELECT d_year, SUM(lo_revenue) AS r FROM lineorder, dates, customer, supplier, part WHERE \

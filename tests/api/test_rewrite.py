@@ -11,6 +11,8 @@ import httpx
 import pytest
 from sqlalchemy import text
 
+from cachemgr.delta.head_lookup import Heads
+from cachemgr.delta.table_at import TableHead
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.roles import Role
@@ -18,8 +20,6 @@ from cachemgr.spark.feed import Feed
 from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextDoor, TextRequest
-from cachemgr.text.heads import Heads
-from cachemgr.text.table_head import TableHead
 from cachemgr.why import why
 from tests.load.population import SETTINGS, populate, schema_of, write_commit
 

@@ -28,7 +28,7 @@ CUBE = (
 def damaged_now(lab, monkeypatch):
     """Each look at files is due, and sets are read from files."""
     lab.sql("SET spark.cachemgr.pin.enabled=false")
-    monkeypatch.setattr("cachemgr.stored_files.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("cachemgr.delta.stored_files.LOOK_SECONDS", 0.0)
     return lab
 
 

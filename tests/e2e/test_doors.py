@@ -146,7 +146,7 @@ def test_a_caller_brings_no_setting_but_those_that_change_rows(service: Service,
 
 
 def test_no_session_of_ours_substitutes_whatever_it_is_told(service: Service):
-    from cachemgr.refresh.session import own_session
+    from cachemgr.delta.own_session import own_session
 
     told = {"spark.sql.variable.substitute": "true"}
     session = own_session(service.lab.spark, told)

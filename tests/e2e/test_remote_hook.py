@@ -153,7 +153,7 @@ def test_the_whole_life_of_a_remote_session(
         feed = feed_of(session)
         location = feed.served("lagging").location.removeprefix("file:")
         shutil.rmtree(location)
-        monkeypatch.setattr("cachemgr.stored_files.LOOK_SECONDS", 0.0)
+        monkeypatch.setattr("cachemgr.delta.stored_files.LOOK_SECONDS", 0.0)
         assert "CACHE_DAMAGED" in why_not(session, COUNTED)
         assert len(rows(session, COUNTED)) == 5
         monkeypatch.setattr(feed, "_clock", lambda: time.monotonic() + 48 * 3600)

@@ -13,12 +13,12 @@ from lab_star import JOIN, Lab, exact, same
 from test_whole_queries import CUBE, SERVED
 
 import cachemgr
+from cachemgr.delta.head_lookup import Heads
+from cachemgr.delta.spark_heads import SparkHeads
 from cachemgr.metastore import open_metastore
 from cachemgr.spark.feed import Feed
-from cachemgr.spark.heads import SparkHeads
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextAnswer, TextDoor, TextRequest
-from cachemgr.text.heads import Heads
 from cachemgr.text.settings import service_defaults
 
 pytestmark = pytest.mark.spark

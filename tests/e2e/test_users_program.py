@@ -6,8 +6,8 @@ import pytest
 from pyspark import RDD
 
 import cachemgr
+from cachemgr.delta.own_session import own_session
 from cachemgr.errors import CacheManagerError
-from cachemgr.refresh.session import own_session
 
 pytestmark = pytest.mark.spark
 

@@ -23,12 +23,12 @@ from typing import Final
 import psutil
 
 from cachemgr.ddl import looks_like_ours, parse, parse_script, render
+from cachemgr.delta.head_lookup import Heads
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import open_metastore
 from cachemgr.spark.feed import Feed
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.text.door import TextDoor, TextRequest
-from cachemgr.text.heads import Heads
 from matcher.model.reasons import ReasonCode
 from tests.fuzz_api.findings import Finding, Findings
 from tests.fuzz_api.texts import mutated, queries, statements

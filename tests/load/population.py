@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.population import plans
+from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import (
     BaseTableRecord,
@@ -21,7 +22,6 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
     new_id,
 )
-from cachemgr.text.heads import Heads
 from matcher.model.codec import encode_plan
 from matcher.model.ir import CachePlan, Relation
 

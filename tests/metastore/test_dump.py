@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from cachemgr.base_state import BaseState
+from cachemgr.delta.storage import LocalFiles
 from cachemgr.errors import MetastoreError
-from cachemgr.journal.files import LocalFiles
 from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.journal.rebuild import differences, look
 from cachemgr.metastore import open_metastore

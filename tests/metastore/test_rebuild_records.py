@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cachemgr.cli import main
+from cachemgr.delta.storage import LocalFiles
 from cachemgr.errors import MetastoreError
-from cachemgr.journal.files import LocalFiles
 from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.journal.rebuild import look, rebuild
 from cachemgr.metastore import open_metastore

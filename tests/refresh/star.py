@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cachemgr.delta.tables import current_versions, normalise_location
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -19,7 +20,6 @@ from cachemgr.metastore.records import (
     new_id,
 )
 from cachemgr.refresh.run import run_refresh
-from cachemgr.spark.tables import current_versions, normalise_location
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Agg, Call, Col
 from matcher.model.ir import Block, CachePlan, Output, Relation

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from cachemgr.delta.log import read_commit
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.tables import TableRead
 from cachemgr.refresh import layout
 from cachemgr.refresh.build import build_rows
-from cachemgr.refresh.delta_log import read_commit
-from cachemgr.refresh.session import own_session
 from cachemgr.refresh.write import TableSpec, create_table, write_commit
-from cachemgr.spark.tables import TableRead
 from matcher.model.expr import Agg, Call, Lit
 from matcher.model.ir import Measure
 from tests.refresh.star import AMOUNT, DAY, SALES, Star, cube_plan, rows_of

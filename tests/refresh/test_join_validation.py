@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
+from cachemgr.delta.tables import current_versions
 from cachemgr.errors import JoinValidationError
 from cachemgr.refresh.joins import JoinCheck, validate_join
-from cachemgr.spark.tables import current_versions
 from tests.refresh.star import SHOPS, Star
 
 pytestmark = pytest.mark.spark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from cachemgr.refresh.session import own_session
+from cachemgr.delta.own_session import own_session
 
 ANSI = "spark.sql.ansi.enabled"
 

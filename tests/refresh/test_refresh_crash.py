@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
+from cachemgr.delta.log import head
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.tables import TableRead
 from cachemgr.errors import ConflictError, LeaseLostError, RefreshError
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import RunState
 from cachemgr.refresh.build import build_rows
-from cachemgr.refresh.delta_log import head
-from cachemgr.refresh.session import own_session
 from cachemgr.refresh.steps import PinVersions
 from cachemgr.refresh.write import read_back, table_spec, write_commit
-from cachemgr.spark.tables import TableRead
 from tests.databases import on_postgres
 from tests.processes import SMALL_SPARK, Started, until
 from tests.refresh.star import (

@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
+from cachemgr.delta.log import head
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.tables import TableRead, normalise_location, run_select
 from cachemgr.refresh import small
-from cachemgr.refresh.delta_log import head
 from cachemgr.refresh.file_stats import ListedFile, bounds_listed, files_listed
-from cachemgr.refresh.session import own_session
 from cachemgr.refresh.small import depends_on_order, in_one_task, is_small
-from cachemgr.spark.tables import TableRead, normalise_location, run_select
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, Measure
 

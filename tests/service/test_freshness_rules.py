@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from cachemgr.base_columns import kept_columns
 from cachemgr.base_state import BaseState
+from cachemgr.delta.base_columns import kept_columns
 from cachemgr.metastore.records import Freshness
 from cachemgr.spark.freshness import (
     CLOCK_SKEW_MS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cachemgr.delta.places import above, is_inside, storage_place
+from cachemgr.delta.storage import why_no_folder
 from cachemgr.errors import DefinitionError
-from cachemgr.journal.files import why_no_folder
-from cachemgr.places import above, is_inside, storage_place
 
 
 @pytest.mark.parametrize(

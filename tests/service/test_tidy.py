@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from cachemgr.journal.files import LocalFiles
+from cachemgr.delta.log import stamp_text
+from cachemgr.delta.storage import LocalFiles
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord, new_id
-from cachemgr.refresh.delta_log import stamp_text
 from cachemgr.tidy import Tidy
 from cachemgr.worker.housekeeping import Housekeeping
 

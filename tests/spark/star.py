@@ -11,8 +11,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.delta.tables import TableRead, current_versions, normalise_location
 from cachemgr.spark.hook import HookContext, Replacement
-from cachemgr.spark.tables import TableRead, current_versions, normalise_location
 from matcher.catalyst.reader import LocatedBlock
 from matcher.catalyst.templates import PlanDocument
 from matcher.model.ir import Block

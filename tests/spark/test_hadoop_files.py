@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr.journal.files import LocalFiles
-from cachemgr.spark.hadoop_files import HadoopFiles
+from cachemgr.delta.hadoop_files import HadoopFiles
+from cachemgr.delta.storage import LocalFiles
 
 pytestmark = pytest.mark.spark
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.spark import hook
 from cachemgr.spark.pins import PinKey, PinStore
-from cachemgr.spark.tables import TableRead, run_select
 from tests.spark.star import Star, StarDecider, reads_cache, rows
 
 QUERY = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
-from cachemgr.spark.plans import capture_query
-from cachemgr.spark.tables import (
+from cachemgr.delta.tables import (
     TableRead,
     current_versions,
     first_commit_after,
     normalise_location,
     run_select,
 )
+from cachemgr.spark.plans import capture_query
 from matcher.catalyst.reader import LocatedBlock, blocks, definition_block
 from matcher.model.errors import MatcherError, NotSupported
 from matcher.model.ir import Block

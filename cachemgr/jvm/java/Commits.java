@@ -28,7 +28,7 @@ import org.apache.spark.sql.delta.util.FileNames;
  * version is known by the content of its commit: the writer's transaction id, or a hash of the file where there is none.
  *
  * A file is read once and again when its time or size changed, which the log segment of a snapshot tells without a
- * request. `cachemgr.text.local_log` says the same of local folders, in the same words.
+ * request. `cachemgr.delta.local_log` says the same of local folders, in the same words.
  */
 public final class Commits {
     private static final int KEPT = 20000;

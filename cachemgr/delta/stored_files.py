@@ -14,8 +14,8 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from cachemgr.journal.files import Files, root_of, under
-from cachemgr.refresh.commits import parse_commit
+from cachemgr.delta.commits import parse_commit
+from cachemgr.delta.storage import Files, root_of, under
 from cachemgr.telemetry import logger
 from matcher.model.ir import GROUPING_ID_COLUMN
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from cachemgr.delta.table_at import TableHead, head_of
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.spark.freshness import Past
-from cachemgr.text.table_head import TableHead, head_of
 
 _Stamp = tuple[int, int, int]
 _TRIES: Final = 3

@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import BaseState
 from cachemgr.ddl.names import is_local
+from cachemgr.delta.places import above
+from cachemgr.delta.storage import why_no_folder
 from cachemgr.errors import DefinitionError
-from cachemgr.journal.files import why_no_folder
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.places import above
 from cachemgr.spark.freshness import Past, TableSeen
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from cachemgr.ddl.names import is_local
-from cachemgr.journal.files import FileInfo, Files, LocalFiles
+from cachemgr.delta.storage import FileInfo, Files, LocalFiles
 from cachemgr.jvm.loader import java_class, session_of
 
 

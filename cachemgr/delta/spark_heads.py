@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import SparkSession
 
+from cachemgr.delta.table_at import TableHead, head_of
+from cachemgr.delta.tables import TableVersion, base_table, current_versions, past_of
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
-from cachemgr.spark.tables import TableVersion, base_table, current_versions, past_of
 from cachemgr.telemetry import logger
-from cachemgr.text.table_head import TableHead, head_of
 
 
 class SparkHeads:
@@ -29,7 +29,7 @@ class SparkHeads:
         self._started = False
 
     def look(self, seeds: Iterable[BaseTableRecord]) -> Mapping[str, TableHead]:
-        """The tables at these places as they are now; see `cachemgr.text.heads.RemoteHeads`."""
+        """The tables at these places as they are now; see `cachemgr.delta.head_lookup.RemoteHeads`."""
         spark = self._ready()
         if spark is None:
             return {}

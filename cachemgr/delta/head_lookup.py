@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
+from cachemgr.delta.local_log import LocalLog
+from cachemgr.delta.table_at import TableHead
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.telemetry import Telemetry
-from cachemgr.text.local_log import LocalLog
-from cachemgr.text.table_head import TableHead
 
 _LOCAL: Final = "file:"
 

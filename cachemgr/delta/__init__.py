@@ -1,0 +1,1 @@
+"""Delta tables, their versions, logs and files: the one place that reads them."""
