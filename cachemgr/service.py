@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from cachemgr import restrictions
+from cachemgr.access.redaction import Discretion, is_marked, marked_keys, untold
 from cachemgr.config.session_settings import Settings
 from cachemgr.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.ddl.names import namespace_of, shown_name
@@ -62,7 +63,6 @@ from cachemgr.describe import (
     stored_items,
     stored_select,
 )
-from cachemgr.discretion import Discretion, is_marked, marked_keys, untold
 from cachemgr.engine import Engine, JoinVerdict
 from cachemgr.errors import (
     AlreadyExistsError,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from cachemgr.access import shown_to
+from cachemgr.access.grants import shown_to
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import (
     CacheRecord,

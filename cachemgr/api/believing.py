@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachemgr.discretion import Discretion
+from cachemgr.access.redaction import Discretion
 from cachemgr.metastore.records import CacheRecord, DecisionRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.spark.served import matcher_name

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from cachemgr.access import role_needed
+from cachemgr.access.grants import role_needed
 from cachemgr.api import models, views
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page

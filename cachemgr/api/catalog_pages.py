@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from cachemgr.access import keys_of, may_use, reads_of, restricted_keys, veiled
+from cachemgr.access.grants import keys_of, may_use, reads_of, restricted_keys, veiled
 from cachemgr.api.paging import write_token
 from cachemgr.errors import MetastoreError
 from cachemgr.metastore.reader import Reader

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from cachemgr import apply as applying
 from cachemgr import export as exporting
-from cachemgr.access import role_needed
+from cachemgr.access.grants import role_needed
 from cachemgr.api import models
 from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.apply import Applied, Context

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from cachemgr.access.redaction import Discretion
 from cachemgr.api import models, views
 from cachemgr.api.errors import ApiError
 from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer
@@ -16,7 +17,6 @@ from cachemgr.ddl.statements import (
     QualifiedName,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.discretion import Discretion
 from cachemgr.errors import NotFoundError
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.roles import Role

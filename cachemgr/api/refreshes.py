@@ -7,14 +7,14 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from cachemgr.access import veiled
+from cachemgr.access.grants import veiled
+from cachemgr.access.redaction import Discretion
 from cachemgr.api import models, views
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
 from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer
 from cachemgr.api.waiting import watches_of
-from cachemgr.discretion import Discretion
 from cachemgr.errors import NotFoundError
 
 router = APIRouter(prefix="/api/v1", tags=["refreshes"])

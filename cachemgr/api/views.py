@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cachemgr.access import veiled, veiled_place
+from cachemgr.access.grants import veiled, veiled_place
+from cachemgr.access.redaction import Discretion
 from cachemgr.api import models
 from cachemgr.api.state import Principal
 from cachemgr.convert import create_statement
 from cachemgr.ddl.render import render
 from cachemgr.describe import Status, status_of
-from cachemgr.discretion import Discretion
 from cachemgr.metastore.records import (
     CacheRecord,
     JoinRecord,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from cachemgr.discretion import is_marked, marked_keys, untold
+from cachemgr.access.redaction import is_marked, marked_keys, untold
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.metastore.store import Metastore

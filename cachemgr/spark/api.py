@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.access import keys_of
+from cachemgr.access.grants import keys_of
 from cachemgr.config.session_settings import PREFIX, Settings, setting_in, unknown_keys
 from cachemgr.ddl import looks_like_ours, parse
 from cachemgr.ddl.statements import CreateRelationalCache, Statement

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cachemgr.access import keys_of, may_use
+from cachemgr.access.grants import keys_of, may_use
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.spark.freshness import Histories, TableSeen, Verdict, check_freshness
@@ -57,7 +57,7 @@ class QueryState:
 
 @dataclass(frozen=True)
 class Checks:
-    """The sources that eligibility asks; `restricted` gives what `cachemgr.access` calls so,
+    """The sources that eligibility asks; `restricted` gives what `cachemgr.access.grants` calls so,
     `missing` what is wrong with the files of a cache's grouping set (None: of all that it stores),
     for people; empty if nothing is."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
-from cachemgr.access import reads_of, restricted_keys
+from cachemgr.access.grants import reads_of, restricted_keys
 from cachemgr.config.result_settings import changes_results
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.metastore import open_metastore
@@ -124,7 +124,7 @@ class Feed:
         return (found.location, found.version) == (location, version)
 
     def restricted(self) -> Mapping[str, str]:
-        """What is restricted now, as `cachemgr.access.may_use` takes it."""
+        """What is restricted now, as `cachemgr.access.grants.may_use` takes it."""
         return self._restricted
 
     def joins(self) -> tuple[JoinRecord, ...]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import httpx
 
-from cachemgr.access import veiled
+from cachemgr.access.grants import veiled
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, RegistryEntry, RegistryState, RestrictedTable
 from cachemgr.spark.sources import BatchRefused, SourceRefused

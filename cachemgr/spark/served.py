@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cachemgr.access import reads_of
+from cachemgr.access.grants import reads_of
 from cachemgr.base_state import BaseState, millis
 from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
@@ -39,7 +39,7 @@ class ServedCache:
         settings: Fingerprint of the result-changing settings that it is refreshed under.
         principals: Who may use it; None is everybody who may read the base tables.
         unvalidated: Names of the joins in the plan that nobody validated.
-        reads: The places and table ids that its rows come from (`cachemgr.access.reads_of`).
+        reads: The places and table ids that its rows come from (`cachemgr.access.grants.reads_of`).
         held: The joins that held when it was refreshed, as stored with it.
         refresh_id: The refresh that it serves from; None before the first one.
         damaged: What is wrong with its files; None if nothing is known to be.

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from typer.testing import CliRunner
 
-from cachemgr.access import role_needed, veiled
+from cachemgr.access.grants import role_needed, veiled
 from cachemgr.cli import main
 from cachemgr.ddl import parse
 from cachemgr.metastore.records import DecisionRecord, Outcome, SnapshotTableRecord

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from cachemgr.access import veiled
+from cachemgr.access.grants import veiled
 from cachemgr.base_state import BaseState
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState, SnapshotTableRecord

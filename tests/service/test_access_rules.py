@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cachemgr.access import keys_of, may_use, reads_of, restricted_keys, shown_to
+from cachemgr.access.grants import keys_of, may_use, reads_of, restricted_keys, shown_to
 from cachemgr.metastore.records import (
     CacheRecord,
     RefreshRunRecord,

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from sqlalchemy import text
 
-from cachemgr.access import keys_of
+from cachemgr.access.grants import keys_of
 from cachemgr.api.app import create_app
 from cachemgr.api.state import ApiState
 from cachemgr.config.session_settings import Settings

@@ -2,7 +2,7 @@
 
 A definition is chosen by whoever writes it, so the number of rows under `WHERE name LIKE 'A%'`
 answers a question about the table, and so does an error that quotes a value. Both are for those
-who may be answered from the cache (`cachemgr.access.may_use`), whatever their role.
+who may be answered from the cache (`cachemgr.access.grants.may_use`), whatever their role.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from cachemgr.access import keys_of, may_use, reads_of, restricted_keys
+from cachemgr.access.grants import keys_of, may_use, reads_of, restricted_keys
 from cachemgr.metastore.records import (
     EVERYBODY,
     CacheRecord,

@@ -1,0 +1,1 @@
+"""Who may use which cache, and what is told of it to whom."""
