@@ -12,13 +12,13 @@ from cachemgr.api import models, views
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
 from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
-from cachemgr.convert import freshness_fields, policy_fields
 from cachemgr.ddl import parse
 from cachemgr.ddl.names import DEFAULT_NAMESPACE
 from cachemgr.ddl.single_clauses import read_freshness, read_refresh
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.errors import AlreadyExistsError, NotFoundError
 from cachemgr.metastore.records import CacheRecord
+from cachemgr.statements.convert import freshness_fields, policy_fields
 
 router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
 CacheName = Annotated[

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from fastapi import APIRouter
 
-from cachemgr import apply as applying
-from cachemgr import export as exporting
 from cachemgr.access.grants import role_needed
 from cachemgr.api import models
 from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
-from cachemgr.apply import Applied, Context
-from cachemgr.results import ResultRows
 from cachemgr.roles import Role
+from cachemgr.statements import apply as applying
+from cachemgr.statements import export as exporting
+from cachemgr.statements.apply import Applied, Context
+from cachemgr.statements.results import ResultRows
 
 router = APIRouter(prefix="/api/v1/definitions", tags=["definitions"])
 

@@ -15,12 +15,12 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cachemgr.api.errors import ApiError
 from cachemgr.api.lanes import Lanes
-from cachemgr.apply import Context
 from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.results import ResultRows
 from cachemgr.roles import Role
 from cachemgr.spark_state import SparkState
+from cachemgr.statements.apply import Context
+from cachemgr.statements.results import ResultRows
 from cachemgr.text.door import TextDoor
 
 RECENT_SECONDS: Final = 1.0

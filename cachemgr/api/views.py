@@ -8,9 +8,7 @@ from cachemgr.access.grants import veiled, veiled_place
 from cachemgr.access.redaction import Discretion
 from cachemgr.api import models
 from cachemgr.api.state import Principal
-from cachemgr.convert import create_statement
 from cachemgr.ddl.render import render
-from cachemgr.describe import Status, status_of
 from cachemgr.metastore.records import (
     CacheRecord,
     JoinRecord,
@@ -21,6 +19,8 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
+from cachemgr.statements.convert import create_statement
+from cachemgr.statements.describe import Status, status_of
 from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
 

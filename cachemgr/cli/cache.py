@@ -54,9 +54,9 @@ def list_caches(
 
 def _with_clauses(cache: dict[str, Any]) -> dict[str, Any]:
     """A cache with its policies in the words of the DDL."""
-    from cachemgr.convert import trigger_of
     from cachemgr.ddl.render import render_freshness, render_refresh
     from cachemgr.ddl.statements import Freshness, FreshnessKind, RefreshMode, RefreshPolicy
+    from cachemgr.statements.convert import trigger_of
 
     trigger = {_snake(key): value for key, value in cache.pop("trigger").items()}
     policy = RefreshPolicy(trigger_of(trigger), RefreshMode[cache.pop("refreshMode")])

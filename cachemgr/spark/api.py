@@ -24,8 +24,6 @@ from cachemgr.errors import ConfigurationError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import Freshness, JoinState
-from cachemgr.results import ResultRows
-from cachemgr.service import CacheService, utc_now
 from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
@@ -45,6 +43,8 @@ from cachemgr.spark.served import ServedCache
 from cachemgr.spark.session import CacheSession, known_locations
 from cachemgr.spark.sources import MetastoreSource
 from cachemgr.spark.texts import substituted
+from cachemgr.statements.results import ResultRows
+from cachemgr.statements.service import CacheService, utc_now
 from cachemgr.telemetry import Telemetry, logger
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.registry import Registry

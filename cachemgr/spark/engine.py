@@ -26,14 +26,12 @@ from cachemgr.delta.tables import (
     refuse_inside_table,
     refuse_unwritable,
 )
-from cachemgr.engine import Definition, JoinVerdict, TableState
 from cachemgr.errors import DefinitionError, JoinValidationError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.joins import validate_join
 from cachemgr.refresh.run import explain_refresh, run_refresh
-from cachemgr.results import ResultRows, table
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.explain import Explanation
 from cachemgr.spark.nested import is_known
@@ -42,6 +40,8 @@ from cachemgr.spark.replan import replan
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
+from cachemgr.statements.engine import Definition, JoinVerdict, TableState
+from cachemgr.statements.results import ResultRows, table
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.expr import Col

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cachemgr.results import ResultRows, table
 from cachemgr.spark.decider import Examination, Hit
+from cachemgr.statements.results import ResultRows, table
 from matcher.model.ir import CachePlan, Candidate, GroupingSet
 from matcher.model.reasons import Reason
 from matcher.render.select import NotRenderable, quote_path, render_rewrite

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.delta.tables import run_select
-from cachemgr.results import ResultRows
+from cachemgr.statements.results import ResultRows
 from matcher.model.expr import Lit
 from matcher.render.select import quote, render_literal
 

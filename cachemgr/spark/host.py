@@ -12,7 +12,6 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.apply import Context
 from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.config.session_settings import PREFIX
 from cachemgr.config.substitution import SUBSTITUTE, refuse_substitution
@@ -25,12 +24,13 @@ from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, Refr
 from cachemgr.jvm.alive import is_stopped, jvm_is_gone
 from cachemgr.priority import with_priority
 from cachemgr.refresh.causes import cause_of
-from cachemgr.results import ResultRows
 from cachemgr.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.secrets import masked
 from cachemgr.spark import api
 from cachemgr.spark.spark_errors import without_traces
 from cachemgr.spark_state import SparkState
+from cachemgr.statements.apply import Context
+from cachemgr.statements.results import ResultRows
 from cachemgr.telemetry import logger
 
 

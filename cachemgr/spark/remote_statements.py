@@ -26,8 +26,8 @@ from cachemgr.ddl.statements import (
     ValidateRecordPreservingJoin,
 )
 from cachemgr.errors import ConfigurationError
-from cachemgr.results import ResultRows
 from cachemgr.spark.explain import Explanation
+from cachemgr.statements.results import ResultRows
 
 _COMMANDS: Final[Mapping[type, str]] = {
     CreateRelationalCache: "cachemgr cache create, or POST /api/v1/caches",

@@ -10,8 +10,8 @@ from typing import Final
 from cachemgr.delta.storage import Files
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.metastore.store import Metastore
+from cachemgr.statements.tidy import Tidy
 from cachemgr.telemetry import logger
-from cachemgr.tidy import Tidy
 
 # A look ends soon, since a process that stops waits for it; the next one goes on.
 _MOST_PORTIONS: Final = 20

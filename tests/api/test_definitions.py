@@ -16,8 +16,8 @@ from cachemgr.metastore.records import (
     JoinState,
     RefreshMode,
 )
-from cachemgr.results import done
 from cachemgr.roles import Role
+from cachemgr.statements.results import done
 
 JOIN = (
     "CREATE RECORD PRESERVING JOIN sc AS\n"

@@ -16,8 +16,8 @@ from cachemgr.errors import AlreadyExistsError, MetastoreError
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
-from cachemgr.results import ResultRows, table
 from cachemgr.roles import Role
+from cachemgr.statements.results import ResultRows, table
 
 READS = [
     ("GET", "/api/v1/caches"),

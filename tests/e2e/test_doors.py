@@ -16,15 +16,15 @@ from fastapi.testclient import TestClient
 from lab_star import Lab, make_lab
 
 import cachemgr
-from cachemgr import apply as applying
 from cachemgr.api.app import create_app
 from cachemgr.api.state import ApiState
-from cachemgr.apply import Context
 from cachemgr.errors import CacheManagerError, DefinitionError, RefreshError
-from cachemgr.export import Definitions, JoinDefinition
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.roles import Role
 from cachemgr.spark.host import SparkHost
+from cachemgr.statements import apply as applying
+from cachemgr.statements.apply import Context
+from cachemgr.statements.export import Definitions, JoinDefinition
 
 pytestmark = pytest.mark.spark
 SECRET = "s3cr3t-of-the-process"

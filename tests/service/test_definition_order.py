@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr.definition_order import in_order, key_of, sources_in
 from cachemgr.errors import DefinitionError
-from cachemgr.export import CacheDefinition
+from cachemgr.statements.document_order import in_order, key_of, sources_in
+from cachemgr.statements.export import CacheDefinition
 
 
 def cache(name: str, source: str, **more: str) -> CacheDefinition:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr.definitions import refuse_properties
 from cachemgr.errors import DefinitionError
+from cachemgr.statements.create_cache import refuse_properties
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from cachemgr.delta.log import stamp_text
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord, new_id
-from cachemgr.tidy import Tidy
+from cachemgr.statements.tidy import Tidy
 from cachemgr.worker.housekeeping import Housekeeping
 
 GRACE = 100

@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from cachemgr.config.substitution import refuse_substitution
-from cachemgr.convert import LOCATION_GIVEN, freshness_fields, policy_fields
 from cachemgr.ddl.names import cache_location
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.delta.places import storage_place
-from cachemgr.engine import Definition
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
 from cachemgr.secrets import refuse_secrets
+from cachemgr.statements.convert import LOCATION_GIVEN, freshness_fields, policy_fields
+from cachemgr.statements.engine import Definition
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
 
 

@@ -14,7 +14,6 @@ from typing import Any, Final, Protocol
 
 from cachemgr.config.result_settings import changes_results
 from cachemgr.config.substitution import refuse_substitution
-from cachemgr.convert import freshness_fields, policy_fields
 from cachemgr.ddl import parse
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
 from cachemgr.ddl.render import render, render_freshness, render_name, render_refresh
@@ -26,12 +25,13 @@ from cachemgr.ddl.statements import (
     QualifiedName,
     SelectText,
 )
-from cachemgr.definition_order import Key, in_order, key_of, name_key, sources_in
 from cachemgr.errors import CacheManagerError, ConfigurationError
-from cachemgr.export import CacheDefinition, Definitions, JoinDefinition, export
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.results import ResultRows
+from cachemgr.statements.convert import freshness_fields, policy_fields
+from cachemgr.statements.document_order import Key, in_order, key_of, name_key, sources_in
+from cachemgr.statements.export import CacheDefinition, Definitions, JoinDefinition, export
+from cachemgr.statements.results import ResultRows
 
 # What only a new cache can have otherwise; the rest is changed in place.
 _REPLACING: Final = frozenset(

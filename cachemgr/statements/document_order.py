@@ -11,8 +11,8 @@ from sqlglot.errors import SqlglotError
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
 from cachemgr.ddl.single_clauses import read_name
 from cachemgr.ddl.statements import QualifiedName
-from cachemgr.export import CacheDefinition
 from cachemgr.metastore.dependants import cycle
+from cachemgr.statements.export import CacheDefinition
 from matcher.sql.parse import parse_statements
 from scheduler.order import cycle_in
 

@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import assert_never
 
-from cachemgr import restrictions
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, untold
 from cachemgr.config.session_settings import Settings
-from cachemgr.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.ddl.names import namespace_of, shown_name
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
@@ -48,14 +46,27 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.definitions import (
+from cachemgr.delta.places import is_inside, storage_place
+from cachemgr.errors import (
+    AlreadyExistsError,
+    DefinitionError,
+    JoinValidationError,
+    NotFoundError,
+)
+from cachemgr.journal.journal import FOLDER
+from cachemgr.metastore import Metastore
+from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
+from cachemgr.secrets import refuse_secrets
+from cachemgr.statements import restrict as restrictions
+from cachemgr.statements.convert import create_statement, freshness_fields, policy_fields
+from cachemgr.statements.create_cache import (
     build_record,
     grouping_set_records,
     matched_columns,
     refuse_properties,
 )
-from cachemgr.delta.places import is_inside, storage_place
-from cachemgr.describe import (
+from cachemgr.statements.create_join import build_join
+from cachemgr.statements.describe import (
     CacheFacts,
     describe_rows,
     join_rows,
@@ -63,20 +74,9 @@ from cachemgr.describe import (
     stored_items,
     stored_select,
 )
-from cachemgr.engine import Engine, JoinVerdict
-from cachemgr.errors import (
-    AlreadyExistsError,
-    DefinitionError,
-    JoinValidationError,
-    NotFoundError,
-)
-from cachemgr.joins import build_join
-from cachemgr.journal.journal import FOLDER
-from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
-from cachemgr.results import ResultRows, done, table
-from cachemgr.secrets import refuse_secrets
-from cachemgr.tidy import Tidy
+from cachemgr.statements.engine import Engine, JoinVerdict
+from cachemgr.statements.results import ResultRows, done, table
+from cachemgr.statements.tidy import Tidy
 
 Clock = Callable[[], datetime]
 

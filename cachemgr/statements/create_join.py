@@ -11,9 +11,9 @@ from cachemgr.ddl.statements import (
     JoinKey,
     Side,
 )
-from cachemgr.engine import Engine, TableState
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import JoinRecord, JoinSide
+from cachemgr.statements.engine import Engine, TableState
 
 
 def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRecord:

@@ -17,7 +17,7 @@ from cachemgr.metastore.records import (
     JoinRecord,
     RefreshRunRecord,
 )
-from cachemgr.results import ResultRows
+from cachemgr.statements.results import ResultRows
 from matcher.model.ir import CachePlan
 
 

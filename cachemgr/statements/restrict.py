@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cachemgr.ddl.render import render_name
 from cachemgr.ddl.statements import QualifiedName
-from cachemgr.engine import Engine
 from cachemgr.errors import DefinitionError, NotFoundError
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import RestrictedTable
-from cachemgr.results import ResultRows, done, table
+from cachemgr.statements.engine import Engine
+from cachemgr.statements.results import ResultRows, done, table
 
 
 def restrict(

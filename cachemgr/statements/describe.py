@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cachemgr.base_state import BaseState
-from cachemgr.convert import freshness_of, policy_of
 from cachemgr.ddl.render import render_freshness, render_refresh
 from cachemgr.delta.base_columns import changed_columns
 from cachemgr.metastore.records import (
@@ -22,7 +21,8 @@ from cachemgr.metastore.records import (
     SnapshotRecord,
     SnapshotTableRecord,
 )
-from cachemgr.results import ResultRows, table
+from cachemgr.statements.convert import freshness_of, policy_of
+from cachemgr.statements.results import ResultRows, table
 from matcher.model.codec import PLAN_VERSION, decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render.select import NotRenderable, quote, quote_path, render_stored

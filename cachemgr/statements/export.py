@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cachemgr.convert import LOCATION_GIVEN, create_statement, freshness_of, policy_of
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.render import render_freshness, render_name, render_refresh
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.statements.convert import LOCATION_GIVEN, create_statement, freshness_of, policy_of
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Carries out the statements of the DDL."""
