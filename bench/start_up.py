@@ -106,8 +106,8 @@ def _copy(
 
 
 def _load(url: str) -> dict[str, float]:
-    from cachemgr.spark.feed import Feed
-    from cachemgr.spark.sources import MetastoreSource
+    from cachemgr.serving.feed import Feed
+    from cachemgr.serving.sources import MetastoreSource
 
     with open_metastore(url) as store:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -36,7 +36,7 @@ from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.database import hidden, metastore_url
 from cachemgr.priority import lower_session
 from cachemgr.scratch import roots_of, sweep
-from cachemgr.spark.feed import acquire_feed, release_feed
+from cachemgr.serving.feed import acquire_feed, release_feed
 from cachemgr.spark.host import SparkHost, host_of
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.telemetry import logger

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cachemgr.access.redaction import Discretion
 from cachemgr.metastore.records import CacheRecord, DecisionRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.spark.served import matcher_name
+from cachemgr.serving.served_cache import matcher_name
 from cachemgr.telemetry import logger
 
 

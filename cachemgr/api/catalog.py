@@ -21,7 +21,7 @@ from cachemgr.api.paging import MAX_PAGE, PageToken, read_token
 from cachemgr.api.state import Credentials, State, Viewer, digest_of, identify
 from cachemgr.api.waiting import watches_of
 from cachemgr.metastore.records import RegistryMark
-from cachemgr.wire import CATALOG_VERSION
+from cachemgr.serving.wire import CATALOG_VERSION
 
 router = APIRouter(prefix="/api/v1", tags=["sessions"])
 

@@ -1,4 +1,4 @@
-"""What the catalog and the decisions of sessions look like on the wire; see `cachemgr.wire`."""
+"""What the catalog and the decisions of sessions look like on the wire; see `cachemgr.serving.wire`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from cachemgr.api.models import _Body, _Model
 from cachemgr.api.moments import Moment
 from cachemgr.metastore.records import DecisionRecord, Outcome
-from cachemgr.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_REASONS
+from cachemgr.serving.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_REASONS
 
 Name = Annotated[str, Field(max_length=512)]
 

@@ -14,7 +14,7 @@ from cachemgr.api.paging import write_token
 from cachemgr.errors import MetastoreError
 from cachemgr.metastore.reader import Reader
 from cachemgr.metastore.records import CatalogPage, JoinRecord, RegistryMark
-from cachemgr.wire import CATALOG_VERSION, digest, encode_entry, encode_join
+from cachemgr.serving.wire import CATALOG_VERSION, digest, encode_entry, encode_join
 
 _LEVEL: Final = 4
 _REMEMBERED_BYTES: Final = 32 * 1024 * 1024

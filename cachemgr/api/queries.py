@@ -8,7 +8,6 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 
-from cachemgr import why as adding
 from cachemgr.api import models
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.errors import ApiError
@@ -17,6 +16,7 @@ from cachemgr.api.quick import QuickEndpoint
 from cachemgr.api.state import ApiState, Principal, QuickViewer, State, Viewer
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.roles import Role
+from cachemgr.serving import why as adding
 from cachemgr.text.door import TextAnswer, TextRequest
 from matcher.model.ir import Candidate
 from matcher.model.reasons import Reason

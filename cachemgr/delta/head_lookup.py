@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from cachemgr.delta.local_log import LocalLog
 from cachemgr.delta.table_at import TableHead
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
+from cachemgr.serving.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.telemetry import Telemetry
 
 _LOCAL: Final = "file:"
@@ -23,7 +23,7 @@ class RemoteHeads(Protocol):
         ...
 
     def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
-        """A version that a table is past; see `cachemgr.spark.freshness.PastOf`."""
+        """A version that a table is past; see `cachemgr.serving.freshness.PastOf`."""
         ...
 
 
@@ -75,7 +75,7 @@ class Heads:
         return found
 
     def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
-        """A version that a table is past; see `cachemgr.spark.freshness.PastOf`."""
+        """A version that a table is past; see `cachemgr.serving.freshness.PastOf`."""
         if table.location.startswith(_LOCAL) and isinstance(table, TableHead):
             return self._log(table.location).past(table, version, columns_then=columns_then)
         if self._remote is None:

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from cachemgr.delta.table_at import TableHead, head_of
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.spark.freshness import Past
+from cachemgr.serving.freshness import Past
 
 _Stamp = tuple[int, int, int]
 _TRIES: Final = 3
@@ -88,7 +88,7 @@ class LocalLog:
             return None
 
     def past(self, table: TableHead, version: int, *, columns_then: bool) -> Past:
-        """A version that the table is past; see `cachemgr.spark.freshness.PastOf`.
+        """A version that the table is past; see `cachemgr.serving.freshness.PastOf`.
 
         Args:
             table: The table as `head` gave it.

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from cachemgr.delta.table_at import TableHead, head_of
 from cachemgr.delta.tables import TableVersion, base_table, current_versions, past_of
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
+from cachemgr.serving.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.telemetry import logger
 
 

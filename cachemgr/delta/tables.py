@@ -23,7 +23,7 @@ from cachemgr.delta.storage import why_no_folder
 from cachemgr.errors import DefinitionError
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.spark.freshness import Past, TableSeen
+from cachemgr.serving.freshness import Past, TableSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def current_states(spark: SparkSession, locations: Iterable[str]) -> dict[str, B
 
 
 def past_of(spark: SparkSession, table: TableSeen, version: int, *, columns_then: bool) -> Past:
-    """A version that a table is past; see `cachemgr.spark.freshness.PastOf`."""
+    """A version that a table is past; see `cachemgr.serving.freshness.PastOf`."""
     assert table.version is not None
     tables, place = java_class(spark, "Tables"), table.location
     commit, made, following = json.loads(

@@ -20,7 +20,7 @@ from cachemgr.delta.tables import TableRead, normalise_location, run_select
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry, RunState
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.steps import BaseVersion, SourceOffer
-from cachemgr.spark.served import ServedCache, matcher_name, serve
+from cachemgr.serving.served_cache import ServedCache, matcher_name, serve
 from matcher.index.registry import Registry
 from matcher.model.expr import Call
 from matcher.model.ir import GROUPING_ID_COLUMN, Block, CachePlan, MatchOptions, Output, Rewrite

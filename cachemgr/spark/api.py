@@ -24,24 +24,24 @@ from cachemgr.errors import ConfigurationError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import Freshness, JoinState
+from cachemgr.serving.decide import examine, match_options, tests_left
+from cachemgr.serving.eligibility import Checks, QueryState
+from cachemgr.serving.explain import Explanation, explanation_of
+from cachemgr.serving.feed import release_feed
+from cachemgr.serving.freshness import by_location
+from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.sources import MetastoreSource
 from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
 from cachemgr.spark.configure import configure_builder
-from cachemgr.spark.decider import examine, match_options, tests_left
-from cachemgr.spark.eligibility import Checks, QueryState
 from cachemgr.spark.engine import SparkEngine
-from cachemgr.spark.explain import Explanation, explanation_of
-from cachemgr.spark.feed import release_feed
 from cachemgr.spark.following import feed_of
 from cachemgr.spark.frames import to_frame
-from cachemgr.spark.freshness import by_location
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
 from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.remote_statements import RemoteStatements
-from cachemgr.spark.served import ServedCache
 from cachemgr.spark.session import CacheSession, known_locations
-from cachemgr.spark.sources import MetastoreSource
 from cachemgr.spark.texts import substituted
 from cachemgr.statements.results import ResultRows
 from cachemgr.statements.service import CacheService, utc_now

@@ -20,9 +20,9 @@ from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.delta.tables import past_of
-from cachemgr.spark.feed import Feed
+from cachemgr.serving.feed import Feed
+from cachemgr.serving.freshness import Histories
 from cachemgr.spark.files import FileReads
-from cachemgr.spark.freshness import Histories
 from cachemgr.spark.pins import PinKey, PinStore
 
 _MOST_SETTINGS = 100

@@ -32,8 +32,8 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.joins import validate_join
 from cachemgr.refresh.run import explain_refresh, run_refresh
+from cachemgr.serving.explain import Explanation
 from cachemgr.spark.analysis import analyse_definition
-from cachemgr.spark.explain import Explanation
 from cachemgr.spark.nested import is_known
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan

@@ -11,8 +11,8 @@ from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.database import metastore_url
-from cachemgr.spark.feed import Feed, acquire_feed_of, acquire_known_feed
-from cachemgr.spark.sources import MetastoreSource, Source
+from cachemgr.serving.feed import Feed, acquire_feed_of, acquire_known_feed
+from cachemgr.serving.sources import MetastoreSource, Source
 
 _TOKEN_VARIABLE = "CACHEMGR_TOKEN"
 
@@ -57,7 +57,9 @@ def source_of(settings: Settings, explicit: Mapping[str, str]) -> Source:
             f"{PREFIX}url and {PREFIX}metastore.url are both set: a session follows the service or "
             "a metastore, unset one",
         )
-    from cachemgr.spark.remote import ServiceSource  # the network's libraries are for these alone
+    from cachemgr.serving.service_source import (
+        ServiceSource,  # the network's libraries are for these alone
+    )
 
     urls = [_checked(url) for url in settings.url.split(",") if url.strip()]
     file = str(Path(settings.token_file).absolute()) if settings.token_file else ""

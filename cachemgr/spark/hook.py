@@ -27,9 +27,9 @@ from cachemgr.base_state import BaseState
 from cachemgr.delta.tables import TableRead, plan_of
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import HookError, java_class, session_of
+from cachemgr.serving.seen_tables import SeenTables, Versions
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.plans import TableRef, read_tables
-from cachemgr.spark.seen import SeenTables, Versions
 from matcher.catalyst.split import Split
 from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.reasons import Reason, ReasonCode

@@ -24,7 +24,7 @@ from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.jvm.session_conf import unnoticed
 from cachemgr.metastore.dependants import cycle
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.spark.served import matcher_name
+from cachemgr.serving.served_cache import matcher_name
 from cachemgr.spark.texts import analysed_text, named_in, refuse_reach
 from matcher.model.codec import decode_plan
 from matcher.render.select import quote

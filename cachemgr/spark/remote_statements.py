@@ -26,7 +26,7 @@ from cachemgr.ddl.statements import (
     ValidateRecordPreservingJoin,
 )
 from cachemgr.errors import ConfigurationError
-from cachemgr.spark.explain import Explanation
+from cachemgr.serving.explain import Explanation
 from cachemgr.statements.results import ResultRows
 
 _COMMANDS: Final[Mapping[type, str]] = {

@@ -9,9 +9,9 @@ from cachemgr.ddl.statements import SelectText
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.serving.served_cache import matcher_name
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.nested import definition_session
-from cachemgr.spark.served import matcher_name
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan
 

@@ -24,8 +24,7 @@ from cachemgr.jvm.loader import session_of
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.refresh.layout import LARGE_SET_ROWS
-from cachemgr.spark.application import Application
-from cachemgr.spark.decider import (
+from cachemgr.serving.decide import (
     BlockOutcome,
     Examination,
     Hit,
@@ -33,16 +32,17 @@ from cachemgr.spark.decider import (
     match_options,
     sorted_above,
 )
-from cachemgr.spark.eligibility import RELATION, Checks, QueryState, extra_names
-from cachemgr.spark.explain import set_text
+from cachemgr.serving.eligibility import RELATION, Checks, QueryState, extra_names
+from cachemgr.serving.explain import set_text
+from cachemgr.serving.feed import Feed
+from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
+from cachemgr.spark.application import Application
 from cachemgr.spark.failures import cache_ids, is_read_failure
-from cachemgr.spark.feed import Feed
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
-from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.pins import PinKey, most_selective_first
 from cachemgr.spark.plans import TableRef
-from cachemgr.spark.served import ServedCache
 from cachemgr.telemetry import Telemetry
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names

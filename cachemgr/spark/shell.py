@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from cachemgr.config.session_settings import PREFIX, Mode, Settings
 from cachemgr.ddl import looks_like_ours
 from cachemgr.errors import CacheManagerError
+from cachemgr.serving.explain import reason_text
 from cachemgr.spark import api
-from cachemgr.spark.explain import reason_text
 from cachemgr.spark.spark_errors import code_and_line
 
 _CANCEL_SECONDS = 0.3

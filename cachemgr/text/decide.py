@@ -1,6 +1,6 @@
 """Which blocks of a text are answered from which caches, and the text that reads them.
 
-What a session checks of a rewrite is checked here by the same code (`cachemgr.spark.eligibility`).
+What a session checks of a rewrite is checked here by the same code (`cachemgr.serving.eligibility`).
 Where a session's plan holds every table at one version, the text says `VERSION AS OF`.
 """
 
@@ -12,8 +12,8 @@ from typing import Final
 from urllib.parse import unquote
 
 from cachemgr.delta.table_at import TableHead
-from cachemgr.spark.decider import Hit, mixed_snapshots
-from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
+from cachemgr.serving.decide import Hit, mixed_snapshots
+from cachemgr.serving.eligibility import BlockVeto, Checks, QueryState
 from matcher.index.registry import Registry
 from matcher.model.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken

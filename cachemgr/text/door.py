@@ -28,14 +28,14 @@ from cachemgr.delta.table_at import TableHead
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.metastore.records import Outcome as LoggedOutcome
-from cachemgr.spark.decider import Hit, match_options
-from cachemgr.spark.eligibility import Checks, QueryState
-from cachemgr.spark.explain import set_text
-from cachemgr.spark.feed import Feed
-from cachemgr.spark.freshness import Histories
-from cachemgr.spark.keys import keys_seen
-from cachemgr.spark.served import ServedCache
-from cachemgr.spark.sources import metastore_of
+from cachemgr.serving.decide import Hit, match_options
+from cachemgr.serving.eligibility import Checks, QueryState
+from cachemgr.serving.explain import set_text
+from cachemgr.serving.feed import Feed
+from cachemgr.serving.freshness import Histories
+from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.sources import metastore_of
+from cachemgr.serving.unique_keys import keys_seen
 from cachemgr.telemetry import logger
 from cachemgr.text.decide import Outcome, decide
 from cachemgr.text.limits import check_text

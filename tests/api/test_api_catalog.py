@@ -16,7 +16,13 @@ from cachemgr.base_state import BaseState
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState, SnapshotTableRecord
 from cachemgr.roles import Role
-from cachemgr.wire import CATALOG_VERSION, decode_entry, decode_join, digest, encode_decision
+from cachemgr.serving.wire import (
+    CATALOG_VERSION,
+    decode_entry,
+    decode_join,
+    digest,
+    encode_decision,
+)
 from matcher.model.codec import encode_plan
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn

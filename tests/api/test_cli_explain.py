@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from cachemgr.cli import main
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import open_metastore
-from cachemgr.spark.feed import Feed
-from cachemgr.spark.sources import MetastoreSource
+from cachemgr.serving.feed import Feed
+from cachemgr.serving.sources import MetastoreSource
 from cachemgr.text.door import TextDoor
 from tests.load.population import SETTINGS, populate
 

@@ -16,11 +16,11 @@ from cachemgr.delta.table_at import TableHead
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.roles import Role
-from cachemgr.spark.feed import Feed
-from cachemgr.spark.freshness import UNKNOWN_PAST, Past, TableSeen
-from cachemgr.spark.sources import MetastoreSource
+from cachemgr.serving.feed import Feed
+from cachemgr.serving.freshness import UNKNOWN_PAST, Past, TableSeen
+from cachemgr.serving.sources import MetastoreSource
+from cachemgr.serving.why import why
 from cachemgr.text.door import TextDoor, TextRequest
-from cachemgr.why import why
 from tests.load.population import SETTINGS, populate, schema_of, write_commit
 
 FROM = """FROM lineorder, dates, customer, supplier, part

@@ -11,7 +11,7 @@ import cachemgr
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.doctor import FAILED, examine, light_checks
-from cachemgr.spark import feed as feeds
+from cachemgr.serving import feed as feeds
 from tests.processes import until
 
 pytestmark = pytest.mark.spark

@@ -25,8 +25,8 @@ from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.roles import Role
+from cachemgr.serving.feed import Feed
 from cachemgr.spark import api
-from cachemgr.spark.feed import Feed
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Col
 from matcher.model.ir import CachePlan, Relation, StoredColumn

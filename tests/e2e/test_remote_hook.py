@@ -16,7 +16,8 @@ import cachemgr
 from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
 from cachemgr.roles import Role
-from cachemgr.spark import api, freshness
+from cachemgr.serving import freshness
+from cachemgr.spark import api
 from tests.e2e.test_service import DDL, QUERY, operated
 from tests.processes import Replica, replicas, until
 

@@ -16,8 +16,8 @@ import cachemgr
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.spark_heads import SparkHeads
 from cachemgr.metastore import open_metastore
-from cachemgr.spark.feed import Feed
-from cachemgr.spark.sources import MetastoreSource
+from cachemgr.serving.feed import Feed
+from cachemgr.serving.sources import MetastoreSource
 from cachemgr.text.door import TextAnswer, TextDoor, TextRequest
 from cachemgr.text.settings import service_defaults
 

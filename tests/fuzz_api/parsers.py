@@ -26,8 +26,8 @@ from cachemgr.ddl import looks_like_ours, parse, parse_script, render
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import open_metastore
-from cachemgr.spark.feed import Feed
-from cachemgr.spark.sources import MetastoreSource
+from cachemgr.serving.feed import Feed
+from cachemgr.serving.sources import MetastoreSource
 from cachemgr.text.door import TextDoor, TextRequest
 from matcher.model.reasons import ReasonCode
 from tests.fuzz_api.findings import Finding, Findings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cachemgr import offline
-from cachemgr.spark.decider import BlockOutcome, Examination
+from cachemgr.serving.decide import BlockOutcome, Examination
 from matcher.model.ir import Block
 from matcher.model.reasons import Reason, ReasonCode
 from tests.tpc import suite

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
 from cachemgr.metastore.records import GroupingSetRecord, RunState, SnapshotTableRecord
-from cachemgr.spark.sources import MetastoreSource
+from cachemgr.serving.sources import MetastoreSource
 
 TABLES = (
     SnapshotTableRecord("lineorder", "/t/lo", "id-lo", 4, 1_700_000_000_123, "txn:a", "{}"),

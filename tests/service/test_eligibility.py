@@ -10,11 +10,11 @@ import pytest
 from cachemgr.base_state import BaseState
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import Freshness, JoinRecord, JoinSide, JoinState
-from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
-from cachemgr.spark.freshness import UNKNOWN_PAST, Histories
+from cachemgr.serving.eligibility import BlockVeto, Checks, QueryState
+from cachemgr.serving.freshness import UNKNOWN_PAST, Histories
+from cachemgr.serving.served_cache import ServedCache
 from cachemgr.spark.hook import HookContext
 from cachemgr.spark.plans import TableRef
-from cachemgr.spark.served import ServedCache
 from cachemgr.spark.session import _exact_only
 from matcher.model.ir import Block, CachePlan, ExtraJoin, Relation, Rewrite
 from matcher.model.reasons import ReasonCode

@@ -20,9 +20,9 @@ from cachemgr.metastore.records import (
     JoinState,
     Outcome,
 )
-from cachemgr.spark.feed import Feed, acquire_feed, release_feed
-from cachemgr.spark.served import joins_holding
-from cachemgr.spark.sources import STALE_SECONDS, MetastoreSource
+from cachemgr.serving.feed import Feed, acquire_feed, release_feed
+from cachemgr.serving.served_cache import joins_holding
+from cachemgr.serving.sources import STALE_SECONDS, MetastoreSource
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, Measure, RecordPreservingJoin, Relation, StoredColumn

@@ -10,7 +10,7 @@ import pytest
 from cachemgr.base_state import BaseState
 from cachemgr.delta.base_columns import kept_columns
 from cachemgr.metastore.records import Freshness
-from cachemgr.spark.freshness import (
+from cachemgr.serving.freshness import (
     CLOCK_SKEW_MS,
     UNKNOWN_PAST,
     Histories,
@@ -18,7 +18,7 @@ from cachemgr.spark.freshness import (
     by_location,
     check_freshness,
 )
-from cachemgr.spark.served import ServedCache
+from cachemgr.serving.served_cache import ServedCache
 from matcher.model.expr import Col
 from matcher.model.ir import CachePlan, Relation, StoredColumn
 from matcher.model.reasons import ReasonCode

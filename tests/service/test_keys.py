@@ -6,7 +6,7 @@ import pytest
 
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState
-from cachemgr.spark.keys import keys_promised, keys_seen, validated_places
+from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.plans import TableRef
 from matcher.model.ir import RecordPreservingJoin
 

@@ -22,11 +22,11 @@ from cachemgr.errors import CacheManagerError, ConfigurationError
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinSide, JoinState, Outcome
 from cachemgr.roles import Role
-from cachemgr.spark import remote
-from cachemgr.spark.feed import Feed, acquire_feed_of, release_feed
+from cachemgr.serving import service_source as remote
+from cachemgr.serving.feed import Feed, acquire_feed_of, release_feed
+from cachemgr.serving.service_source import ServiceSource
+from cachemgr.serving.sources import MetastoreSource, SourceRefused
 from cachemgr.spark.following import source_of
-from cachemgr.spark.remote import ServiceSource
-from cachemgr.spark.sources import MetastoreSource, SourceRefused
 from matcher.model.codec import encode_plan
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn
@@ -449,7 +449,7 @@ def test_a_batch_whose_answer_was_lost_is_not_stored_twice(feed, store, monkeypa
 
 
 def test_decisions_wait_for_a_service_that_is_down_up_to_a_bound(feed, server, store, monkeypatch):
-    from cachemgr.spark import decision_log
+    from cachemgr.serving import decision_log
 
     monkeypatch.setattr(decision_log, "MAX_PENDING", 5)
     server.stop()

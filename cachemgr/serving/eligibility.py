@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from cachemgr.access.grants import keys_of, may_use
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
-from cachemgr.spark.freshness import Histories, TableSeen, Verdict, check_freshness
-from cachemgr.spark.keys import keys_seen
-from cachemgr.spark.served import ServedCache
+from cachemgr.serving.freshness import Histories, TableSeen, Verdict, check_freshness
+from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.unique_keys import keys_seen
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable, render_rewrite

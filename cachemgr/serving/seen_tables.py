@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cachemgr.base_state import BaseState
-from cachemgr.spark.freshness import TableSeen, by_location
+from cachemgr.serving.freshness import TableSeen, by_location
 
 if TYPE_CHECKING:
     from cachemgr.spark.plans import TableRef

@@ -20,9 +20,9 @@ from cachemgr.config.result_settings import changes_results
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, RegistryEntry, RegistryState
-from cachemgr.spark.decision_log import DecisionLog
-from cachemgr.spark.served import ServedCache, matcher_name, rejoined, serve
-from cachemgr.spark.sources import MetastoreSource, Source, SourceRefused
+from cachemgr.serving.decision_log import DecisionLog
+from cachemgr.serving.served_cache import ServedCache, matcher_name, rejoined, serve
+from cachemgr.serving.sources import MetastoreSource, Source, SourceRefused
 from cachemgr.telemetry import Telemetry
 from matcher.index.registry import Registry
 from matcher.model.hash_consing import Sharing

@@ -1,6 +1,6 @@
 """Which unique keys hold in what a query itself reads, beside the caches.
 
-A cache knows of the joins at its own snapshot (`cachemgr.spark.served`). A table that a rewrite
+A cache knows of the joins at its own snapshot (`cachemgr.serving.served_cache`). A table that a rewrite
 joins to it is read as the query reads it, so its key counts only if it was found unique in that
 very state.
 """
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinState
-from cachemgr.spark.freshness import TableSeen
+from cachemgr.serving.freshness import TableSeen
 from matcher.model.ir import RecordPreservingJoin
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cachemgr.metastore.records import DecisionRecord, new_id
-from cachemgr.spark.sources import BatchRefused, Source
+from cachemgr.serving.sources import BatchRefused, Source
 from cachemgr.telemetry import Telemetry
 
 MAX_PENDING: Final = 10_000

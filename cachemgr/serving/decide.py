@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cachemgr.config.session_settings import Settings
-from cachemgr.spark.eligibility import BlockVeto, Checks, QueryState
-from cachemgr.spark.freshness import TableSeen
-from cachemgr.spark.served import ServedCache
+from cachemgr.serving.eligibility import BlockVeto, Checks, QueryState
+from cachemgr.serving.freshness import TableSeen
+from cachemgr.serving.served_cache import ServedCache
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
 from matcher.catalyst.split import Split

@@ -17,8 +17,15 @@ import httpx
 from cachemgr.access.grants import veiled
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord, RegistryEntry, RegistryState, RestrictedTable
-from cachemgr.spark.sources import BatchRefused, SourceRefused
-from cachemgr.wire import CATALOG_VERSION, NEVER, decode_entry, decode_join, digest, encode_decision
+from cachemgr.serving.sources import BatchRefused, SourceRefused
+from cachemgr.serving.wire import (
+    CATALOG_VERSION,
+    NEVER,
+    decode_entry,
+    decode_join,
+    digest,
+    encode_decision,
+)
 
 # A replica that hangs is left, and another one tells what was dropped, all within 5 seconds.
 WAIT_SECONDS: Final = 2.5

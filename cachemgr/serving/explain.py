@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cachemgr.spark.decider import Examination, Hit
+from cachemgr.serving.decide import Examination, Hit
 from cachemgr.statements.results import ResultRows, table
 from matcher.model.ir import CachePlan, Candidate, GroupingSet
 from matcher.model.reasons import Reason

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from cachemgr.metastore.records import CacheRecord, DecisionRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.spark.served import matcher_name
+from cachemgr.serving.served_cache import matcher_name
 
 SCANNED = 10_000
 LATEST = 10

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from cachemgr.base_state import BaseState, counted_ms
 from cachemgr.delta.base_columns import changed_columns, columns_read, kept_columns
 from cachemgr.metastore.records import Freshness
-from cachemgr.spark.served import ServedCache
+from cachemgr.serving.served_cache import ServedCache
 from matcher.model.reasons import Reason, ReasonCode
 
 CLOCK_SKEW_MS = 30_000
