@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.model.reasons import ReasonCode
 
 ROOT = Path(__file__).parent.parent

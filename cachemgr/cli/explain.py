@@ -72,7 +72,7 @@ def explain(
     elif schema is None or caches is None or query is None or sql is not None:
         raise typer.BadParameter("give --schema, --caches and --query, or --batch, or a query")
     else:
-        from cachemgr.offline import explain as explain_offline
+        from cachemgr.text.offline import explain as explain_offline
 
         texts = [p.read_text(encoding="utf-8-sig") for p in (schema, caches, query)]
         result = explain_offline(texts[0], texts[1], texts[2], settings)
@@ -106,7 +106,7 @@ def _settings(pairs: list[str]) -> dict[str, str]:
 
 
 def _run_batch(path: Path, settings: Mapping[str, str]) -> None:
-    from cachemgr.offline import run_batch
+    from cachemgr.text.offline import run_batch
 
     try:
         cases = json.loads(path.read_text(encoding="utf-8-sig"))

@@ -39,8 +39,8 @@ from cachemgr.serving.unique_keys import keys_seen
 from cachemgr.telemetry import logger
 from cachemgr.text.decide import Outcome, decide
 from cachemgr.text.limits import check_text
-from cachemgr.text.names import Names
 from cachemgr.text.settings import TextConf, default_of, read_settings
+from cachemgr.text.table_names import Names
 from cachemgr.text.templates import Templates
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Candidate, MatchOptions

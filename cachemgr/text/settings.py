@@ -15,7 +15,7 @@ import tzlocal
 from cachemgr.config.result_settings import TIME_ZONE, changes_results
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError
-from cachemgr.offline_input import FIXED, read_conf
+from cachemgr.text.offline_input import FIXED, read_conf
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.sql.reader import TextSettings
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cachemgr import offline
 from cachemgr.cli import main
 from cachemgr.demo.ssb_cube import RECORD_PRESERVING_JOINS, cube_ddl, published_ddl, published_view
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
+from cachemgr.text import offline
 
 SCHEMA = "CREATE TABLE sales (region STRING, day DATE, amount BIGINT NOT NULL, qty INT)"
 CACHES = """CREATE RELATIONAL CACHE by_day REFRESH EVERY 1 HOUR AS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from cachemgr.errors import CacheManagerError
-from cachemgr.offline import Answer, Workspace, answer, prepare
+from cachemgr.text.offline import Answer, Workspace, answer, prepare
 from matcher.model.errors import MatcherError
 from tests.fuzz.caches import Cache, cache, sibling
 from tests.fuzz.capabilities import tags

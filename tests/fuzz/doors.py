@@ -13,7 +13,7 @@ from typing import Any
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.offline import Workspace, answer
+from cachemgr.text.offline import Workspace, answer
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, Relation

@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from cachemgr.errors import CacheManagerError
-from cachemgr.offline import Workspace, answer, prepare
+from cachemgr.text.offline import Workspace, answer, prepare
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
 from matcher.model.types import INTEGRAL

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cachemgr.errors import CacheManagerError
-from cachemgr.offline import prepare
+from cachemgr.text.offline import prepare
 from matcher.model.errors import MatcherError
 from tests.fuzz.decide import Accepted, Prepared, decide
 from tests.fuzz.spec import smaller

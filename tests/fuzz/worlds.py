@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from cachemgr.offline import Workspace
+from cachemgr.text.offline import Workspace
 from tests.fuzz import ledger
 from tests.fuzz.decide import (
     Accepted,

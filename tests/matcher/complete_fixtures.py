@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachemgr import offline
+from cachemgr.text import offline
 from tests.matcher.fixture_cases import FOLDER, complete, load
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.memory.constant_sensitivity import order_of
 from matcher.model.expr import Lit
 from matcher.model.ir import Block

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.index.registry import Registry
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import (

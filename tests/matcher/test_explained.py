@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.memory import explained
 from matcher.model.ir import Block
 

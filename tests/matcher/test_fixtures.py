@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr import offline
 from cachemgr.errors import CacheManagerError
+from cachemgr.text import offline
 from matcher.model.errors import MatcherError
 from tests.matcher.fixture_cases import Case, load, load_all
 from tests.matcher.spark_cases import Tables, compare

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.index.registry import Registry
 from matcher.render.select import render_rewrite
 from matcher.sql.reader import parse_query

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from sqlglot import exp
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.index.registry import Registry
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Col, Expr, Lit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.index.registry import Registry
 from matcher.model.ir import Block
 from matcher.model.reasons import Reason, ReasonCode

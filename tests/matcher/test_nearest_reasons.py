@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr import offline
 from cachemgr.serving.decide import BlockOutcome, Examination
+from cachemgr.text import offline
 from matcher.model.ir import Block
 from matcher.model.reasons import Reason, ReasonCode
 from tests.tpc import suite

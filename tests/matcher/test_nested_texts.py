@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cachemgr.errors import DefinitionError
-from cachemgr.offline import explain, prepare
+from cachemgr.text.offline import explain, prepare
 from matcher.model.ir import CachePlan
 
 DDL = """

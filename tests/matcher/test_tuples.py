@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.catalyst.expr import Settings, decode
 from matcher.model.expr import Col, Expr
 from matcher.model.reasons import ReasonCode

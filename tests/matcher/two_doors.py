@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cachemgr import offline
 from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.plans import capture_query
+from cachemgr.text import offline
 from matcher.catalyst.reader import LocatedBlock, definition_block, walk_blocks
 from matcher.model.ir import Block, CachePlan, Relation, Rewrite
 from matcher.model.reasons import Reason, ReasonCode

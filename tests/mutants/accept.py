@@ -17,7 +17,7 @@ from tests.mutants.instrument import STATE, install, place
 
 FOUND = install()
 
-from cachemgr import offline  # noqa: E402
+from cachemgr.text import offline  # noqa: E402
 from tests.matcher.fixture_cases import Case, load_all  # noqa: E402
 from tests.mutants.run import forget, limited, stop  # noqa: E402
 

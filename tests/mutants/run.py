@@ -88,7 +88,7 @@ def _error(item: pytest.Function) -> BaseException | None:
 def forget() -> None:
     """What was worked out with another guard off is not remembered."""
     for name, module in list(sys.modules.items()):
-        if name.startswith(("matcher.", "cachemgr.offline")):
+        if name.startswith(("matcher.", "cachemgr.text.offline")):
             for value in list(vars(module).values()):
                 clear = getattr(value, "cache_clear", None)
                 if clear is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr import offline
+from cachemgr.text import offline
 from tests.matcher.fixture_cases import Case, load_all
 
 # What a session does not look for, so that its cost does not grow with the caches: a cache that

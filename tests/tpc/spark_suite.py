@@ -16,10 +16,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cachemgr import offline
 from cachemgr.spark import hook
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.plans import capture_query
+from cachemgr.text import offline
 from matcher.catalyst.reader import LocatedBlock
 from matcher.catalyst.templates import PlanDocument
 from matcher.model.ir import Relation, Rewrite

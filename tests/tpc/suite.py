@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cachemgr import offline
+from cachemgr.text import offline
 from matcher.sql.reader import parse_query
 from matcher.sql.schema import Schema
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError
-from cachemgr.offline_input import Conf, declare, join, plan, read_conf
+from cachemgr.text.offline_input import Conf, declare, join, plan, read_conf
 from matcher.index.registry import Registry
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan, Candidate, Decision, Rewrite
