@@ -39,7 +39,7 @@ from cachemgr.refresh.small import plan_for_one_task, suits_one_task
 from cachemgr.refresh.source import Source, find_sources
 from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.steps import BaseVersion
-from cachemgr.refresh.validate import as_fact, declared_joins, is_checked, joins_text
+from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.telemetry import logger
 from matcher.model.codec import decode_plan

@@ -35,7 +35,7 @@ from cachemgr.refresh.steps import (
     WriteFull,
 )
 from cachemgr.refresh.totals import Watched
-from cachemgr.refresh.validate import check_joins, declared_joins, joins_text
+from cachemgr.refresh.validate_snapshot_joins import check_joins, declared_joins, joins_text
 from cachemgr.refresh.write import (
     base_versions,
     create_table,

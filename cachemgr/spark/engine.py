@@ -30,8 +30,8 @@ from cachemgr.errors import DefinitionError, JoinValidationError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
-from cachemgr.refresh.joins import validate_join
 from cachemgr.refresh.run import explain_refresh, run_refresh
+from cachemgr.refresh.validate_join import validate_join
 from cachemgr.serving.explain import Explanation
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.nested import is_known

@@ -8,7 +8,7 @@ import pytest
 
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import JoinValidationError
-from cachemgr.refresh.joins import JoinCheck, validate_join
+from cachemgr.refresh.validate_join import JoinCheck, validate_join
 from tests.refresh.star import SHOPS, Star
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ import pytest
 
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, JoinSide
-from cachemgr.refresh import validate
+from cachemgr.refresh import validate_snapshot_joins as validate
 
 JOIN = JoinRecord(
     "o_c", "ddl", JoinSide("orders", "/o", "i"), JoinSide("cust", "/c", "j"), (("k", "id"),)

@@ -11,8 +11,8 @@ from cachemgr.access.redaction import is_marked, marked_keys, untold
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, JoinState
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.joins import JOIN_COLUMN_LOST, JoinCheck, validate_join
 from cachemgr.refresh.steps import BaseVersion
+from cachemgr.refresh.validate_join import JOIN_COLUMN_LOST, JoinCheck, validate_join
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
 
