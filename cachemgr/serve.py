@@ -35,10 +35,10 @@ from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.database import hidden, metastore_url
 from cachemgr.priority import lower_session
-from cachemgr.scratch import roots_of, sweep
 from cachemgr.serving.feed import acquire_feed, release_feed
 from cachemgr.spark.host import SparkHost, host_of
 from cachemgr.spark.refresher import SparkRefresher
+from cachemgr.spark.scratch import roots_of, sweep
 from cachemgr.telemetry import logger
 from cachemgr.text.door import TextDoor
 from cachemgr.text.settings import service_defaults

@@ -79,7 +79,7 @@ def _checks(
     from cachemgr.ddl.names import is_local
     from cachemgr.delta.hadoop_files import HadoopFiles
     from cachemgr.delta.storage import LocalFiles
-    from cachemgr.spark import checkup
+    from cachemgr.spark import doctor_checks as checkup
 
     yield from checks.light_checks(settings)
     local = is_local(settings.location)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from cachemgr.ddl.statements import SelectText
 from cachemgr.errors import CacheManagerError, DefinitionError
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
-from cachemgr.spark.nested import FindCache, expand
+from cachemgr.spark.nested_caches import FindCache, expand
 from cachemgr.spark.plans import CapturedPlan, TableRef, capture_query
 from cachemgr.spark.texts import readable
 from matcher.catalyst.reader import definition_block

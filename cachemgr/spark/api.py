@@ -36,12 +36,12 @@ from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
 from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.engine import SparkEngine
-from cachemgr.spark.following import feed_of
-from cachemgr.spark.frames import to_frame
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
 from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.remote_statements import RemoteStatements
+from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession, known_locations
+from cachemgr.spark.source_of import feed_of
 from cachemgr.spark.texts import substituted
 from cachemgr.statements.results import ResultRows
 from cachemgr.statements.service import CacheService, utc_now

@@ -22,8 +22,8 @@ from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.delta.tables import past_of
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
-from cachemgr.spark.files import FileReads
 from cachemgr.spark.pins import PinKey, PinStore
+from cachemgr.spark.set_files import FileReads
 
 _MOST_SETTINGS = 100
 

@@ -34,7 +34,7 @@ from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.refresh.validate_join import validate_join
 from cachemgr.serving.explain import Explanation
 from cachemgr.spark.analysis import analyse_definition
-from cachemgr.spark.nested import is_known
+from cachemgr.spark.nested_caches import is_known
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
 from cachemgr.spark.session import CacheSession

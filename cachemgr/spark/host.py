@@ -24,9 +24,9 @@ from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, Refr
 from cachemgr.jvm.alive import is_stopped, jvm_is_gone
 from cachemgr.priority import with_priority
 from cachemgr.refresh.causes import cause_of
-from cachemgr.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.secrets import masked
 from cachemgr.spark import api
+from cachemgr.spark.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.spark.spark_errors import without_traces
 from cachemgr.spark_state import SparkState
 from cachemgr.statements.apply import Context

@@ -11,7 +11,7 @@ from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.serving.served_cache import matcher_name
 from cachemgr.spark.analysis import analyse_definition
-from cachemgr.spark.nested import definition_session
+from cachemgr.spark.nested_caches import definition_session
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan
 

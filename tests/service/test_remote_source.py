@@ -26,7 +26,7 @@ from cachemgr.serving import service_source as remote
 from cachemgr.serving.feed import Feed, acquire_feed_of, release_feed
 from cachemgr.serving.service_source import ServiceSource
 from cachemgr.serving.sources import MetastoreSource, SourceRefused
-from cachemgr.spark.following import source_of
+from cachemgr.spark.source_of import source_of
 from matcher.model.codec import encode_plan
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn

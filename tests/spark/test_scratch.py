@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cachemgr.scratch import roots_of, scratch, sweep
+from cachemgr.spark.scratch import roots_of, scratch, sweep
 from tests.processes import ROOT, Started, until
 
 pytestmark = pytest.mark.spark
