@@ -18,9 +18,9 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from cachemgr.api.app import create_app
+from cachemgr.api.dependencies import ApiState
 from cachemgr.api.metrics import CacheMetrics
-from cachemgr.api.receiving import ImpatientProtocol
-from cachemgr.api.state import ApiState
+from cachemgr.api.receive_timeout import ImpatientProtocol
 from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.ddl.names import is_local

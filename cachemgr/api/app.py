@@ -10,10 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from cachemgr import __version__
 from cachemgr.api import (
-    access,
     caches,
     catalog,
-    definitions,
     errors,
     joins,
     middleware,
@@ -22,10 +20,12 @@ from cachemgr.api import (
     refreshes,
     system,
 )
+from cachemgr.api import document as definitions
+from cachemgr.api import grants as access
 from cachemgr.api.catalog_pages import Pages
+from cachemgr.api.dependencies import ApiState
 from cachemgr.api.guards import Limits, known_parameters
-from cachemgr.api.state import ApiState
-from cachemgr.api.waiting import Watches
+from cachemgr.api.long_poll import Watches
 
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": models.Error} for status in (400, 401, 403, 404, 405, 409, 413, 422, 429, 503)

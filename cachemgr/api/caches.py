@@ -8,10 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from cachemgr.access.grants import role_needed
-from cachemgr.api import models, views
+from cachemgr.api import models
+from cachemgr.api import responses as views
+from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
-from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.ddl import parse
 from cachemgr.ddl.names import DEFAULT_NAMESPACE
 from cachemgr.ddl.single_clauses import read_freshness, read_refresh

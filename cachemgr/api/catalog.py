@@ -16,10 +16,10 @@ from fastapi import APIRouter, Query, Request, Response
 from cachemgr.api import catalog_models as models
 from cachemgr.api.believing import believed
 from cachemgr.api.catalog_pages import Begin, Pages, list_name
+from cachemgr.api.dependencies import Credentials, State, Viewer, digest_of, identify
 from cachemgr.api.errors import ApiError
+from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import MAX_PAGE, PageToken, read_token
-from cachemgr.api.state import Credentials, State, Viewer, digest_of, identify
-from cachemgr.api.waiting import watches_of
 from cachemgr.metastore.records import RegistryMark
 from cachemgr.serving.wire import CATALOG_VERSION
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from cachemgr.api.models import _Body, _Model
-from cachemgr.api.moments import Moment
+from cachemgr.api.timestamps import Moment
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.serving.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_REASONS
 

@@ -15,8 +15,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cachemgr.api.dependencies import digest_of
 from cachemgr.api.errors import ApiError
-from cachemgr.api.state import digest_of
 from cachemgr.config.service_settings import LOOPBACK
 
 _MOST_CLIENTS: Final = 10_000

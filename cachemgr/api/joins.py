@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from cachemgr.access.redaction import Discretion
-from cachemgr.api import models, views
+from cachemgr.api import models
+from cachemgr.api import responses as views
+from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer
 from cachemgr.api.errors import ApiError
-from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer
 from cachemgr.ddl import parse
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (

@@ -20,7 +20,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
+from cachemgr.api.dependencies import ApiState, digest_of
 from cachemgr.api.errors import RETRY_SECONDS, answer_of, envelope
+from cachemgr.api.fast_path import QuickEndpoint, QuickWay
 from cachemgr.api.guards import (
     BodyLimit,
     Limits,
@@ -31,8 +33,6 @@ from cachemgr.api.guards import (
     is_too_large,
     repeated_parameter,
 )
-from cachemgr.api.quick import QuickEndpoint, QuickWay
-from cachemgr.api.state import ApiState, digest_of
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 

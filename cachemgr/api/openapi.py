@@ -6,7 +6,7 @@ import json
 from typing import Any, cast
 
 from cachemgr.api.app import create_app
-from cachemgr.api.state import ApiState
+from cachemgr.api.dependencies import ApiState
 
 
 def document() -> dict[str, Any]:

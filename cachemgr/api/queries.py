@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query
 
 from cachemgr.api import models
 from cachemgr.api.caches import CacheName, find
+from cachemgr.api.dependencies import ApiState, Principal, QuickViewer, State, Viewer
 from cachemgr.api.errors import ApiError
-from cachemgr.api.moments import Moment
-from cachemgr.api.quick import QuickEndpoint
-from cachemgr.api.state import ApiState, Principal, QuickViewer, State, Viewer
+from cachemgr.api.fast_path import QuickEndpoint
+from cachemgr.api.timestamps import Moment
 from cachemgr.metastore.records import DecisionRecord, Outcome
 from cachemgr.roles import Role
 from cachemgr.serving import why as adding

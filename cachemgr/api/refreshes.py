@@ -9,12 +9,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from cachemgr.access.grants import veiled
 from cachemgr.access.redaction import Discretion
-from cachemgr.api import models, views
+from cachemgr.api import models
+from cachemgr.api import responses as views
 from cachemgr.api.caches import CacheName, find
+from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer
 from cachemgr.api.errors import ApiError
+from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import PageSize, PageToken, page
-from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer
-from cachemgr.api.waiting import watches_of
 from cachemgr.errors import NotFoundError
 
 router = APIRouter(prefix="/api/v1", tags=["refreshes"])

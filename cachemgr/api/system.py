@@ -9,8 +9,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from cachemgr import __version__
 from cachemgr.api import models
+from cachemgr.api.dependencies import State, Viewer
 from cachemgr.api.errors import RETRY_SECONDS
-from cachemgr.api.state import State, Viewer
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import migrate
 

@@ -126,7 +126,7 @@ async def _spark_starts(client: httpx.AsyncClient) -> bool:
 
 def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -> Any:
     from cachemgr.api.app import create_app
-    from cachemgr.api.state import ApiState
+    from cachemgr.api.dependencies import ApiState
     from cachemgr.config.service_settings import service_settings
     from cachemgr.delta.hadoop_files import HadoopFiles
     from cachemgr.journal.journal import keep_journal

@@ -13,7 +13,7 @@ import uvicorn
 from typer.testing import CliRunner
 
 from cachemgr.api.app import create_app
-from cachemgr.api.state import ApiState
+from cachemgr.api.dependencies import ApiState
 from cachemgr.cli import main
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord, ColumnRecord

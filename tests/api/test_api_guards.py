@@ -12,6 +12,7 @@ import pytest
 from fastapi import Request
 
 from cachemgr.api.app import create_app
+from cachemgr.api.dependencies import ApiState
 from cachemgr.api.guards import (
     BodyLimit,
     Limits,
@@ -19,7 +20,6 @@ from cachemgr.api.guards import (
     holds_half_character,
     is_too_large,
 )
-from cachemgr.api.state import ApiState
 from cachemgr.errors import ConfigurationError, MetastoreError
 from cachemgr.logs import configure_logs
 from cachemgr.metastore import open_metastore

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from cachemgr.api.state import digest_of
+from cachemgr.api.dependencies import digest_of
 from cachemgr.errors import AlreadyExistsError, MetastoreError
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import JoinRecord, JoinSide

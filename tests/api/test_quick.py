@@ -10,7 +10,8 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from cachemgr.api import middleware, quick
+from cachemgr.api import fast_path as quick
+from cachemgr.api import middleware
 from cachemgr.metastore import Metastore
 from cachemgr.roles import Role
 from cachemgr.text.door import TextAnswer, TextRequest

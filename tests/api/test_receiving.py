@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from cachemgr.api import receiving
+from cachemgr.api import receive_timeout as receiving
 
 SECONDS = 0.6
 

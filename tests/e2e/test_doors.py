@@ -17,7 +17,7 @@ from lab_star import Lab, make_lab
 
 import cachemgr
 from cachemgr.api.app import create_app
-from cachemgr.api.state import ApiState
+from cachemgr.api.dependencies import ApiState
 from cachemgr.errors import CacheManagerError, DefinitionError, RefreshError
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.roles import Role

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from cachemgr.api.errors import ApiError
-from cachemgr.api.lanes import MOST_KNOWN, MOST_LONG, MOST_SHORT, Lanes
+from cachemgr.api.queues import MOST_KNOWN, MOST_LONG, MOST_SHORT, Lanes
 from cachemgr.text.limits import LONG_TEXT
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from cachemgr.access.grants import keys_of
 from cachemgr.api.app import create_app
-from cachemgr.api.state import ApiState
+from cachemgr.api.dependencies import ApiState
 from cachemgr.config.session_settings import Settings
 from cachemgr.errors import CacheManagerError, ConfigurationError
 from cachemgr.metastore import open_metastore

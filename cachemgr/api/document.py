@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from cachemgr.access.grants import role_needed
 from cachemgr.api import models
-from cachemgr.api.state import ApiState, Operator, Principal, State, Viewer, require
+from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.roles import Role
 from cachemgr.statements import apply as applying
 from cachemgr.statements import export as exporting

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cachemgr.api.dependencies import ApiState, Principal, digest_of
 from cachemgr.api.errors import answer_of
 from cachemgr.api.guards import Limits, holds_nul
-from cachemgr.api.state import ApiState, Principal, digest_of
 from cachemgr.text.limits import LONG_TEXT
 
 MOST_BYTES: Final = 2 * LONG_TEXT

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
 from cachemgr.api.caches import CacheName, find
+from cachemgr.api.dependencies import Admin, ApiState, State, Viewer
 from cachemgr.api.errors import ApiError
 from cachemgr.api.models import _Body, _Model
-from cachemgr.api.state import Admin, ApiState, State, Viewer
 from cachemgr.ddl import parse
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import RestrictBaseTable

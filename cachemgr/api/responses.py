@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from cachemgr.access.grants import veiled, veiled_place
 from cachemgr.access.redaction import Discretion
 from cachemgr.api import models
-from cachemgr.api.state import Principal
+from cachemgr.api.dependencies import Principal
 from cachemgr.ddl.render import render
 from cachemgr.metastore.records import (
     CacheRecord,
