@@ -13,9 +13,9 @@ from cachemgr import __version__
 from cachemgr.cli import grants as _grants  # noqa: F401 - commands of `cachemgr cache`
 from cachemgr.cli.cache import app as caches
 from cachemgr.cli.database import app as database
-from cachemgr.cli.definitions import apply, diff, export
 from cachemgr.cli.demo import demo
 from cachemgr.cli.doctor import doctor
+from cachemgr.cli.document import apply, diff, export
 from cachemgr.cli.explain import explain
 from cachemgr.cli.failure import set_debug
 from cachemgr.cli.join import app as joins
