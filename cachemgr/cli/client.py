@@ -72,7 +72,7 @@ class Client:
         if self.server is not None:
             return
         from cachemgr.config.service_settings import service_settings
-        from cachemgr.serve import work_once
+        from cachemgr.server.serve import work_once
 
         say(STARTING)
         try:
@@ -140,7 +140,7 @@ def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -
     keep_journal(store, settings.location, lambda: HadoopFiles(host.spark()))
     texts = None
     if explains:  # for nothing else the caches' plans are loaded
-        from cachemgr.serve import texts_of
+        from cachemgr.server.serve import texts_of
 
         texts = stack.enter_context(texts_of(settings, host, wait_seconds=_SECONDS))
     return create_app(ApiState(store, host, lambda: True, texts, lambda: host.state))

@@ -18,7 +18,7 @@ from cachemgr.secrets import masked
 
 if TYPE_CHECKING:
     from cachemgr.config.service_settings import ServiceSettings
-    from cachemgr.doctor import Check, Finding
+    from cachemgr.server.doctor import Check, Finding
     from cachemgr.spark.host import SparkHost
 
 _COLUMNS = ("check", "state", "found")
@@ -35,7 +35,7 @@ def doctor(
     """Check Java, Spark, Delta, metastore, migrations, clock, tokens and storage; say how to mend
     each. Exit code 1 if something fails."""
     from cachemgr.config.service_settings import service_settings
-    from cachemgr.doctor import FAILED, SKIPPED, Finding, examine
+    from cachemgr.server.doctor import FAILED, SKIPPED, Finding, examine
     from cachemgr.spark.host import host_of
 
     with handled():
@@ -75,10 +75,10 @@ def _show_remedies(rows: Sequence[Mapping[str, str]]) -> None:
 def _checks(
     settings: ServiceSettings, application: SparkHost, *, with_spark: bool
 ) -> Iterator[Check]:
-    from cachemgr import doctor as checks
     from cachemgr.ddl.names import is_local
     from cachemgr.delta.hadoop_files import HadoopFiles
     from cachemgr.delta.storage import LocalFiles
+    from cachemgr.server import doctor as checks
     from cachemgr.spark import doctor_checks as checkup
 
     yield from checks.light_checks(settings)

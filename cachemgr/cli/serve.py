@@ -32,7 +32,7 @@ def serve(
 ) -> None:
     """Serve REST, schedule, and refresh. More settings: CACHEMGR_* and cachemgr.toml."""
     from cachemgr.config.service_settings import service_settings
-    from cachemgr.serve import serve as run
+    from cachemgr.server.serve import serve as run
 
     with handled():
         settings = service_settings(
@@ -52,7 +52,7 @@ def worker(
 ) -> None:
     """Schedule and refresh, without REST. More settings: CACHEMGR_* and cachemgr.toml."""
     from cachemgr.config.service_settings import service_settings
-    from cachemgr.serve import work
+    from cachemgr.server.serve import work
 
     with handled():
         work(

@@ -21,11 +21,11 @@ from cachemgr.api.guards import (
     is_too_large,
 )
 from cachemgr.errors import ConfigurationError, MetastoreError
-from cachemgr.logs import configure_logs
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.database import hidden, metastore_url
 from cachemgr.roles import Role
 from cachemgr.secrets import masked, refuse_secrets
+from cachemgr.server.logs import configure_logs
 
 
 class Clock:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from cachemgr import serve as serving
 from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.roles import Role
+from cachemgr.server import serve as serving
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -10,7 +10,7 @@ import pytest
 import cachemgr
 from cachemgr.api.metrics import CacheMetrics
 from cachemgr.config.service_settings import ServiceSettings
-from cachemgr.doctor import FAILED, examine, light_checks
+from cachemgr.server.doctor import FAILED, examine, light_checks
 from cachemgr.serving import feed as feeds
 from tests.processes import until
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cachemgr.heap import PAUSE_SECONDS, THRESHOLDS, WHOLE_SECONDS, SettledHeap
+from cachemgr.server.heap import PAUSE_SECONDS, THRESHOLDS, WHOLE_SECONDS, SettledHeap
 
 
 class Circle:

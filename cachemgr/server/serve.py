@@ -29,12 +29,12 @@ from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.spark_heads import SparkHeads
 from cachemgr.delta.storage import Files, LocalFiles
 from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
-from cachemgr.heap import SettledHeap
 from cachemgr.journal.journal import Journal, keep_journal
-from cachemgr.logs import configure_logs
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.database import hidden, metastore_url
 from cachemgr.priority import lower_session
+from cachemgr.server.heap import SettledHeap
+from cachemgr.server.logs import configure_logs
 from cachemgr.serving.feed import acquire_feed, release_feed
 from cachemgr.spark.host import SparkHost, host_of
 from cachemgr.spark.refresher import SparkRefresher
