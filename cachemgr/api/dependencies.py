@@ -18,10 +18,10 @@ from cachemgr.api.queues import Lanes
 from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
-from cachemgr.spark_state import SparkState
 from cachemgr.statements.apply import Context
 from cachemgr.statements.results import ResultRows
 from cachemgr.text.door import TextDoor
+from cachemgr.vocabulary import SparkState
 
 RECENT_SECONDS: Final = 1.0
 MAX_RECENT: Final = 10_000

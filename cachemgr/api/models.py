@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
-from cachemgr.spark_state import SparkState
+from cachemgr.vocabulary import SparkState
 
 MAX_SQL = 1_000_000
 

@@ -28,10 +28,10 @@ from cachemgr.secrets import masked
 from cachemgr.spark import api
 from cachemgr.spark.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.spark.spark_errors import without_traces
-from cachemgr.spark_state import SparkState
 from cachemgr.statements.apply import Context
 from cachemgr.statements.results import ResultRows
 from cachemgr.telemetry import logger
+from cachemgr.vocabulary import SparkState
 
 
 class SparkHost:
