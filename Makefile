@@ -62,23 +62,23 @@ bench: $(STAMP)
 	$(VENV)/bin/python -m bench $(ARGS)
 
 tpc: $(STAMP)
-	$(VENV)/bin/python -m tests.tpc --session $(ARGS)
-	$(VENV)/bin/python -m pytest -q tests/tpc
+	$(VENV)/bin/python -m tests.harness.tpc --session $(ARGS)
+	$(VENV)/bin/python -m pytest -q tests/harness/tpc
 
 mutants: $(STAMP)
-	$(VENV)/bin/python -m tests.mutants.run
+	$(VENV)/bin/python -m tests.harness.mutants.run
 
 fuzz: $(STAMP)
-	$(VENV)/bin/python -m tests.fuzz.run --n $(N) $(ARGS)
+	$(VENV)/bin/python -m tests.harness.fuzz.run --n $(N) $(ARGS)
 
 fuzz-ledger: $(STAMP)
-	$(VENV)/bin/python -m tests.fuzz.ledger
+	$(VENV)/bin/python -m tests.harness.fuzz.ledger
 
 chaos: $(PREPARED)
-	$(VENV)/bin/python -m tests.chaos.run --minutes $(MINUTES) $(ARGS)
+	$(VENV)/bin/python -m tests.harness.chaos.run --minutes $(MINUTES) $(ARGS)
 
 load: $(STAMP)
-	$(VENV)/bin/python -m tests.load.run --minutes $(MINUTES) $(ARGS)
+	$(VENV)/bin/python -m tests.harness.load.run --minutes $(MINUTES) $(ARGS)
 
 fuzz-api: $(STAMP)
-	$(VENV)/bin/python -m tests.fuzz_api.run --minutes $(MINUTES) $(ARGS)
+	$(VENV)/bin/python -m tests.harness.fuzz_api.run --minutes $(MINUTES) $(ARGS)

@@ -13,7 +13,7 @@ from cachemgr.metastore import open_metastore
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.text.door import TextDoor
-from tests.load.population import SETTINGS, populate
+from tests.harness.load.population import SETTINGS, populate
 
 SQL = "SELECT d_year, SUM(lo_revenue) AS r FROM lineorder, dates, customer, supplier, part WHERE \
 lo_orderdate = d_datekey AND lo_custkey = c_custkey AND lo_suppkey = s_suppkey \

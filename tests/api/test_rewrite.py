@@ -21,7 +21,7 @@ from cachemgr.serving.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.serving.why import why
 from cachemgr.text.door import TextDoor, TextRequest
-from tests.load.population import SETTINGS, populate, schema_of, write_commit
+from tests.harness.load.population import SETTINGS, populate, schema_of, write_commit
 
 FROM = """FROM lineorder, dates, customer, supplier, part
 WHERE lo_orderdate = d_datekey AND lo_custkey = c_custkey

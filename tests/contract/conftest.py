@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cachemgr.metastore import open_metastore
-from tests.load.population import populate
+from tests.harness.load.population import populate
 from tests.processes import Service, postgres_server, rest_service
 
 

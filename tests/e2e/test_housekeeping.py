@@ -1,4 +1,4 @@
-"""The disk under refreshes on a real Spark; which files go, tests/service/test_tidy.py holds."""
+"""The disk under refreshes on a real Spark; which files go, tests/statements/test_tidy.py holds."""
 
 from __future__ import annotations
 

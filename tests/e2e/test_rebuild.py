@@ -18,7 +18,7 @@ from cachemgr.metastore import open_metastore
 from cachemgr.metastore.database import metastore_url as parsed
 from cachemgr.refresh.run import run_refresh
 from tests.databases import on_postgres, on_sqlite
-from tests.refresh.star import Crash, crash_at
+from tests.worlds.refresh_star import Crash, crash_at
 
 pytestmark = pytest.mark.spark
 TOTALS = "SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region"

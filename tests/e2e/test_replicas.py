@@ -15,8 +15,8 @@ import pytest
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import RefreshRunRecord, RunState
 from cachemgr.roles import Role
-from tests.chaos.judge import read_log
-from tests.chaos.stages import StageTail
+from tests.harness.chaos.judge import read_log
+from tests.harness.chaos.stages import StageTail
 from tests.processes import Replica, replica_settings, replicas, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.slow]

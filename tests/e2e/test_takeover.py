@@ -23,8 +23,8 @@ from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import RunState
 from cachemgr.roles import Role
 from tests import watchdog
-from tests.chaos.judge import read_log
-from tests.chaos.stages import StageTail
+from tests.harness.chaos.judge import read_log
+from tests.harness.chaos.stages import StageTail
 from tests.processes import (
     ROOT,
     SMALL_JVM,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cachemgr.metastore import open_metastore
-from tests.refresh.star import SALES, SALES_ROWS, SHOPS, SHOPS_ROWS, Clock, Star
+from tests.worlds.refresh_star import SALES, SALES_ROWS, SHOPS, SHOPS_ROWS, Clock, Star
 
 
 @pytest.fixture

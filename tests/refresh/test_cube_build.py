@@ -18,7 +18,7 @@ from cachemgr.refresh.build import build_rows
 from cachemgr.refresh.write import TableSpec, create_table, write_commit
 from matcher.model.expr import Agg, Call, Lit
 from matcher.model.ir import Measure
-from tests.refresh.star import AMOUNT, DAY, SALES, Star, cube_plan, rows_of
+from tests.worlds.refresh_star import AMOUNT, DAY, SALES, Star, cube_plan, rows_of
 
 pytestmark = pytest.mark.spark
 

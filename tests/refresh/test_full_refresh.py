@@ -15,7 +15,7 @@ from cachemgr.metastore.records import JoinState, RefreshMode, RunState
 from cachemgr.refresh.run import explain_refresh
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan, StoredColumn
-from tests.refresh.star import (
+from tests.worlds.refresh_star import (
     CUBE_SETS,
     DAY,
     SALES,

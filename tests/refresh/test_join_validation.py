@@ -9,7 +9,7 @@ import pytest
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import JoinValidationError
 from cachemgr.refresh.validate_join import JoinCheck, validate_join
-from tests.refresh.star import SHOPS, Star
+from tests.worlds.refresh_star import SHOPS, Star
 
 pytestmark = pytest.mark.spark
 KEYS = (("shop_id", "id"),)

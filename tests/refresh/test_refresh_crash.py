@@ -24,7 +24,7 @@ from cachemgr.refresh.steps import PinVersions
 from cachemgr.refresh.write import read_back, table_spec, write_commit
 from tests.databases import on_postgres
 from tests.processes import SMALL_SPARK, Started, until
-from tests.refresh.star import (
+from tests.worlds.refresh_star import (
     SALES,
     SALES_ROWS,
     SHOPS,
@@ -289,7 +289,7 @@ def test_sigkill_in_the_middle_of_a_refresh(star: Star, tmp_path: Path) -> None:
         from datetime import UTC, datetime
         from pathlib import Path
         from cachemgr.metastore import open_metastore
-        from tests.refresh.star import Clock, Star
+        from tests.worlds.refresh_star import Clock, Star
         from tests.spark_start import with_delta
         from pyspark.sql import SparkSession
 

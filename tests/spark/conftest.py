@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def shared_star(spark: object, tmp_path_factory: pytest.TempPathFactory) -> object:
     """One star for the tests that only read."""
-    from tests.spark.star import build_star
+    from tests.worlds.hook_star import build_star
 
     return build_star(spark, tmp_path_factory.mktemp("star"), "star_shared")  # type: ignore[arg-type]
 
@@ -42,7 +42,7 @@ def star(shared_star: object) -> Iterator[object]:
 @pytest.fixture
 def own_star(spark: object, tmp_path: Path) -> Iterator[object]:
     """A fresh star, for tests that write."""
-    from tests.spark.star import build_star
+    from tests.worlds.hook_star import build_star
 
     built = build_star(spark, tmp_path, f"star{next(_numbers)}")  # type: ignore[arg-type]
     yield built

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark import hints, hook
 from cachemgr.spark.plans import capture_query
-from tests.spark.star import Star, StarDecider, reads_cache, rows
+from tests.worlds.hook_star import Star, StarDecider, reads_cache, rows
 
 QUERY = (
     "SELECT region, sum(amount) AS total FROM {s}.sales JOIN {s}.shops ON shop = id GROUP BY region"

@@ -9,7 +9,7 @@ import pytest
 
 from cachemgr.spark import hook
 from matcher.catalyst import templates as from_spark_templates
-from tests.spark.star import Star, StarDecider, reads_cache, rows
+from tests.worlds.hook_star import Star, StarDecider, reads_cache, rows
 
 REGION = (
     "SELECT region, sum(amount) AS total, count(*) AS n FROM {s}.sales JOIN {s}.shops "

@@ -10,7 +10,7 @@ import pytest
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.spark import hook
 from cachemgr.spark.pins import PinKey, PinStore
-from tests.spark.star import Star, StarDecider, reads_cache, rows
+from tests.worlds.hook_star import Star, StarDecider, reads_cache, rows
 
 QUERY = (
     "SELECT region, sum(amount) AS total FROM {s}.sales JOIN {s}.shops ON shop = id "

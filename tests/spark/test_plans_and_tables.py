@@ -17,7 +17,7 @@ from matcher.catalyst.reader import LocatedBlock, blocks, definition_block
 from matcher.model.errors import MatcherError, NotSupported
 from matcher.model.ir import Block
 from matcher.normalize.stored_plan import plan_definition
-from tests.spark.star import Star
+from tests.worlds.hook_star import Star
 
 JOIN = "{s}.sales JOIN {s}.shops ON shop = id"
 

@@ -13,7 +13,7 @@ from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
 from matcher.model.ir import Block, Output
 from matcher.normalize.stored_plan import plan_definition
-from tests.refresh.star import DAY, Star, plain_plan, total
+from tests.worlds.refresh_star import DAY, Star, plain_plan, total
 
 pytestmark = pytest.mark.spark
 

@@ -17,7 +17,7 @@ from cachemgr.metastore.records import CacheRecord, Origin, RunState, ScheduleRe
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
-from tests.refresh.star import SALES, SALES_ROWS, Star, plain_plan, rows_of
+from tests.worlds.refresh_star import SALES, SALES_ROWS, Star, plain_plan, rows_of
 
 pytestmark = pytest.mark.spark
 LEASE = 20.0
