@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from matcher.catalyst.expr import Env, Settings, decode
+from matcher.catalyst import document as doc
+from matcher.catalyst.document import Entry, Node, Settings
+from matcher.catalyst.expr import Env, decode
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Call, Expr, Lit, transform
 from matcher.model.reasons import ReasonCode
@@ -20,39 +22,41 @@ _GROUPING_ID = "spark_grouping_id"
 _POSITION = "_gen_grouping_pos"
 
 
-def expand_below(aggregate: dict[str, Any]) -> dict[str, Any] | None:
+def expand_below(aggregate: Node) -> Node | None:
     """The Expand under an Aggregate, filters on what it puts out passed over."""
-    node: dict[str, Any] = aggregate["c"][0]
-    while node["n"] == "Filter" and not node.get("cache"):
-        node = node["c"][0]
-    return node if node["n"] == "Expand" and not node.get("cache") else None
+    node = doc.child(aggregate)
+    while doc.operator(node) == "Filter" and not doc.is_answered(node):
+        node = doc.child(node)
+    return node if doc.operator(node) == "Expand" and not doc.is_answered(node) else None
 
 
-def conditions_on_sets(aggregate: dict[str, Any]) -> list[Any]:
+def conditions_on_sets(aggregate: Node) -> list[Entry]:
     """The conditions between Aggregate and Expand: HAVING on keys, which Spark has pushed down.
 
     Raises:
         NotSupported: one is not about the keys, so it is none of HAVING's.
     """
-    allowed = {key[1] for key in aggregate["g"]}
+    allowed = {doc.id_of(key) for key in doc.keys_of(aggregate)}
     found = []
-    node = aggregate["c"][0]
-    while node["n"] == "Filter":
-        if not _attributes(node["p"][0]) <= allowed:
+    node = doc.child(aggregate)
+    while doc.operator(node) == "Filter":
+        if not doc.attribute_ids(doc.condition(node)) <= allowed:
             raise _other("are filtered by what is no grouping key")
-        found.append(node["p"][0])
-        node = node["c"][0]
+        found.append(doc.condition(node))
+        node = doc.child(node)
     return found
 
 
-def set_keys(aggregate: dict[str, Any], expand: dict[str, Any]) -> list[Any]:
+def set_keys(aggregate: Node, expand: Node) -> list[Entry]:
     """The grouping attributes that stand for keys: all but the id and the running number."""
-    added = {a[1] for a in expand["o"] if a[2] in (_GROUPING_ID, _POSITION)}
-    return [key for key in aggregate["g"] if key[1] not in added]
+    added = {
+        doc.id_of(a) for a in doc.columns(expand) if doc.name_of(a) in (_GROUPING_ID, _POSITION)
+    }
+    return [key for key in doc.keys_of(aggregate) if doc.id_of(key) not in added]
 
 
 def decode_expand(
-    aggregate: dict[str, Any], expand: dict[str, Any], below: Env, settings: Settings
+    aggregate: Node, expand: Node, below: Env, settings: Settings
 ) -> tuple[Env, tuple[tuple[int, ...], ...]]:
     """What the Expand's attributes mean, and the grouping sets as written.
 
@@ -68,22 +72,22 @@ def decode_expand(
     Raises:
         NotSupported: Not an Expand as GROUPING SETS makes it.
     """
-    if any(key[0] != "a" for key in aggregate["g"]):
+    if any(doc.tag(key) != doc.ATTRIBUTE for key in doc.keys_of(aggregate)):
         raise _other("groups by an expression over an Expand")
-    keys = [key[1] for key in set_keys(aggregate, expand)]
-    if not _aggregated(aggregate["p"]).isdisjoint(keys):
+    keys = [doc.id_of(key) for key in set_keys(aggregate, expand)]
+    if not doc.aggregated_ids(doc.expressions(aggregate)).isdisjoint(keys):
         # the rows' own value and the NULL of a set that leaves it out are one expression to us
         raise _other("aggregates a grouped column")
     env: dict[int, Expr | NotSupported] = {}
     left_out: dict[int, list[bool]] = {}
     ids: list[int] | None = None
-    for position, attribute in enumerate(expand["o"]):
-        number = attribute[1]
-        column = [row[position] for row in expand["e"]]
-        if attribute[2] == _GROUPING_ID:
+    for position, attribute in enumerate(doc.columns(expand)):
+        number, name = doc.id_of(attribute), doc.name_of(attribute)
+        column = [row[position] for row in doc.expanded(expand)]
+        if name == _GROUPING_ID:
             ids = [_integer(item) for item in column]
-            env[number] = Call("grouping_id", (), attribute[3], nullable=False)
-        elif attribute[2] == _POSITION:
+            env[number] = Call("grouping_id", (), doc.attribute_type(attribute), nullable=False)
+        elif name == _POSITION:
             env[number] = _other("uses the number of a repeated grouping set")
         elif number in keys:
             env[number], left_out[number] = _key(column, below, settings)
@@ -93,30 +97,12 @@ def decode_expand(
         raise _other("has no grouping id")
     sets = tuple(
         tuple(i for i, key in enumerate(keys) if not left_out[key][row])
-        for row in range(len(expand["e"]))
+        for row in range(len(doc.expanded(expand)))
     )
     for number, members in zip(ids, sets, strict=True):
         if number != sum(1 << (len(keys) - 1 - i) for i in range(len(keys)) if i not in members):
             raise _other("numbers its grouping sets in another order than its keys")
     return env, sets
-
-
-def _attributes(items: Any) -> set[int]:
-    """The numbers of all attributes in an expression, or in a list of them."""
-    if not isinstance(items, list):
-        return set()
-    if len(items) > 1 and items[0] == "a" and isinstance(items[1], int):
-        return {items[1]}
-    return {number for item in items for number in _attributes(item)}
-
-
-def _aggregated(items: Any) -> set[int]:
-    """The attributes inside of aggregate calls."""
-    if not isinstance(items, list):
-        return set()
-    if items and items[0] == "g":
-        return _attributes(items)
-    return {number for item in items for number in _aggregated(item)}
 
 
 def spell_grouping(expr: Expr, keys: int) -> Expr:
@@ -153,8 +139,8 @@ def _bit_of_id(expr: Expr) -> int | None:
     return int(places.value) if known and isinstance(places.value, int) else None
 
 
-def _key(column: list[Any], below: Env, settings: Settings) -> tuple[Expr, list[bool]]:
-    gone = [item[0] == "l" and item[1] is None for item in column]
+def _key(column: list[Entry], below: Env, settings: Settings) -> tuple[Expr, list[bool]]:
+    gone = [_constant(item) == (None,) for item in column]
     held = {repr(item): item for item, out in zip(column, gone, strict=True) if not out}
     if len(held) > 1 and all(_is_window(item) for item in held.values()):
         raise _other("is that of a sliding window, which puts a row into several buckets")
@@ -163,11 +149,18 @@ def _key(column: list[Any], below: Env, settings: Settings) -> tuple[Expr, list[
     return decode(next(iter(held.values())), below, settings), gone
 
 
-def _is_window(item: list[Any]) -> bool:
-    return item[:2] == ["f", "CreateNamedStruct"] and str(item[4]).startswith("struct<start:time")
+def _is_window(item: Entry) -> bool:
+    return doc.is_call(item, "CreateNamedStruct") and str(doc.type_of(item)).startswith(
+        "struct<start:time"
+    )
 
 
-def _passed(column: list[Any], below: Env, settings: Settings) -> Expr | NotSupported:
+def _constant(item: Entry) -> tuple[Any] | None:
+    """The value of a literal, None for anything else."""
+    return (doc.literal(item)[0],) if doc.tag(item) == doc.LITERAL else None
+
+
+def _passed(column: list[Entry], below: Env, settings: Settings) -> Expr | NotSupported:
     if any(item != column[0] for item in column):
         return _other("computes a column anew for each set")
     try:
@@ -176,10 +169,11 @@ def _passed(column: list[Any], below: Env, settings: Settings) -> Expr | NotSupp
         return error
 
 
-def _integer(item: Any) -> int:
-    if item[0] != "l" or not isinstance(item[1], int):
+def _integer(item: Entry) -> int:
+    found = _constant(item)
+    if found is None or not isinstance(found[0], int):
         raise _other("has a grouping id that is no constant")
-    return item[1]
+    return found[0]
 
 
 def _other(what: str) -> NotSupported:

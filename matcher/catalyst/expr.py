@@ -9,11 +9,12 @@ its own) is opaque too: written as SQL it would be resolved under the session's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
+from matcher.catalyst import document as doc
 from matcher.catalyst.aggregates import EVALUATED, aggregate_name, aggregate_params
+from matcher.catalyst.document import Aggregate, Function, Settings
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
 from matcher.model.functions import is_known
@@ -72,6 +73,11 @@ ALIASES: Final[dict[str, str]] = {
 }
 # Where the name of a unit stands, which Spark reads in any case.
 _UNITS: Final[dict[str, int]] = {"date_trunc": 0, "trunc": 1}
+# What an operator is called where it gives NULL in place of an error.
+_TRY_FORMS: Final = {
+    "add": "try_add", "sub": "try_subtract", "mul": "try_multiply", "div": "try_divide",
+    "mod": "try_mod",
+}  # fmt: skip
 _DEFAULT_PARAMS: Final[dict[str, tuple[str, ...]]] = {
     "hash": ("42",),
     "xxhash64": ("42",),
@@ -97,15 +103,6 @@ _REFUSED: Final[dict[str, tuple[ReasonCode, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The session's settings that are written into resolved expressions."""
-
-    ansi: bool
-    precision_loss: bool
-    time_zone: str
-
-
 def decode(data: Sequence[Any], env: Env, settings: Settings) -> Expr:
     """The expression of one document entry, its attributes replaced by what `env` has under their
     ids.
@@ -118,28 +115,31 @@ def decode(data: Sequence[Any], env: Env, settings: Settings) -> Expr:
     Raises:
         NotSupported: Something inside cannot be part of a block.
     """
-    kind = data[0]
-    if kind == "a":
+    kind = doc.tag(data)
+    if kind == doc.ATTRIBUTE:
         return _attribute(data, env)
-    if kind == "l":
-        return Lit(_value(data[1]), data[2])
-    if kind == "as":
-        return decode(data[3], env, settings)
-    if kind == "f":
-        args = tuple([decode(arg, env, settings) for arg in data[3]])
-        return _call(data, args, settings)
-    if kind == "g":
-        return _aggregate(data, env, settings)
-    code, text = _REFUSED.get(data[1], (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is not supported"))
-    raise NotSupported(code.value, text.format(data[2]))
+    if kind == doc.LITERAL:
+        value, type_ = doc.literal(data)
+        return Lit(_value(value), type_)
+    if kind == doc.ALIAS:
+        return decode(doc.aliased(data), env, settings)
+    if kind == doc.FUNCTION:
+        found = doc.function(data)
+        args = tuple([decode(arg, env, settings) for arg in found.args])
+        return _call(found, args, settings)
+    if kind == doc.AGGREGATE:
+        return _aggregate(doc.aggregate(data), env, settings)
+    unknown = (ReasonCode.UNSUPPORTED_EXPRESSION, "{} is not supported")
+    code, text = _REFUSED.get(doc.class_of(data), unknown)
+    raise NotSupported(code.value, text.format(doc.name_of(data)))
 
 
 def _attribute(data: Sequence[Any], env: Env) -> Expr:
-    found = env.get(data[1])
+    found = env.get(doc.id_of(data))
     if found is None:
         raise NotSupported(
             ReasonCode.UNSUPPORTED_EXPRESSION.value,
-            f"column {data[2]} comes from outside the block",
+            f"column {doc.name_of(data)} comes from outside the block",
         )
     if isinstance(found, NotSupported):
         raise found
@@ -162,9 +162,9 @@ def _window_of(expr: Call) -> Expr:
     return whole_of(expr) if _is_struct(expr) else expr
 
 
-def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Expr:
-    _, cls, pretty, _, type_, nullable, params = data
-    null = bool(nullable)
+def _call(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr:
+    cls, pretty, type_, params = data.class_name, data.name, data.type, data.params
+    null = bool(data.nullable)
     if cls == "Cast":
         return _cast(args, type_, null, params, settings)
     if cls == "Like":
@@ -187,8 +187,8 @@ def _call(data: Sequence[Any], args: tuple[Expr, ...], settings: Settings) -> Ex
             return Call(op, args, type_, null)
         if _says_the_same(modes) and means_the_same(op, args, type_):
             return Call(op, args, type_, null)
-        if modes == ["try"]:
-            return Call(f"try_{op}", args, type_, null)
+        if modes == ["try"] and op in _TRY_FORMS:
+            return Call(_TRY_FORMS[op], args, type_, null)
         return _opaque(data, args)
     name = ALIASES.get(pretty.lower(), pretty.lower())
     if "." in cls or not is_known(name, len(args)):
@@ -283,9 +283,9 @@ def _fold_moment(arg: Expr, type_: str, settings: Settings) -> Lit | None:
     return None
 
 
-def _opaque(data: Sequence[Any], args: tuple[Expr, ...]) -> Call:
-    _, cls, _, _, type_, nullable, params = data
-    return Call(f"{OPAQUE_PREFIX}{cls}", args, type_, bool(nullable), tuple(params))
+def _opaque(data: Function, args: tuple[Expr, ...]) -> Call:
+    name = f"{OPAQUE_PREFIX}{data.class_name}"
+    return Call(name, args, data.type, bool(data.nullable), tuple(data.params))
 
 
 def _mode(param: str, settings: Settings) -> str:
@@ -313,11 +313,11 @@ def _says_the_same(modes: Sequence[str]) -> bool:
     return "ansi" in modes and all(mode in ("ansi", "session") for mode in modes)
 
 
-def _aggregate(data: Sequence[Any], env: Env, settings: Settings) -> Agg:
-    _, cls, pretty, raw, type_, nullable, distinct, raw_filter, params = data
-    args = tuple(decode(arg, env, settings) for arg in raw)
-    condition = None if raw_filter is None else decode(raw_filter, env, settings)
-    func = aggregate_name(cls, pretty)
+def _aggregate(data: Aggregate, env: Env, settings: Settings) -> Agg:
+    cls, params, distinct = data.class_name, data.params, bool(data.distinct)
+    args = tuple(decode(arg, env, settings) for arg in data.args)
+    condition = None if data.filter is None else decode(data.filter, env, settings)
+    func = aggregate_name(cls, data.name)
     kept: tuple[str, ...] = ()
     modes = [_mode(p, settings) for p in params]
     if cls not in EVALUATED:
@@ -336,4 +336,4 @@ def _aggregate(data: Sequence[Any], env: Env, settings: Settings) -> Agg:
         only = args[0]
         if isinstance(only, Lit) and only.value is not None:
             args = ()
-    return Agg(func, args, type_, bool(nullable), bool(distinct), condition, kept)
+    return Agg(func, args, data.type, bool(data.nullable), distinct, condition, kept)

@@ -11,12 +11,11 @@ that a collation takes for one, stay as they are.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Final
 
+from matcher.catalyst import document as doc
+from matcher.catalyst.document import Entry, Node
 from matcher.model.types import has_exact_equality
-
-Node: TypeAlias = dict[str, Any]
-Entry: TypeAlias = list[Any]
 
 _READ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
 _LEFT_ALONE: Final = frozenset({"LEFT SEMI", "LEFT ANTI"})
@@ -41,36 +40,31 @@ def distinct_of(node: Node) -> Node | None:
     Args:
         node: A node of a plan document.
     """
-    if not node.get("u") or node["n"] not in _READ or node.get("cache"):
+    if not doc.once(node) or doc.operator(node) not in _READ or doc.is_answered(node):
         return None
     columns = _columns(node)
     if not columns or any(type_ is None for _, type_ in columns):
         return None
     keys = [item for item, _ in columns]
-    return {"n": "Aggregate", "g": keys, "p": keys, "c": [node]}
+    return doc.aggregate_node(keys, keys, node)
 
 
 def _columns(node: Node) -> list[tuple[Entry, str | None]]:
     """What a node puts out, as attributes, with the type of each: None for one that will not do."""
-    if node["n"] not in _READ and node["n"] != "Aggregate":
+    if doc.operator(node) not in _READ and doc.operator(node) != "Aggregate":
         return [([], None)]
-    if node["n"] in ("Project", "Aggregate", "LogicalRelation"):
-        return [_column(item) for item in node["o" if node["n"] == "LogicalRelation" else "p"]]
-    children = node["c"][:1] if node.get("j") in _LEFT_ALONE else node["c"]
+    if doc.operator(node) == "LogicalRelation":
+        return [_column(item) for item in doc.columns(node)]
+    if doc.operator(node) in ("Project", "Aggregate"):
+        return [_column(item) for item in doc.expressions(node)]
+    children = doc.children(node)[:1] if doc.join_kind(node) in _LEFT_ALONE else doc.children(node)
     return [column for child in children for column in _columns(child)]
 
 
 def _column(item: Entry) -> tuple[Entry, str | None]:
-    if item[0] not in ("a", "as"):
+    if doc.tag(item) not in doc.NAMED:
         return [], None
-    found = _type(item)
+    found = doc.type_of(item)
     fits = found is not None and has_exact_equality(found)
-    return ["a", item[1], item[2], found, 1], found if fits else None
-
-
-def _type(item: Entry) -> str | None:
-    kind = item[0]
-    if kind == "as":
-        return _type(item[3])
-    place = {"a": 3, "f": 4, "g": 4, "l": 2}.get(kind)
-    return None if place is None else str(item[place])
+    entry = doc.attribute(doc.id_of(item), doc.name_of(item), found, 1)
+    return entry, found if fits else None

@@ -1,11 +1,11 @@
 """Catalyst plans, as plain data, to blocks: the main door, names and types resolved by Spark
 itself.
 
-A plan document (written by the hook) is a tree of nodes `{"n": operator, "c": children, …}`. A
-block is built at each node whose subtree is one select-project-join tree over tables, or one
-aggregation of such a tree; every other operator is a barrier, whose children are looked at on their
-own. The optimiser has already pushed filters down and pruned columns: projections, filters and
-joins are merged back into one block, so their order does not matter.
+A plan document (`matcher.catalyst.document`) is a tree of nodes. A block is built at each node
+whose subtree is one select-project-join tree over tables, or one aggregation of such a tree; every
+other operator is a barrier, whose children are looked at on their own. The optimiser has already
+pushed filters down and pruned columns: projections, filters and joins are merged back into one
+block, so their order does not matter.
 
 The tree is walked from the outermost node inwards, so that the largest part that a cache covers is
 replaced. An expression that no block may hold spoils only the blocks that use it.
@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
+from matcher.catalyst import document as doc
+from matcher.catalyst.document import Document, Entry, Node, Path, Settings
 from matcher.catalyst.expand import (
     conditions_on_sets,
     decode_expand,
@@ -24,12 +26,12 @@ from matcher.catalyst.expand import (
     set_keys,
     spell_grouping,
 )
-from matcher.catalyst.expr import Env, Settings, decode
+from matcher.catalyst.expr import Env, decode
 from matcher.catalyst.once import Once, distinct_of
 from matcher.catalyst.split import Split, Way, ways
 from matcher.catalyst.subqueries import subquery_test, written_conjuncts
 from matcher.catalyst.tail import build_tail, is_tail
-from matcher.catalyst.tree import SPJ, Node, Tree, items, passed_below, tried, unsupported
+from matcher.catalyst.tree import SPJ, Tree, items, passed_below, tried, unsupported
 from matcher.model.errors import NotSupported
 from matcher.model.expr import IGNORE_NULLS, Expr, aggregates, conjuncts
 from matcher.model.ir import Block, Output
@@ -37,9 +39,6 @@ from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown
 from matcher.normalize.nested_aggregates import merged
 from matcher.normalize.simplify import simplified
-
-DOCUMENT_VERSION: Final = 1
-Path: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class Reader(Protocol):
     """Makes the blocks of a plan document while it is walked; see `NodeReader`."""
 
     def ways(self, node: Node, path: Path) -> int:
-        """In how many ways the subtree `node` at `path` may be read (`from_spark_split.ways`)."""
+        """In how many ways the subtree `node` at `path` may be read (`split.ways`)."""
         ...
 
     def block(self, node: Node, path: Path, way: int) -> LocatedBlock | None:
@@ -90,7 +89,7 @@ class NodeReader:
         document: The plan document.
     """
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: Document) -> None:
         self._document: Final = document
 
     def ways(self, node: Node, path: Path) -> int:
@@ -119,7 +118,7 @@ class NodeReader:
 
 
 def walk_blocks(
-    document: dict[str, Any],
+    document: Document,
     visit: Callable[[LocatedBlock], bool],
     reader: Reader | None = None,
     *,
@@ -129,7 +128,7 @@ def walk_blocks(
     that nothing below is visited.
 
     Args:
-        document: A plan document of `DOCUMENT_VERSION`.
+        document: A plan document of `matcher.catalyst.document.VERSION`.
         visit: Called once for each place; places that only wrap a barrier are passed over in
             silence.
         reader: Makes the blocks; a `NodeReader` if None.
@@ -148,38 +147,23 @@ def walk_blocks(
         replaced = visit(located)
 
 
-def blocks(document: dict[str, Any], reader: Reader | None = None, *, tails: bool = True) -> Blocks:
+def blocks(document: Document, reader: Reader | None = None, *, tails: bool = True) -> Blocks:
     """The blocks, outermost first, as a generator; `send(True)` says that the last one was
     replaced. For the arguments see `walk_blocks`."""
-    if document.get("v") != DOCUMENT_VERSION:
-        raise ValueError(
-            f"plan document has version {document.get('v')!r}, this code reads {DOCUMENT_VERSION}"
-        )
-    return _walk(document["plan"], (), reader or NodeReader(document), tails)
-
-
-def node_at(document: dict[str, Any], path: Path) -> Node:
-    """The node of a plan document at a path.
-
-    Args:
-        document: The document.
-        path: Child numbers from the plan's root.
-    """
-    node: Node = document["plan"]
-    for number in path:
-        node = node["c"][number]
-    return node
+    doc.check_version(document)
+    return _walk(doc.plan_of(document), (), reader or NodeReader(document), tails)
 
 
 def _walk(
     node: Node, path: Path, reader: Reader, tails: bool, above: Shown = Shown.NOTHING
 ) -> Blocks:
-    if node.get("cache"):
+    if doc.is_answered(node):
         return
-    if "r" in node:
-        yield LocatedBlock(path, None, (_left_alone(node["r"]),))
+    ordered = doc.depends_on_order(node)
+    if ordered is not None:
+        yield LocatedBlock(path, None, (_left_alone(ordered),))
         return
-    kind = node["n"]
+    kind = doc.operator(node)
     below = node
     depth = path
     if tails and is_tail(node) and (yield from _tried(node, path, reader, reader.tail, above))[1]:
@@ -192,14 +176,19 @@ def _walk(
         # A cache of the same rows would have matched with a filter or projection on top: go on
         # below the joins. Where the expressions themselves are at fault, go down one step.
         while located.block is not None and _only_wraps(below):
-            below, depth = below["c"][0], (*depth, 0)
-        if located.block is not None and below is not node and below["n"] == "LogicalRelation":
+            below, depth = doc.child(below), (*depth, 0)
+        if (
+            located.block is not None
+            and below is not node
+            and doc.operator(below) == "LogicalRelation"
+        ):
             return
-    if below["n"] == "Aggregate" and expand_below(below) is not None:
-        while below["n"] != "Expand":
-            below, depth = below["c"][0], (*depth, 0)
-    above = max(above, Shown[node["f"].upper()] if "f" in node else Shown.NOTHING)
-    for number, child in enumerate(below.get("c", ())):
+    if doc.operator(below) == "Aggregate" and expand_below(below) is not None:
+        while doc.operator(below) != "Expand":
+            below, depth = doc.child(below), (*depth, 0)
+    shown = doc.order_shown(node)
+    above = max(above, Shown[shown.upper()] if shown is not None else Shown.NOTHING)
+    for number, child in enumerate(doc.children(below)):
         yield from _walk(child, (*depth, number), reader, tails, above)
 
 
@@ -219,39 +208,35 @@ def _tried(node: Node, path: Path, reader: Reader, read: Read, above: Shown) -> 
 
 def _only_wraps(node: Node) -> bool:
     """True for a projection, and for a filter that holds no join."""
-    if node["n"] == "Filter":
-        return not any(map(subquery_test, written_conjuncts(node["p"][0])))
-    return bool(node["n"] == "Project")
+    if doc.operator(node) == "Filter":
+        return not any(map(subquery_test, written_conjuncts(doc.condition(node))))
+    return bool(doc.operator(node) == "Project")
 
 
-def _tail_block(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
-    settings = _settings(document)
+def _tail_block(node: Node, document: Document, *, nested: bool = False) -> Block:
+    settings = doc.settings_of(document)
 
     def build(below: Node) -> Block:
         return _maybe_renamed(below, document, nested=nested)
 
-    def attempt(item: list[Any], env: Env) -> Expr | NotSupported:
+    def attempt(item: Entry, env: Env) -> Expr | NotSupported:
         return tried(item, env, settings)
 
     return build_tail(node, build, items, settings, attempt)
 
 
-def _settings(document: dict[str, Any]) -> Settings:
-    return Settings(document["ansi"], document["precision_loss"], document["time_zone"])
-
-
-def _maybe_renamed(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
+def _maybe_renamed(node: Node, document: Document, *, nested: bool = False) -> Block:
     """The block of a subtree, a projection above its aggregation merged in."""
-    if node["n"] == "Project" and node["c"][0]["n"] == "Aggregate":
-        return _renamed(node, build_block(node["c"][0], document, nested=nested), document)
+    if doc.operator(node) == "Project" and doc.operator(doc.child(node)) == "Aggregate":
+        return _renamed(node, build_block(doc.child(node), document, nested=nested), document)
     return build_block(node, document, nested=nested)
 
 
 def _reaches_tables(node: Node) -> bool:
     """False where projections and filters only wrap a barrier, which speaks for itself."""
-    while node["n"] in ("Project", "Filter"):
-        node = node["c"][0]
-    return node["n"] in ("Join", "LogicalRelation")
+    while doc.operator(node) in ("Project", "Filter"):
+        node = doc.child(node)
+    return doc.operator(node) in ("Join", "LogicalRelation")
 
 
 def finished(raw: LocatedBlock) -> LocatedBlock:
@@ -275,20 +260,20 @@ def _left_alone(text: str) -> Reason:
     )
 
 
-def ways_of(node: Node, document: dict[str, Any]) -> tuple[Way, ...]:
-    """The ways to read a node of a plan document; see `from_spark_split.ways`. The last one may be
+def ways_of(node: Node, document: Document) -> tuple[Way, ...]:
+    """The ways to read a node of a plan document; see `split.ways`. The last one may be
     the DISTINCT of its rows."""
-    found = ways(node, _settings(document))
+    found = ways(node, doc.settings_of(document))
     distinct = distinct_of(node)
-    return found if distinct is None else (*found, Way(distinct, once=Once(node["u"])))
+    return found if distinct is None else (*found, Way(distinct, once=Once(doc.once(node))))
 
 
-def raw_block_by(way: Way, path: Path, document: dict[str, Any]) -> LocatedBlock:
+def raw_block_by(way: Way, path: Path, document: Document) -> LocatedBlock:
     """`raw_block`, read in one of the ways of `ways_of`."""
     return replace(raw_block(way.node, path, document), split=way.split, once=way.once)
 
 
-def raw_block(node: Node, path: Path, document: dict[str, Any]) -> LocatedBlock:
+def raw_block(node: Node, path: Path, document: Document) -> LocatedBlock:
     """The block of the subtree at `path` as decoded: `simplified` still has to look at it.
 
     Args:
@@ -306,7 +291,7 @@ def _unfit(path: Path, error: NotSupported) -> LocatedBlock:
     return LocatedBlock(path, None, (not_taken(ReasonCode(error.code), str(error)),))
 
 
-def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
+def build_block(node: Node, document: Document, *, nested: bool = False) -> Block:
     """The block of one subtree; its outputs are the subtree's, in order.
 
     Args:
@@ -321,19 +306,19 @@ def build_block(node: Node, document: dict[str, Any], *, nested: bool = False) -
     return simplified(_decoded(node, document, nested=nested))
 
 
-def _decoded(node: Node, document: dict[str, Any], *, nested: bool = False) -> Block:
-    settings = _settings(document)
-    tree = Tree(settings, document["tables"], nested=nested)
-    if node["n"] != "Aggregate":
+def _decoded(node: Node, document: Document, *, nested: bool = False) -> Block:
+    settings = doc.settings_of(document)
+    tree = Tree(settings, doc.tables_of(document), nested=nested)
+    if doc.operator(node) != "Aggregate":
         env = tree.add(node)
-        outputs = tuple(Output(item[2], _output(item, env)) for item in items(node))
+        outputs = tuple(Output(doc.name_of(item), _output(item, env)) for item in items(node))
         return _block(tree, outputs, _keys_below(tree))
     tree.passed = passed_below(node)
     expand = expand_below(node)
     if expand is not None:
         return _by_sets(node, expand, tree)
-    env = tree.add(node["c"][0])
-    keys = tuple(decode(key, env, settings) for key in node["g"])
+    env = tree.add(doc.child(node))
+    keys = tuple(decode(key, env, settings) for key in doc.keys_of(node))
     tree.check_nested(keys)
     outputs = _merged_outputs(_outputs(node, env, settings), tree)
     return _block(tree, outputs, keys)
@@ -362,7 +347,7 @@ def _block(tree: Tree, outputs: tuple[Output, ...], keys: tuple[Expr, ...] | Non
 
 def _by_sets(node: Node, expand: Node, tree: Tree) -> Block:
     """GROUPING SETS, with the conditions of HAVING that were pushed to the expanded rows."""
-    env, sets = decode_expand(node, expand, tree.add(expand["c"][0]), tree.settings)
+    env, sets = decode_expand(node, expand, tree.add(doc.child(expand)), tree.settings)
     grouped = set_keys(node, expand)
     keys = tuple(decode(key, env, tree.settings) for key in grouped)
     having = [decode(c, env, tree.settings) for c in conditions_on_sets(node)]
@@ -378,21 +363,22 @@ def _by_sets(node: Node, expand: Node, tree: Tree) -> Block:
 
 
 def _outputs(node: Node, env: Env, settings: Settings) -> tuple[Output, ...]:
-    return tuple(Output(item[2], decode(item, env, settings)) for item in items(node))
+    return tuple(Output(doc.name_of(i), decode(i, env, settings)) for i in items(node))
 
 
-def _output(item: list[Any], env: Env) -> Expr:
-    if item[0] not in ("a", "as"):
+def _output(item: Entry, env: Env) -> Expr:
+    if doc.tag(item) not in doc.NAMED:
         raise NotSupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION.value, f"{item[2]} tells where a row is stored"
+            ReasonCode.UNSUPPORTED_EXPRESSION.value,
+            f"{doc.name_of(item)} tells where a row is stored",
         )
-    found = env[item[1]]
+    found = env[doc.id_of(item)]
     if isinstance(found, NotSupported):
         raise found
     return found
 
 
-def definition_block(document: dict[str, Any], *, nested: bool = False) -> Block:
+def definition_block(document: Document, *, nested: bool = False) -> Block:
     """The block of a whole plan, for a cache definition.
 
     Args:
@@ -404,16 +390,17 @@ def definition_block(document: dict[str, Any], *, nested: bool = False) -> Block
             construct is named.
         ValueError: The document is of another version.
     """
-    if document.get("v") != DOCUMENT_VERSION:
-        raise ValueError(
-            f"plan document has version {document.get('v')!r}, this code reads {DOCUMENT_VERSION}"
-        )
-    root = document["plan"]
+    doc.check_version(document)
+    root = doc.plan_of(document)
     if is_tail(root):
         block = _tail_block(root, document, nested=nested)
-    elif root["n"] == "Filter" and root["c"][0]["n"] == "Aggregate":
+    elif doc.operator(root) == "Filter" and doc.operator(doc.child(root)) == "Aggregate":
         raise unsupported("HAVING")
-    elif root["n"] == "Project" and root["c"][0]["n"] == "Filter" and not _reaches_tables(root):
+    elif (
+        doc.operator(root) == "Project"
+        and doc.operator(doc.child(root)) == "Filter"
+        and not _reaches_tables(root)
+    ):
         raise unsupported("HAVING or a filter on a subquery")
     else:
         block = _maybe_renamed(root, document, nested=nested)
@@ -422,10 +409,10 @@ def definition_block(document: dict[str, Any], *, nested: bool = False) -> Block
     return block
 
 
-def _renamed(project: Node, block: Block, document: dict[str, Any]) -> Block:
-    settings = _settings(document)
-    below = zip(items(project["c"][0]), block.outputs, strict=True)
-    env = {item[1]: output.expr for item, output in below}
+def _renamed(project: Node, block: Block, document: Document) -> Block:
+    settings = doc.settings_of(document)
+    below = zip(items(doc.child(project)), block.outputs, strict=True)
+    env = {doc.id_of(item): output.expr for item, output in below}
     return Block(
         block.relations,
         block.predicates,
@@ -439,7 +426,9 @@ def _renamed(project: Node, block: Block, document: dict[str, Any]) -> Block:
 def _refuse_aggregates(expr: Expr) -> None:
     for agg in aggregates(expr):
         if agg.params not in ((), (IGNORE_NULLS,)) and agg.func != "approx_count_distinct":
+            named = [param for param in agg.params if not param.isdigit()]
+            how = f" ({', '.join(named)})" if named else ""
             raise NotSupported(
                 ReasonCode.UNSUPPORTED_EXPRESSION.value,
-                f"aggregate {agg.func} with {', '.join(agg.params)} cannot be stored",
+                f"aggregate {agg.func}{how} cannot be stored",
             )

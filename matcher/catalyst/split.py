@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from matcher.catalyst.expr import Settings, decode
+from matcher.catalyst import document as doc
+from matcher.catalyst.document import Entry, Node, Settings, entries_below
+from matcher.catalyst.expr import decode
 from matcher.catalyst.once import Once
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Col, Expr
 
-Node: TypeAlias = dict[str, Any]
-Entry: TypeAlias = list[Any]
 Place: TypeAlias = tuple[int, ...]
 
 # Those that pass on what is below them, column by column.
@@ -79,12 +79,14 @@ def ways(node: Node, settings: Settings) -> tuple[Way, ...]:
     whole = (Way(node),)
     place: Place = ()
     below = node
-    while below["n"] in _PASSING:
-        below, place = below["c"][0], (*place, 0)
-    if below["n"] not in ("Aggregate", "Project") or all(map(_is_plain, below["p"])):
+    while doc.operator(below) in _PASSING:
+        below, place = doc.child(below), (*place, 0)
+    if doc.operator(below) not in ("Aggregate", "Project") or all(
+        map(_is_plain, doc.expressions(below))
+    ):
         return whole
     try:
-        shown = any(map(_is_never_stored, below["p"]))
+        shown = any(map(_is_never_stored, doc.expressions(below)))
     except RecursionError:
         return whole
     found: list[Way] = []
@@ -98,11 +100,11 @@ def ways(node: Node, settings: Settings) -> tuple[Way, ...]:
             break
         places = tuple(at for at, _ in parts)
         whole_outputs = all(at in ((i,), (i, 0)) for i, at in enumerate(places))
-        if places in ((), before) or (whole_outputs and len(places) == len(below["p"])):
+        if places in ((), before) or (whole_outputs and len(places) == len(doc.expressions(below))):
             continue
         before = places
-        entries = [["as", -1 - i, f"c{i}", entry] for i, (_, entry) in enumerate(parts)]
-        replaced = _put(node, place, {**below, "p": entries})
+        entries = [doc.alias(-1 - i, f"c{i}", entry) for i, (_, entry) in enumerate(parts)]
+        replaced = _put(node, place, doc.with_outputs(below, entries))
         found.append(Way(replaced, Split(place, places)))
     return tuple(found) if shown and found else (*whole, *found)
 
@@ -110,33 +112,21 @@ def ways(node: Node, settings: Settings) -> tuple[Way, ...]:
 def _put(node: Node, place: Place, below: Node) -> Node:
     if not place:
         return below
-    children = list(node["c"])
-    children[place[0]] = _put(children[place[0]], place[1:], below)
-    return {**node, "c": children}
+    number = place[0]
+    return doc.with_child(node, number, _put(doc.children(node)[number], place[1:], below))
 
 
 def _is_plain(item: Entry) -> bool:
     """True for a column, a constant or an aggregate call, under whatever name."""
-    return (item[3] if item[0] == "as" else item)[0] in ("a", "g", "l")
+    inner = doc.aliased(item) if doc.tag(item) == doc.ALIAS else item
+    return doc.tag(inner) in (doc.ATTRIBUTE, doc.AGGREGATE, doc.LITERAL)
 
 
 def _is_never_stored(item: Entry) -> bool:
     """True if what stands above the aggregate calls is in no definition of a cache."""
-    kind = item[0]
-    if kind == "x" or (kind == "f" and item[1] == _SHOWN):
+    if doc.tag(item) == doc.REFUSED or doc.is_call(item, _SHOWN):
         return True
     return any(map(_is_never_stored, entries_below(item)))
-
-
-def entries_below(item: Entry) -> list[Entry]:
-    """The entries below one, at the places that they have in Spark's own expression."""
-    kind = item[0]
-    if kind == "as":
-        return [item[3]]
-    if kind == "f" or (kind == "x" and len(item) > 3):
-        found: list[Entry] = item[3]
-        return found
-    return []
 
 
 class _Parts:
@@ -149,9 +139,11 @@ class _Parts:
     """
 
     def __init__(self, node: Node, settings: Settings, deep: bool) -> None:
-        self._outputs: Final[list[Entry]] = node["p"]
-        self._keys: Final[list[Entry] | None] = node.get("g")
-        self._numbers: Final = {key[1] for key in self._keys or () if key[0] == "a"}
+        self._outputs: Final[list[Entry]] = doc.expressions(node)
+        self._keys: Final[list[Entry] | None] = doc.group_keys(node)
+        self._numbers: Final = {
+            doc.id_of(key) for key in self._keys or () if doc.tag(key) == doc.ATTRIBUTE
+        }
         self._settings: Final = settings
         self._deep: Final = deep
 
@@ -165,15 +157,16 @@ class _Parts:
             yield from self._below(item, (number,))
 
     def _below(self, item: Entry, place: Place) -> Iterator[tuple[Place, Entry]]:
-        kind = item[0]
-        if kind == "l":
+        kind = doc.tag(item)
+        if kind == doc.LITERAL:
             return
-        if kind == "a" and self._keys is not None and item[1] not in self._numbers:
+        is_column = kind == doc.ATTRIBUTE
+        if is_column and self._keys is not None and doc.id_of(item) not in self._numbers:
             raise _WholeOnly
-        if kind in ("a", "g") or (kind == "f" and self._is_whole(item)):
+        if is_column or kind == doc.AGGREGATE or (kind == doc.FUNCTION and self._is_whole(item)):
             yield place, item
             return
-        if kind == "x" and len(item) <= 3:
+        if kind == doc.REFUSED and not doc.has_args(item):
             raise _WholeOnly
         for number, child in enumerate(entries_below(item)):
             yield from self._below(child, (*place, number))
@@ -194,7 +187,9 @@ class _Parts:
 
 
 def _has_columns(item: Entry) -> bool:
-    return item[0] in ("a", "g") or any(map(_has_columns, entries_below(item)))
+    return doc.tag(item) in (doc.ATTRIBUTE, doc.AGGREGATE) or any(
+        map(_has_columns, entries_below(item))
+    )
 
 
 def _is_opaque(expr: Expr) -> bool:

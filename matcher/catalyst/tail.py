@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from matcher.catalyst.expr import Env, Settings, decode
+from matcher.catalyst import document as doc
+from matcher.catalyst.document import Entry, Node, Settings
+from matcher.catalyst.expr import Env, decode
 from matcher.model.ir import Block, Output, SortKey
 from matcher.model.limits import Tail, combined
 
-Node: TypeAlias = dict[str, Any]
-Items = Callable[[Node], list[Any]]
+Items = Callable[[Node], list[Entry]]
 Build = Callable[[Node], Block]
-Try = Callable[[list[Any], Env], Any]
+Try = Callable[[Entry, Env], Any]
 
 _BLOCKS: Final = frozenset({"Aggregate", "Filter", "Join", "LogicalRelation"})
 _LIMITS: Final = frozenset({"GlobalLimit", "LocalLimit"})
@@ -26,7 +27,7 @@ _LIMITS: Final = frozenset({"GlobalLimit", "LocalLimit"})
 
 def is_tail(node: Node) -> bool:
     """True for the limit of an ORDER BY … LIMIT, or of one without ORDER BY."""
-    return node["n"] == "GlobalLimit" and _split(node) is not None
+    return doc.operator(node) == "GlobalLimit" and _split(node) is not None
 
 
 def build_tail(node: Node, build: Build, items: Items, settings: Settings, attempt: Try) -> Block:
@@ -47,15 +48,19 @@ def build_tail(node: Node, build: Build, items: Items, settings: Settings, attem
     tail, projections, sort, below = found
     block = build(below)
     env: Env = {
-        item[1]: output.expr for item, output in zip(items(below), block.outputs, strict=True)
+        doc.id_of(item): output.expr
+        for item, output in zip(items(below), block.outputs, strict=True)
     }
     keys = tuple(
         SortKey(decode(expr, env, settings), bool(up), bool(first)) for expr, up, first in sort
     )
     for projection in reversed(projections):
-        env = {item[1]: attempt(item, env) for item in projection["p"]}
+        env = {doc.id_of(item): attempt(item, env) for item in doc.expressions(projection)}
     shown = items(projections[0]) if projections else items(below)
-    outputs = tuple(Output(item[2], decode(["a", *item[1:3]], env, settings)) for item in shown)
+    named = [(doc.id_of(item), doc.name_of(item)) for item in shown]
+    outputs = tuple(
+        Output(name, decode(doc.attribute(id, name), env, settings)) for id, name in named
+    )
     return replace(
         block, outputs=outputs, order_by=keys, limit=tail.limit, offset=tail.offset or None
     )
@@ -67,20 +72,21 @@ def _split(node: Node) -> tuple[Tail, list[Node], list[Any], Node] | None:
     tail = Tail()
     projections: list[Node] = []
     while True:
-        kind = node["n"]
-        if node.get("cache"):
+        kind = doc.operator(node)
+        if doc.is_answered(node):
             return None
         if kind == "Sort":
-            known = "s" in node and tail.limit is not None
-            return (tail, projections, node["s"], node["c"][0]) if known else None
+            keys = doc.sort_keys(node)
+            known = keys is not None and tail.limit is not None
+            return (tail, projections, keys or [], doc.child(node)) if known else None
         if kind in _BLOCKS and tail.limit is not None:
             return tail, projections, [], node
         if kind == "Project":
             projections.append(node)
-        elif kind in _LIMITS and "l" in node:
-            tail = combined(Tail(node["l"]), tail)
-        elif kind == "Offset" and "l" in node:
-            tail = combined(Tail(None, node["l"]), tail)
+        elif kind in _LIMITS and doc.row_count(node) is not None:
+            tail = combined(Tail(doc.row_count(node)), tail)
+        elif kind == "Offset" and doc.row_count(node) is not None:
+            tail = combined(Tail(None, doc.row_count(node) or 0), tail)
         else:
             return None
-        node = node["c"][0]
+        node = doc.child(node)

@@ -2,10 +2,10 @@
 
 A dashboard asks one query over and over with other constants. Its documents differ in these alone,
 for the hook numbers columns in the order in which it writes them. So the second document of a shape
-is decoded twice, once with marks in place of its constants (`matcher.memory.free_constants`), and the next
-ones are the blocks of that one with their own constants filled in. A constant whose mark does not
-come out as one side of a comparison with a plain column belongs to the shape, as far as the block
-at hand has it.
+is decoded twice, once with marks in place of its constants (`matcher.memory.free_constants`), and
+the next ones are the blocks of that one with their own constants filled in. A constant whose mark
+does not come out as one side of a comparison with a plain column belongs to the shape, as far as
+the block at hand has it.
 
 What is filled in is a block as decoded, which no constant in a comparison has had a say in;
 `simplified` looks at constants, and so it looks at each block anew.
@@ -16,26 +16,24 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Any, Final
 
+from matcher.catalyst import document as doc
+from matcher.catalyst.document import Document, Node, Path, node_at
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import (
     LocatedBlock,
     NodeReader,
-    Path,
     finished,
-    node_at,
     raw_block_by,
     walk_blocks,
     ways_of,
 )
 from matcher.catalyst.split import Split
-from matcher.catalyst.tree import Node
-from matcher.memory.bounded import Changes, Remembered
+from matcher.memory.bounded import Bounded
 from matcher.memory.free_constants import Mark, Slots, filled, free_places, marks_for, slots_of
 from matcher.model.expr import Lit
 from matcher.model.ir import Block
@@ -50,10 +48,8 @@ _FREE_TYPES: Final = frozenset(
 )
 # A document of 24,000 characters takes 0.3 MB as objects, and a template of it 0.05 MB.
 _MOST_SHAPES: Final = 128
-_MOST_ONCE: Final = 4096
 _MOST_PINNED: Final = 8
 _LONG_TEXT: Final = 24_000
-_ALWAYS: Final = ()  # the tables whose caches a shape depends on
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +198,9 @@ class _Shape:
 
     def _compared_in(self, node: Node) -> list[int]:
         """The places of all marks in the conditions of filters and joins."""
-        own = self._marks_in(node["p"]) if node["n"] in ("Filter", "Join") else []
-        return own + [place for child in node.get("c", ()) for place in self._compared_in(child)]
+        holds = doc.operator(node) in ("Filter", "Join")
+        own = self._marks_in(doc.expressions(node)) if holds else []
+        return own + [place for child in doc.children(node) for place in self._compared_in(child)]
 
     def _marks_in(self, entry: Any) -> list[int]:
         """The places of all marks in a part of the document."""
@@ -229,9 +226,22 @@ class PlanDocument:
 
     __slots__ = ("_reader", "structure")
 
-    def __init__(self, structure: dict[str, Any], reader: _ShapeReader | None = None) -> None:
+    def __init__(self, structure: Document, reader: _ShapeReader | None = None) -> None:
         self.structure: Final = structure
         self._reader: Final = reader
+
+    def tables_outside(self, answered: Collection[Path]) -> frozenset[str]:
+        """Names of the tables that are read outside of the nodes at some paths."""
+        return doc.tables_outside(self.structure, answered)
+
+    def queries_outside(self, answered: Collection[Path]) -> list[PlanDocument]:
+        """The queries of EXISTS and IN outside of the nodes at some paths, each as Spark optimises
+        it on its own."""
+        return [PlanDocument(query) for query in doc.queries_outside(self.structure, answered)]
+
+    def is_sorted_above(self, path: Path) -> bool:
+        """Whether what is at a path is the input of an ORDER BY without LIMIT."""
+        return doc.is_sorted_above(self.structure, path)
 
     def walk(self, visit: Callable[[LocatedBlock], bool], *, tails: bool = True) -> None:
         """Visits its blocks; see `matcher.catalyst.reader.walk_blocks`."""
@@ -301,9 +311,7 @@ class PlanShapes:
     documents are not: a shape is kept with all that stands in it. Any thread may read."""
 
     def __init__(self) -> None:
-        self._shapes: Final[Remembered[_Shape]] = Remembered(Changes(), _MOST_SHAPES)
-        self._once: dict[int, None] = {}
-        self._lock: Final = Lock()
+        self._shapes: Final[Bounded[_Shape]] = Bounded(_MOST_SHAPES, admit="second time")
 
     def read(self, text: str) -> PlanDocument:
         """A plan document.
@@ -317,21 +325,7 @@ class PlanShapes:
         if len(text) > _LONG_TEXT:
             return PlanDocument(json.loads(text))
         lifted = _lift(text)
-        key = lifted.shape
-        shape = self._shapes.get(key, _ALWAYS)
+        shape = self._shapes.keep(lifted.shape, lambda: _Shape(lifted))
         if shape is None:
-            if not self._came_before(hash(key)):
-                return PlanDocument(json.loads(text))
-            shape = self._shapes.keep(key, _ALWAYS, 0, lambda: _Shape(lifted))
-            assert shape is not None  # nothing changes, so nothing here is too new
+            return PlanDocument(json.loads(text))
         return PlanDocument(shape.document, _ShapeReader(shape, text, lifted))
-
-    def _came_before(self, key: int) -> bool:
-        with self._lock:
-            if key in self._once:
-                del self._once[key]
-                return True
-            if len(self._once) >= _MOST_ONCE:
-                del self._once[next(iter(self._once))]
-            self._once[key] = None
-            return False

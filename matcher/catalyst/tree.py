@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from matcher.catalyst.expr import Env, Settings, decode
-from matcher.catalyst.split import entries_below
+from matcher.catalyst import document as doc
+from matcher.catalyst.document import Entry, Node, Settings, entries_below
+from matcher.catalyst.expr import Env, decode
 from matcher.catalyst.subqueries import (
     SubqueryTest,
     subquery_test,
@@ -23,8 +24,6 @@ from matcher.model.types import FLOATS
 from matcher.normalize.in_subqueries import equal_to
 from matcher.normalize.nested_aggregates import Below, merged, no_aggregates
 from matcher.normalize.outer_joins import declared, null_supplied
-
-Node: TypeAlias = dict[str, Any]
 
 SPJ: Final = frozenset({"Project", "Filter", "Join", "LogicalRelation"})
 _INNER: Final = frozenset({"INNER", "CROSS"})
@@ -79,24 +78,24 @@ class Tree:
 
     def add(self, node: Node) -> Env:
         """Takes in the subtree; the expressions of its output attributes by id."""
-        kind: str = node["n"]
+        kind: str = doc.operator(node)
         if kind == "Aggregate" and self.nested:
             return self._aggregation(node)
-        if kind in self.passed and not node.get("cache"):
-            return self.add(node["c"][0])
-        if kind not in SPJ or node.get("cache"):
+        if kind in self.passed and not doc.is_answered(node):
+            return self.add(doc.child(node))
+        if kind not in SPJ or doc.is_answered(node):
             raise unsupported(SHOWN.get(kind, kind))
         if kind == "LogicalRelation":
             return self._relation(node)
         if kind == "Join":
             return self._join(node)
-        below = self.add(node["c"][0])
+        below = self.add(doc.child(node))
         if kind == "Filter":
-            self._filter(node["p"][0], below)
+            self._filter(doc.condition(node), below)
             return below
-        return {item[1]: tried(item, below, self.settings) for item in node["p"]}
+        return {doc.id_of(i): tried(i, below, self.settings) for i in doc.expressions(node)}
 
-    def _filter(self, condition: list[Any], below: Env) -> None:
+    def _filter(self, condition: Entry, below: Env) -> None:
         """A filter's conjuncts; [NOT] EXISTS and [NOT] IN with a query as the joins that they are
         (Spark's RewritePredicateSubquery, which comes after the hook)."""
         for part in written_conjuncts(condition):
@@ -132,16 +131,18 @@ class Tree:
 
     def _shown(self, query: Node, env: Env, count: int) -> list[Expr]:
         """The first `count` columns that a query puts out."""
-        return [decode(["a", *item[1:]], env, self.settings) for item in items(query)[:count]]
+        shown = [doc.attribute(doc.id_of(i), doc.name_of(i)) for i in items(query)[:count]]
+        return [decode(item, env, self.settings) for item in shown]
 
     def _join(self, node: Node) -> Env:
-        left, right = node["c"]
-        if node["j"] in _OUTER:
-            return self._outer(node, _OUTER[node["j"]])
-        if node["j"] not in _INNER:
-            raise unsupported(f"{node['j']} JOIN")
+        left, right = doc.children(node)
+        kind = doc.join_kind(node) or ""
+        if kind in _OUTER:
+            return self._outer(node, _OUTER[kind])
+        if kind not in _INNER:
+            raise unsupported(f"{kind} JOIN")
         env = {**self.add(left), **self.add(right)}
-        for condition in node["p"]:
+        for condition in doc.expressions(node):
             self.predicates.extend(conjuncts(decode(condition, env, self.settings)))
         return env
 
@@ -149,18 +150,18 @@ class Tree:
         if self.below is not None:
             raise unsupported("two aggregations that are joined")
         first = len(self.relations)
-        below = self.add(node["c"][0])
-        keys = tuple(decode(key, below, self.settings) for key in node["g"])
+        below = self.add(doc.child(node))
+        keys = tuple(decode(key, below, self.settings) for key in doc.keys_of(node))
         if not keys:
             raise unsupported("an aggregation below without GROUP BY, which is one row")
-        above = self.items_above(node["p"], below)
+        above = self.items_above(doc.expressions(node), below)
         self.check_nested(keys)
         self.below = Below(keys, range(first, len(self.relations)))
         return above
 
-    def items_above(self, written: list[list[Any]], below: Env) -> Env:
+    def items_above(self, written: list[Entry], below: Env) -> Env:
         """What an aggregation puts out, merged with the one below it if there is one."""
-        found = {item[1]: tried(item, below, self.settings) for item in written}
+        found = {doc.id_of(item): tried(item, below, self.settings) for item in written}
         return found if self.below is None else {k: _merged(e) for k, e in found.items()}
 
     def check_nested(self, keys: Iterable[Expr] = ()) -> None:
@@ -173,23 +174,25 @@ class Tree:
     def _not_grouped(self, before: Below | None, node: Node) -> None:
         """A side that is hung on is there once for each partner: its groups would not be."""
         if self.below is not before:
-            raise unsupported(f"{node['j']} JOIN that hangs an aggregation on other tables")
+            raise unsupported(
+                f"{doc.join_kind(node)} JOIN that hangs an aggregation on other tables"
+            )
 
     def _full(self, node: Node) -> Env:
         envs: list[Env] = []
         sides: list[Side] = []
-        for child in node["c"]:
+        for child in doc.children(node):
             first = len(self.relations), len(self.predicates), len(self.outer)
             below = self.below
             envs.append(self.add(child))
             self._not_grouped(below, node)
             if len(self.outer) > first[2]:
-                raise unsupported(f"{node['j']} JOIN of tables that are outer joined")
+                raise unsupported(f"{doc.join_kind(node)} JOIN of tables that are outer joined")
             rels = tuple(range(first[0], len(self.relations)))
             sides.append(Side(rels, tuple(self.predicates[first[1] :])))
             del self.predicates[first[1] :]
         both = {**envs[0], **envs[1]}
-        on = [p for c in node["p"] for p in conjuncts(decode(c, both, self.settings))]
+        on = [p for c in doc.expressions(node) for p in conjuncts(decode(c, both, self.settings))]
         hung = (*sides[0].rels, *sides[1].rels)
         own = declared(self.columns, hung)
         self.outer.append(OuterJoin("full", hung, tuple(on), own, tuple(sides)))
@@ -201,19 +204,19 @@ class Tree:
         envs: list[Env] = []
         hung: tuple[int, ...] = ()
         on: list[Expr] = []
-        for number, child in enumerate(node["c"]):
+        for number, child in enumerate(doc.children(node)):
             first = len(self.relations), len(self.predicates), len(self.outer)
             below = self.below
             envs.append(self.add(child))
             if number == (0 if kind == "right" else 1):
                 self._not_grouped(below, node)
                 if len(self.outer) > first[2]:
-                    raise unsupported(f"{node['j']} JOIN of tables that are outer joined")
+                    raise unsupported(f"{doc.join_kind(node)} JOIN of tables that are outer joined")
                 hung = tuple(range(first[0], len(self.relations)))
                 on = self.predicates[first[1] :]
                 del self.predicates[first[1] :]
         both = {**envs[0], **envs[1]}
-        for condition in node["p"]:
+        for condition in doc.expressions(node):
             on.extend(conjuncts(decode(condition, both, self.settings)))
         kept, given = (envs[1], envs[0]) if kind == "right" else (envs[0], envs[1])
         if kind == "right":
@@ -224,7 +227,9 @@ class Tree:
         return {**kept, **{key: _nullable(expr) for key, expr in given.items()}}
 
     def _relation(self, node: Node) -> Env:
-        table = self.tables[node["t"]]
+        place = doc.table_number(node)
+        assert place is not None
+        table = self.tables[place]
         name = table["name"]
         if table["kind"] == "other":
             raise NotSupported(
@@ -237,7 +242,11 @@ class Tree:
             )
         number = len(self.relations)
         self.relations.append(Relation(table["location"], name))
-        found = {a[1]: _column(number, a[2], a[3], bool(a[4])) for a in node["o"] if a[0] == "a"}
+        found = {
+            doc.id_of(a): _column(number, doc.name_of(a), doc.attribute_type(a), doc.is_nullable(a))
+            for a in doc.columns(node)
+            if doc.tag(a) == doc.ATTRIBUTE
+        }
         self.columns.extend(found.values())
         return dict(found)
 
@@ -260,10 +269,10 @@ def _nullable(found: Expr | NotSupported) -> Expr | NotSupported:
         return error
 
 
-def tried(item: list[Any], env: Env, settings: Settings) -> Expr | NotSupported:
+def tried(item: Entry, env: Env, settings: Settings) -> Expr | NotSupported:
     """One output attribute, or why it is none: kept, not raised, for nobody may use it."""
-    if item[0] == "a" and item[1] in env:  # most are only passed on
-        return env[item[1]]
+    if doc.tag(item) == doc.ATTRIBUTE and doc.id_of(item) in env:  # most are only passed on
+        return env[doc.id_of(item)]
     try:
         return decode(item, env, settings)
     except NotSupported as error:
@@ -278,7 +287,7 @@ def unsupported(what: str) -> NotSupported:
 def passed_below(aggregation: Node) -> frozenset[str]:
     """The operators below an aggregation that only move or order rows, which its groups do not
     show: a sort is none where a call takes the first row or makes a list."""
-    return MOVING | {"Sort"} if all(map(_ignores_order, aggregation["p"])) else MOVING
+    return MOVING | {"Sort"} if all(map(_ignores_order, doc.expressions(aggregation))) else MOVING
 
 
 # As Spark's EliminateSorts has it, which comes after the hook.
@@ -287,22 +296,25 @@ _ORDER_FREE: Final = frozenset(
 )
 
 
-def _ignores_order(entry: list[Any]) -> bool:
-    if entry[0] == "g":
-        return entry[1] in _ORDER_FREE and entry[4] not in FLOATS
+def _ignores_order(entry: Entry) -> bool:
+    if doc.tag(entry) == doc.AGGREGATE:
+        return doc.class_of(entry) in _ORDER_FREE and doc.type_of(entry) not in FLOATS
     return all(map(_ignores_order, entries_below(entry)))
 
 
-def items(node: Node) -> list[Any]:
+def items(node: Node) -> list[Entry]:
     """What a node puts out, as named entries."""
-    if "p" in node and node["n"] in ("Project", "Aggregate"):
-        return list(node["p"])
-    if node["n"] == "LogicalRelation":
-        return list(node["o"])
-    children = node["c"][:1] if node.get("j") in ("LEFT SEMI", "LEFT ANTI") else node["c"]
+    if doc.operator(node) in ("Project", "Aggregate"):
+        return list(doc.expressions(node))
+    if doc.operator(node) == "LogicalRelation":
+        return list(doc.columns(node))
+    children = doc.children(node)
+    if doc.join_kind(node) in ("LEFT SEMI", "LEFT ANTI"):
+        children = children[:1]
     return [item for child in children for item in map(_as_attribute, items(child))]
 
 
-def _as_attribute(item: list[Any]) -> list[Any]:
+def _as_attribute(item: Entry) -> Entry:
     # Above the node that computes it, an output is known by its id alone.
-    return ["a", item[1], item[2]] if item[0] in ("a", "as") else item
+    is_named = doc.tag(item) in doc.NAMED
+    return doc.attribute(doc.id_of(item), doc.name_of(item)) if is_named else item

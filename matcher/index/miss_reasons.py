@@ -19,12 +19,14 @@ def no_cache(block: Block) -> Reason:
 
 
 def best_reasons(misses: Iterable[Miss], block: Block) -> tuple[Reason, ...]:
-    """The refusals that came furthest first: of views before whole caches, the least lacking
-    ahead; that a cache lacks a table last, as it may be joined."""
+    """The refusals that came furthest first: of caches that match and may not serve now, then of
+    views before whole caches, the least lacking ahead; that a cache lacks a table last, as it may
+    be joined."""
 
-    def nearness(miss: Miss) -> tuple[bool, bool, int]:
+    def nearness(miss: Miss) -> tuple[bool, bool, bool, int]:
         lacks_table = any(r.code is ReasonCode.TABLE_NOT_IN_CACHE for r in miss.reasons)
-        return lacks_table, miss.grouping_set is None and miss.lacking == 0, miss.lacking
+        whole = miss.grouping_set is None and miss.lacking == 0
+        return not miss.matched, lacks_table, whole, miss.lacking
 
     ordered = sorted(misses, key=nearness)
     found = dict.fromkeys(r for m in ordered for r in m.reasons)

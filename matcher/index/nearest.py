@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from matcher.index.shards import Shard, mask_of
-from matcher.model.ir import Miss, Rewrite
+from matcher.model.ir import MatchOptions, Miss, Rewrite
 from matcher.model.reasons import Reason
-from matcher.normalize.normal_form import OCCURRENCE, STRANGERS, NormalQuery, PreparedPlan
+from matcher.normalize.normal_form import FIRST_UNKNOWN_TABLE, OCCURRENCE, NormalQuery, PreparedPlan
 from matcher.rules.choose import rank
+from matcher.rules.match_view import match_plan
 
 _MAX_SHARDS: Final = 256
 
@@ -26,9 +27,9 @@ def nearest(
         shards: The index.
     """
     tables = {rel % OCCURRENCE for rel in query.relations}
-    known = mask_of(tuple(t for t in tables if t < STRANGERS))
+    known = mask_of(tuple(t for t in tables if t < FIRST_UNKNOWN_TABLE))
     masks: dict[int, None] = {}
-    for table in sorted(t for t in tables if t < STRANGERS):
+    for table in sorted(t for t in tables if t < FIRST_UNKNOWN_TABLE):
         masks.update(dict.fromkeys(by_table.get(table, ())[:_MAX_SHARDS]))
     needed = query.required
     ranked: list[tuple[int, int, int, int, tuple[PreparedPlan, ...]]] = []
@@ -61,17 +62,18 @@ def sharing_tables(
 
 
 def consider(
+    query: NormalQuery,
     plans: Sequence[PreparedPlan],
-    match: Callable[[PreparedPlan, bool], Sequence[Rewrite | Miss]],
+    options: MatchOptions,
     veto: Callable[[Rewrite], Reason | None] | None,
     first_rows: bool,
 ) -> tuple[Rewrite | None, list[Rewrite], list[Miss]]:
     """Try caches, also those that the index would not propose.
 
     Args:
+        query: The query.
         plans: The caches.
-        match: All that a cache can do for the query, and why it can no more; with True tables of
-            the query may be joined to it.
+        options: The session's switches.
         veto: Asked for each valid rewrite, best first.
         first_rows: The caches are of the first rows alone: nothing is joined to them.
 
@@ -81,17 +83,17 @@ def consider(
     misses: list[Miss] = []
     chosen: Rewrite | None = None
     valid: list[Rewrite] = []
-    for delta in (False,) if first_rows else (False, True):
+    for may_join_tables in (False,) if first_rows else (False, True):
         rewrites: list[Rewrite] = []
         for plan in plans:
-            found = match(plan, delta)
+            found = list(match_plan(query, plan, options, may_join_tables=may_join_tables))
             rewrites += [f for f in found if isinstance(f, Rewrite)]
             known = [m for m in misses if m.cache == plan.name]
             misses += [f for f in found if isinstance(f, Miss) and f not in known]
         for rewrite in rank(rewrites):
             reason = veto(rewrite) if veto is not None else None
             if reason is not None:
-                misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
+                misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,), matched=True))
             elif chosen is None:
                 chosen = rewrite
             else:

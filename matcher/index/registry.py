@@ -7,15 +7,15 @@ on the few caches left, not on
 how many there are. Registering or dropping one replaces the shard that it touches (copy on write),
 and readers never wait.
 
-Decisions are remembered by shape, see `matcher.memory.decisions`: for the next literals only the caches that
-were valid for such literals before are tried, cheapest first; until a cache over one of the query's
-tables changes, see `matcher.memory.bounded`.
+Decisions are remembered by shape, see `matcher.memory.decisions`: for the next literals only the
+caches that were valid for such literals before are tried, cheapest first; until a cache over one of
+the query's tables changes, see `matcher.memory.bounded`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache
 from itertools import islice
 from threading import Lock
 from typing import Final
@@ -24,17 +24,15 @@ from matcher.index.explain import candidates_of
 from matcher.index.miss_reasons import best_reasons, no_cache
 from matcher.index.nearest import consider, nearest, sharing_tables
 from matcher.index.shards import Shard, bits_of, mask_of, propose_joinable
-from matcher.memory.bounded import Changes, Remembered
-from matcher.memory.constant_sensitivity import order_of
+from matcher.memory.bounded import Changes
 from matcher.memory.decisions import Seen, Served, Shapes, shape_of, tables_of
-from matcher.memory.explained import Explained, Once
 from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import (
+    FIRST_UNKNOWN_TABLE,
     OCCURRENCE,
-    STRANGERS,
     Interner,
     NormalQuery,
     PreparedPlan,
@@ -47,10 +45,6 @@ Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()
 # So many caches are asked what they lack where the index proposes none.
 _NEAREST: Final = 3
-_MOST_TOLD: Final = 1024
-_MOST_ASKED: Final = 65_536
-# Of so many caches it is remembered what they said to a shape.
-_MOST_KEPT: Final = 20
 # Refusals of a whole cache that no further table mends.
 _FOR_GOOD: Final = frozenset(
     {
@@ -79,9 +73,6 @@ class Registry:
         self._lock = Lock()
         self._changes = Changes()
         self._shapes = Shapes(self._changes)
-        self._told: Remembered[tuple[Reason, ...]] = Remembered(self._changes, _MOST_TOLD)
-        self._explained: Remembered[Explained] = Remembered(self._changes, _MOST_TOLD)
-        self._asked: set[int] = set()
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -110,8 +101,7 @@ class Registry:
 
     def forget_decisions(self) -> None:
         """Drop what is remembered of shapes; the next decision of each is a first sight again."""
-        for memory in (self._shapes, self._told, self._explained):
-            memory.forget()
+        self._shapes.forget()
 
     def _note(self, *changed: PreparedPlan) -> None:
         self._changes.note(r.key for prepared in changed for r in prepared.plan.relations)
@@ -203,7 +193,8 @@ class Registry:
         relations = self._relations(block)
         if relations is None:
             return Decision(None, (), (no_cache(block),))
-        query = Once(lambda: NormalQuery(block, relations))
+        # made when it is first needed: a filled-in template needs none
+        query = cache(lambda: NormalQuery(block, relations))
         shape, constants = shape_of(block)
         key = (shape, options, first_rows)
         seen = self._shapes.get(key, tables_of(block))
@@ -231,15 +222,15 @@ class Registry:
         chosen: Rewrite | None = None
         # A cache that must be joined with some of the tables is looked for where no other serves.
         first_rows = key[2]
-        for delta in (False,) if first_rows else (False, True):
+        for may_join_tables in (False,) if first_rows else (False, True):
             plans = tuple(
                 self._propose_joinable(query, _hopeless(misses, rewrites))
-                if delta
+                if may_join_tables
                 else self._propose(query)
             )
             if first_rows:
                 plans = tuple(p for p in plans if p.plan.limit is not None)
-            found = _matched(query, plans, options, delta, misses)
+            found = _matched(query, plans, options, may_join_tables, misses)
             proposed += plans
             rewrites += found
             chosen = _first_passed(found, veto, misses)
@@ -247,7 +238,14 @@ class Registry:
                 break
         reasons = () if chosen is not None else best_reasons(misses, query.block)
         self._shapes.put(
-            key, since, query, constants, proposed, rewrites, tried_joining=delta, reasons=reasons
+            key,
+            since,
+            query,
+            constants,
+            proposed,
+            rewrites,
+            tried_joining=may_join_tables,
+            reasons=reasons,
         )
         return Decision(chosen, (), reasons)
 
@@ -260,38 +258,19 @@ class Registry:
         most: int | None,
         served: Rewrite | None,
     ) -> Decision:
-        since, tables = self._changes.now, tables_of(block)
         relations = self._relations(block)
         if relations is None:
             return Decision(None, (), (no_cache(block),))
-        query = Once(lambda: NormalQuery(block, relations))
-        shape, constants = shape_of(block)
-        using = None if served is None else served.cache
-        key = (shape, order_of(constants), options, first_rows, most, using)
-        told = self._explained.get(key, tables)
-        if told is None:
-            if most is None:
-                plans = [self._plans[name] for name in self.names()]
-            else:
-                plans = self._some(query(), most, served)
-            told = Explained(sharing_tables(query(), plans, first_rows))
-            if len(told.plans) <= _MOST_KEPT and self._came_before(key):
-                found = told
-                self._explained.keep(key, tables, since, lambda: found)
-        match = partial(told.match, query, constants, options)
-        chosen, valid, misses = consider(told.plans, match, veto, first_rows)
-        candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in told.plans})
+        query = NormalQuery(block, relations)
+        if most is None:
+            asked = [self._plans[name] for name in self.names()]
+        else:
+            asked = self._some(query, most, served)
+        plans = sharing_tables(query, asked, first_rows)
+        chosen, valid, misses = consider(query, plans, options, veto, first_rows)
+        candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
         reasons = () if chosen is not None else best_reasons(misses, block)
         return Decision(chosen, candidates, reasons)
-
-    def _came_before(self, key: object) -> bool:
-        """Most texts are explained once: what comes again is worth its memory."""
-        if hash(key) in self._asked:
-            return True
-        if len(self._asked) >= _MOST_ASKED:
-            self._asked = set()
-        self._asked.add(hash(key))
-        return False
 
     def _some(self, query: NormalQuery, most: int, served: Rewrite | None) -> list[PreparedPlan]:
         serving = None if served is None else self._plans.get(served.cache)
@@ -314,30 +293,25 @@ class Registry:
         """
         if any(reason.code is not ReasonCode.NO_CACHE_FOR_TABLES for reason in reasons):
             return reasons
-        since, key, tables = self._changes.now, (*shape_of(block), options), tables_of(block)
-        found = self._told.get(key, tables)
-        if found is None:
-            near = self._explain(block, options, None, False, _NEAREST, None)
-            found = told = reasons if near.rewrite is not None else near.reasons
-            self._told.keep(key, tables, since, lambda: told)
-        return found
+        near = self._explain(block, options, None, False, _NEAREST, None)
+        return reasons if near.rewrite is not None else near.reasons
 
     def _relations(self, block: Block) -> tuple[int, ...] | None:
         """The block's tables by number, or None if all of them are in no cache."""
         found: list[int] = []
-        strangers: dict[str, int] = {}
+        unknown: dict[str, int] = {}
         for relation in block.relations:
             number = self._intern.known(relation.key)
             if number is None:
-                number = strangers.setdefault(relation.key, STRANGERS + len(strangers))
+                number = unknown.setdefault(relation.key, FIRST_UNKNOWN_TABLE + len(unknown))
             found.append(number)
-        return occurrences(found) if any(n < STRANGERS for n in found) else None
+        return occurrences(found) if any(n < FIRST_UNKNOWN_TABLE for n in found) else None
 
     def _propose_joinable(self, query: NormalQuery, without: frozenset[str]) -> list[PreparedPlan]:
         return propose_joinable(query, self._by_home, self._shards, without)
 
     def _propose(self, query: NormalQuery) -> Iterator[PreparedPlan]:
-        if any(rel % OCCURRENCE >= STRANGERS for rel in query.relations):
+        if any(rel % OCCURRENCE >= FIRST_UNKNOWN_TABLE for rel in query.relations):
             return
         wanted = mask_of(query.relations)
         rarest = min((self._by_table.get(t, ()) for t in bits_of(wanted)), key=len)
@@ -359,13 +333,15 @@ def _matched(
     query: NormalQuery,
     plans: Iterable[PreparedPlan],
     options: MatchOptions,
-    delta: bool,
+    may_join_tables: bool,
     misses: list[Miss],
 ) -> list[tuple[Rewrite, PreparedPlan]]:
     """The best rewrite of each plan that has one, the best first; what was refused is noted."""
     rewrites: list[tuple[Rewrite, PreparedPlan]] = []
     for plan in plans:
-        for found in match_plan(query, plan, options, thorough=False, delta=delta):
+        for found in match_plan(
+            query, plan, options, thorough=False, may_join_tables=may_join_tables
+        ):
             if isinstance(found, Rewrite):
                 rewrites.append((found, plan))
                 break
@@ -377,7 +353,7 @@ def _matched(
 def _hopeless(
     misses: Iterable[Miss], rewrites: Iterable[tuple[Rewrite, PreparedPlan]]
 ) -> frozenset[str]:
-    """The caches that were refused for nothing that a joined table could mend, and those that
+    """The caches that were refused for nothing that a joined table could remedy, and those that
     serve as they are and may not."""
     codes: dict[str, set[ReasonCode]] = {}
     for miss in misses:
@@ -393,14 +369,14 @@ def _first_passed(
         reason = veto(rewrite) if veto is not None else None
         if reason is None:
             return rewrite
-        misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,)))
+        misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,), matched=True))
     return None
 
 
 def _decide_again(
     seen: Seen,
     block: Block,
-    query: Once,
+    query: Callable[[], NormalQuery],
     constants: tuple[Lit, ...],
     options: MatchOptions,
     veto: Veto | None,
@@ -423,7 +399,9 @@ def _decide_again(
 
 def _valid(query: NormalQuery, served: Served, options: MatchOptions) -> list[Rewrite]:
     """The plan's best rewrite of the query, if any."""
-    for found in match_plan(query, served.plan, options, thorough=False, delta=served.delta):
+    for found in match_plan(
+        query, served.plan, options, thorough=False, may_join_tables=served.may_join_tables
+    ):
         if isinstance(found, Rewrite):
             return [found]
     return []

@@ -8,9 +8,9 @@ from typing import Final
 
 from matcher.index.index_keys import ANY_COLUMN, STORED, fixed_tables, mentioned
 from matcher.normalize.normal_form import (
+    FIRST_UNKNOWN_TABLE,
     OCCURRENCE,
     SINGLE_ROWS,
-    STRANGERS,
     NormalQuery,
     PreparedPlan,
 )
@@ -85,7 +85,7 @@ def propose_joinable(
     are equal to a column of another table, by which that is joined. A table that may be joined
     again by its key needs no other column, and one that the query reads twice may be joined, too.
     """
-    known = mask_of(rel for rel in query.relations if rel % OCCURRENCE < STRANGERS)
+    known = mask_of(rel for rel in query.relations if rel % OCCURRENCE < FIRST_UNKNOWN_TABLE)
     needed = _Needed(query)
     found: list[tuple[int, int, tuple[PreparedPlan, ...]]] = []
     for home in (_NOWHERE, *bits_of(known)):
@@ -119,7 +119,7 @@ class _Needed:
         if any_of is None:
             return
         for members in self._query.linked:
-            here = [m for m in members if m[0] < STRANGERS and mask >> m[0] & 1]
+            here = [m for m in members if m[0] < FIRST_UNKNOWN_TABLE and mask >> m[0] & 1]
             if 0 < len(here) < len(members) and all(own >> t & 1 for t, _ in here):
                 stored = ((t + STORED, column) for t, column in here)
                 bits = _bits(shard, (*stored, *((t, ANY_COLUMN) for t, _ in here)))
@@ -136,7 +136,7 @@ def _any_of(shard: Shard, own: int, columns: Iterable[tuple[int, str]]) -> list[
     enough; None if no cache mentions it."""
     found: list[int] = []
     for table, column in columns:
-        if 0 <= table < STRANGERS and own >> table & 1:
+        if 0 <= table < FIRST_UNKNOWN_TABLE and own >> table & 1:
             bits = _bits(shard, ((table, column), (table, ANY_COLUMN)))
             if not bits:
                 return None

@@ -22,12 +22,13 @@ from matcher.memory.bounded import Changes, Remembered, Tables
 from matcher.memory.constant_sensitivity import has_no_constants, misses_alike, order_of
 from matcher.model.expr import Call, Expr, Lit, columns, rebuild, walk
 from matcher.model.ir import Block, Rewrite
+from matcher.model.operators import COMPARISONS
 from matcher.model.reasons import Reason
 from matcher.normalize.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.negative_zeros import is_minus_zero
 
-_COMPARES: Final = frozenset("eq ne lt le gt ge nseq in like startswith endswith contains".split())
+_COMPARES: Final = COMPARISONS | {"nseq", "in", "like", "startswith", "endswith", "contains"}
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _CAPACITY: Final = 1024
 _MAX_TESTS: Final = 16
@@ -44,7 +45,7 @@ class Served:
     plan: PreparedPlan
     template: Rewrite | None
     slots: tuple[Lit, ...]
-    delta: bool = False
+    may_join_tables: bool = False
 
     def filled(self, constants: tuple[Lit, ...]) -> Rewrite | None:
         """The rewrite with `constants` where the first query had its own; None if it must be

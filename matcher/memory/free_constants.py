@@ -15,8 +15,9 @@ from typing import Final, TypeAlias
 
 from matcher.model.expr import Call, Col, Expr, Lit, walk
 from matcher.model.ir import Block
+from matcher.model.operators import COMPARISONS
 
-_COMPARES: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "in"))
+_COMPARES: Final = COMPARISONS | {"in"}
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _FIRST_NUMBER: Final = 900_000_001
 

@@ -29,6 +29,8 @@ from typing import Final
 Scalar = int | str | bool | float | Decimal | bytes | None
 
 OPAQUE_PREFIX: Final = "spark:"
+# The function by which Spark fills the values of CHAR(n) up with blanks as it reads them.
+CHAR_PADDING: Final = "readSidePadding"
 # `Agg.params` of FIRST and LAST that skip NULLs
 IGNORE_NULLS: Final = "ignore nulls"
 

@@ -1,8 +1,8 @@
 """The deterministic Spark functions that both doors know and that render as `name(arguments)`.
 
 One place: the Catalyst door maps an expression's `prettyName` to these, the text door a parsed
-function, and `render` writes them back. Anything else is opaque: it can match itself but is never
-written as SQL. Each name has the numbers of arguments that are known to mean the same
+function, and `matcher.render` writes them back. Anything else is opaque: it can match itself but is
+never written as SQL. Each name has the numbers of arguments that are known to mean the same
 everywhere (`*`: any number from one up).
 """
 
@@ -27,24 +27,6 @@ _TABLE: Final = """
     size:1 sort_array:2 array_distinct:1 flatten:1
     pmod:2 md5:1 nullif:2 hash:* xxhash64:* crc32:1 isnan:1 nanvl:2
 """
-
-# NULL in, NULL out: where the result is not NULL, no argument was. Not unix_timestamp, which does
-# not look at the pattern where it is given a time.
-STRICT: Final = frozenset(
-    "eq ne lt le gt ge add sub mul div idiv mod neg like rlike startswith endswith contains not "
-    "cast cmp year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
-    "upper lower trim ltrim rtrim length substring concat reverse abs sign sqrt exp "
-    "date_add date_sub add_months datediff last_day trunc date_trunc unix_date replace "
-    "date_format to_timestamp_ltz to_timestamp_ntz from_unixtime round bround ceil floor ln "
-    "log10 log2 power pmod md5 crc32 ascii left right lpad rpad "
-    "instr translate initcap repeat substring_index next_day months_between field".split()
-)
-# NULL for nothing but NULL: where no argument is NULL, neither is the result.
-NULL_FOR_NULL_ONLY: Final = frozenset(
-    "eq ne lt le gt ge cmp and or not isnull isnotnull nseq startswith endswith contains "
-    "year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
-    "upper lower trim length reverse concat unix_date datediff".split()
-)
 
 
 def _parse(table: str) -> dict[str, tuple[int, ...]]:

@@ -266,12 +266,14 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Why one candidate was refused; `lacking` counts the columns that it would need more."""
+    """Why one candidate was refused; `lacking` counts the columns that it would need more. One that
+    `matched` would serve, were it not stale, say."""
 
     cache: str
     grouping_set: GroupingSet | None
     reasons: tuple[Reason, ...]
     lacking: int = 0
+    matched: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """The closed enum of miss reasons. Every refusal anywhere is one of these codes with a detail and,
-where one exists, a mend."""
+where one exists, a remedy."""
 
 from __future__ import annotations
 

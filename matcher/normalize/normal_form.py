@@ -52,7 +52,7 @@ OCCURRENCE: Final = 1 << 20
 # Stands among columns: single rows are needed, or held, and not groups of them.
 SINGLE_ROWS: Final = (-1, "")
 # Tables that no cache reads get numbers from here on, which mean something in one query alone.
-STRANGERS: Final = 1 << 19
+FIRST_UNKNOWN_TABLE: Final = 1 << 19
 MAX_MAPPINGS: Final = 24
 # Expressions of queries that a cache remembers in canonical form
 _MEMO_OF_CACHE: Final = 128
@@ -107,7 +107,7 @@ def relabel(
 
 
 @dataclass(frozen=True, slots=True)
-class HungTables:
+class OuterJoinKey:
     """An outer, semi or anti join in the form in which two of them are compared.
 
     The conjuncts are spelled in one way, but with no column for another: what is equal above the
@@ -131,7 +131,7 @@ class HungTables:
         """All conjuncts of the join: those of ON, and those below it."""
         return [*self.on, *(p for _, where in self.sides for p in where)]
 
-    def where_fixed(self, fixed: Mapping[Col, Lit]) -> HungTables:
+    def where_fixed(self, fixed: Mapping[Col, Lit]) -> OuterJoinKey:
         """The join with the constants that columns of the kept side are, where all other rows are
         filtered out above it (Spark's ConstantPropagation does so to EXISTS, which has no other
         form then)."""
@@ -154,9 +154,9 @@ def _where_true(condition: Iterable[Expr]) -> frozenset[Expr]:
 
 def _hung(
     outer: Iterable[OuterJoin], rels: tuple[int, ...], memo: dict[Expr, Expr]
-) -> tuple[HungTables, ...]:
+) -> tuple[OuterJoinKey, ...]:
     return tuple(
-        HungTables(
+        OuterJoinKey(
             join.kind,
             frozenset(rels[rel] for rel in join.right),
             _where_true(relabel(p, rels, memo) for p in join.on),
@@ -340,7 +340,9 @@ class NormalQuery:
     def repeated(self) -> int:
         """The tables that the query reads more than once, as a set of bits."""
         times = Counter(rel % OCCURRENCE for rel in self.relations)
-        return sum(1 << table for table, n in times.items() if n > 1 and table < STRANGERS)
+        return sum(
+            1 << table for table, n in times.items() if n > 1 and table < FIRST_UNKNOWN_TABLE
+        )
 
 
 def mappings(

@@ -25,8 +25,8 @@ from dataclasses import replace
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Call, Col, Expr, columns, transform
-from matcher.model.functions import STRICT
 from matcher.model.ir import Block, OuterJoin, Output, Side, SortKey
+from matcher.model.operators import STRICT
 from matcher.model.reasons import ReasonCode
 from matcher.predicates.context import PredicateContext
 

@@ -21,7 +21,7 @@ from matcher.normalize.dead_branches import without_dead_branches
 from matcher.normalize.outer_joins import settled
 from matcher.predicates.canonical import holds, spell
 from matcher.predicates.context import PredicateContext
-from matcher.predicates.raising import may_raise
+from matcher.predicates.raising import may_raise, settles
 
 NeverNull = Callable[[Expr], bool]
 _OPS: Final = frozenset("coalesce isnull isnotnull case nseq or and not".split())
@@ -129,7 +129,7 @@ def _folded(expr: Expr, known: NeverNull) -> Expr:
 
 def _fold(expr: Expr, known: NeverNull) -> Expr:
     if isinstance(expr, Agg):
-        if _counts(expr) and all(map(known, expr.args)):
+        if _counts(expr) and all(_is_idle(arg, known) for arg in expr.args):
             expr = Agg("count", (), expr.type, False, filter=expr.filter)
         if expr.filter is None:
             return expr
@@ -141,7 +141,7 @@ def _fold(expr: Expr, known: NeverNull) -> Expr:
     if not isinstance(expr, Call):
         return expr
     if expr.op in ("isnull", "isnotnull"):
-        return _truth(expr.op == "isnotnull") if known(expr.args[0]) else expr
+        return _truth(expr.op == "isnotnull") if _is_idle(expr.args[0], known) else expr
     if expr.op == "coalesce":
         return _coalesce(expr, known)
     if expr.op == "case":
@@ -167,6 +167,11 @@ def _passes_all(condition: Expr, known: NeverNull) -> bool:
     return _folded(holds(spell(condition)), known) == TRUE
 
 
+def _is_idle(expr: Expr, known: NeverNull) -> bool:
+    """True of what is never NULL, and no error of any row either."""
+    return known(expr) and not may_raise(expr, overflow=False)
+
+
 def _truth(value: bool) -> Lit:
     return TRUE if value else FALSE
 
@@ -176,7 +181,7 @@ def _always_one(parts: tuple[Expr, ...], known: NeverNull) -> bool:
     if all(isinstance(part, Call) and part.op == "eq" for part in parts):
         return False  # the opposite of an equality is none, and most ORs hold nothing else
     return any(
-        known(part) and spell(Call("not", (part,), "boolean", part.nullable)) in parts
+        _is_idle(part, known) and spell(Call("not", (part,), "boolean", part.nullable)) in parts
         for part in parts
     )
 
@@ -222,7 +227,7 @@ def _case(call: Call) -> Expr:
 
 def _junction(call: Call) -> Expr:
     neutral, absorbing = (TRUE, FALSE) if call.op == "and" else (FALSE, TRUE)
-    if absorbing in call.args:
+    if settles(call.args, absorbing):
         return absorbing
     kept = tuple(a for a in call.args if a != neutral)
     if not kept:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from matcher.model.errors import DefinitionNotSupported
-from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, is_opaque
+from matcher.model.expr import CHAR_PADDING, Agg, Call, Expr, Lit, aggregates, is_opaque, walk
 from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     HIDDEN_PREFIX,
@@ -29,6 +29,7 @@ from matcher.model.ir import (
 )
 from matcher.model.moments import moment_partials
 from matcher.model.types import sum_type
+from matcher.render.select import readable
 
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 
@@ -243,12 +244,15 @@ def _refuse_unstored_order(block: Block) -> None:
 
 
 def _refuse_opaque(expr: Expr, where: str) -> None:
-    if is_opaque(expr):
-        raise DefinitionNotSupported(
-            "EXPRESSION_NOT_SUPPORTED",
-            f"{where} holds an expression that cannot be stored ({expr!r}): write it with "
-            "built-in SQL functions",
-        )
+    if not is_opaque(expr):
+        return
+    if any(isinstance(node, Call) and CHAR_PADDING in node.params for node in walk(expr)):
+        what, instead = "reads a CHAR column", "let the table declare it STRING or VARCHAR"
+    else:
+        what, instead = "cannot be stored", "write it with built-in SQL functions"
+    raise DefinitionNotSupported(
+        "EXPRESSION_NOT_SUPPORTED", f"{where} is {readable(expr)}, which {what}: {instead}"
+    )
 
 
 def _check_names(names: list[str]) -> None:

@@ -8,28 +8,20 @@ from `x` in the rows where `p` is TRUE, and both are empty where `p` holds nowhe
 
 from __future__ import annotations
 
-from typing import Final
-
 from matcher.model.expr import Agg, Call, Expr, Lit
-
-# They ignore NULL arguments, whatever they compute (`ignore nulls` variants of FIRST are not here:
-# their parameter would have to be looked at, and nobody writes them so).
-_SKIP_NULLS: Final = frozenset(
-    "sum count min max avg try_sum try_avg stddev_samp stddev_pop var_samp var_pop bit_and bit_or "
-    "bit_xor collect_set approx_count_distinct".split()
-)
-_NEGATED: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt",
-                   "isnull": "isnotnull", "isnotnull": "isnull"}  # fmt: skip
+from matcher.model.operators import NEGATION, SKIPS_NULLS
+from matcher.predicates.raising import may_raise
 
 
 def as_filter(agg: Agg) -> Agg:
     """`agg` with the condition of its only argument in its FILTER clause; itself if it has none.
 
-    >>> p, x = Call("p", (), "boolean"), Call("x", (), "int")
+    >>> from matcher.model.expr import Col
+    >>> p, x = Call("p", (), "boolean"), Col(0, "x", "int")
     >>> as_filter(Agg("sum", (Call("case", (p, x), "int"),), "bigint"))
-    sum(x()) filter p()
+    sum($0.x) filter p()
     """
-    if agg.func not in _SKIP_NULLS or len(agg.args) != 1:
+    if agg.func not in SKIPS_NULLS or len(agg.args) != 1:
         return agg
     arg = agg.args[0]
     if not isinstance(arg, Call) or arg.op != "case":
@@ -38,6 +30,8 @@ def as_filter(agg: Agg) -> Agg:
     if found is None:
         return agg
     condition, value = found
+    if may_raise(value, overflow=False):  # a FILTER may be looked at after it, a CASE never is
+        return agg
     args: tuple[Expr, ...] = (value,)
     # a value that is there wherever the condition holds: COUNT counts these rows
     given = isinstance(value, Lit) and value.value is not None
@@ -73,4 +67,4 @@ def _negates(condition: Expr, of: Expr) -> bool:
         return False
     if of.op == "not":
         return of.args[0] == condition
-    return _NEGATED.get(of.op) == condition.op and condition.args == of.args
+    return NEGATION.get(of.op) == condition.op and condition.args == of.args

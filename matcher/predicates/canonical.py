@@ -9,25 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit
+from matcher.model.operators import COMMUTES, COMPARISONS, FLIPPED, NEGATION
 from matcher.model.types import INTEGRAL
 from matcher.predicates.constant_folding import NULL, fold
-from matcher.predicates.null_sources import NULL_TESTS, null_sources
-from matcher.predicates.raising import may_raise
+from matcher.predicates.null_sources import NULL_TESTS, tested_sources
+from matcher.predicates.raising import may_raise, settles
 
-_FLIP: Final = {
-    "lt": "gt",
-    "gt": "lt",
-    "le": "ge",
-    "ge": "le",
-    "eq": "eq",
-    "ne": "ne",
-    "nseq": "nseq",
-}
-_NEGATE: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt",
-                  "isnull": "isnotnull", "isnotnull": "isnull"}  # fmt: skip
-_COMMUTES: Final = frozenset({"and", "or", "eq", "ne", "nseq", "add", "mul"})
 _PUSHED: Final = frozenset("eq ne lt le gt ge in startswith".split())
-_COMPARES: Final = frozenset("eq ne lt le gt ge".split())
 _MAX_BRANCHES: Final = 4
 _UNITS: Final = {
     "YYYY": "YEAR", "YY": "YEAR", "MM": "MONTH", "MON": "MONTH", "DD": "DAY",
@@ -39,7 +27,7 @@ def spell(call: Call) -> Expr:
     found = fold(call)
     if found is not None:
         return found
-    if call.op in _COMPARES and any(isinstance(a, Lit) and a.value is None for a in call.args):
+    if call.op in COMPARISONS and any(isinstance(a, Lit) and a.value is None for a in call.args):
         return NULL
     if call.op in ("trunc", "date_trunc"):
         return _with(call, call.op, tuple(map(_unit, call.args)))
@@ -58,11 +46,11 @@ def _spell(call: Call) -> Expr:
     op, args = call.op, call.args
     if op in NULL_TESTS:
         return _null_test(call)
-    if op in _FLIP and isinstance(args[0], Lit) and not isinstance(args[1], Lit):
-        return _spell(_with(call, _FLIP[op], (args[1], args[0])))
+    if op in FLIPPED and isinstance(args[0], Lit) and not isinstance(args[1], Lit):
+        return _spell(_with(call, FLIPPED[op], (args[1], args[0])))
     if op in ("gt", "ge") and not isinstance(args[1], Lit):
-        return _with(call, _FLIP[op], (args[1], args[0]))
-    if op in _COMPARES and (told := _at_the_end(call)) is not None:
+        return _with(call, FLIPPED[op], (args[1], args[0]))
+    if op in COMPARISONS and (told := _at_the_end(call)) is not None:
         return told
     if op == "nseq" and args[0] == args[1]:
         return TRUE
@@ -80,11 +68,11 @@ def _spell(call: Call) -> Expr:
         flat = [p for a in args for p in (a.args if isinstance(a, Call) and a.op == op else (a,))]
         neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
         parts = _with_opposites_told(op, dict.fromkeys(flat))
-        if absorbing in parts:
+        if settles(parts, absorbing):
             return absorbing
         unique = tuple(sorted((p for p in parts if p != neutral), key=repr)) or (neutral,)
         return unique[0] if len(unique) == 1 else _with(call, op, unique)
-    if op in _COMMUTES and not isinstance(args[1], Lit):
+    if op in COMMUTES and not isinstance(args[1], Lit):
         return _with(call, op, tuple(sorted(args, key=repr)))
     if op == "in" and all(isinstance(a, Lit) for a in args[1:]):
         values = tuple(sorted(dict.fromkeys(args[1:]), key=repr))
@@ -96,17 +84,24 @@ def _spell(call: Call) -> Expr:
 
 def _with_opposites_told(op: str, parts: dict[Expr, None]) -> dict[Expr, None]:
     """`p OR NOT p` as `p IS NOT NULL OR NULL`, and `p AND NOT p` as `p IS NULL AND NULL`, as
-    Spark's BooleanSimplification leaves them."""
+    Spark's BooleanSimplification leaves them. Not where nothing would be left to raise the error
+    that `p` may: Spark takes `10 / k IS NULL` for no opposite of `10 / k IS NOT NULL`."""
     pairs = {
         part: opposite
         for part in parts
         if (opposite := _spell_not(Call("not", (part,), "boolean", part.nullable))) in parts
+        and _may_be_told(part)
     }
     if not pairs:
         return parts
     part = min(pairs, key=repr)
     rest = [p for p in parts if p not in (part, pairs[part])]
     return dict.fromkeys([*rest, *_true_or_null(op, part)])
+
+
+def _may_be_told(operand: Expr) -> bool:
+    """True if what `_true_or_null` says of it is no less of an error than it is."""
+    return operand.nullable or not may_raise(operand, overflow=False)
 
 
 def _true_or_null(op: str, operand: Expr) -> tuple[Expr, ...]:
@@ -121,25 +116,25 @@ def _at_the_end(call: Call) -> Expr | None:
     """A comparison of whole numbers with the least or the greatest one of their type, as Spark's
     UnwrapCastInBinaryComparison leaves it; `<>` as the range that it is."""
     operand, end = call.args
-    bits = INTEGRAL.get(operand.type)
+    bits = INTEGRAL.get(operand.type) if _may_be_told(operand) else None
     if bits is None or not isinstance(end, Lit) or end.type != operand.type:
         return None
     greatest = 2 ** (bits - 1) - 1
     if end.value not in (greatest, -greatest - 1):
         return None
     inwards, outwards = ("lt", "gt") if end.value == greatest else ("gt", "lt")
-    if call.op in (outwards, _NEGATE[outwards]):
+    if call.op in (outwards, NEGATION[outwards]):
         op = "and" if call.op == outwards else "or"
         parts = _true_or_null(op, operand)
         return parts[0] if len(parts) == 1 else _spell(_with(call, op, parts))
     if call.op == "ne":
         return _with(call, inwards, call.args)
-    return _with(call, "eq", call.args) if call.op == _NEGATE[inwards] else None
+    return _with(call, "eq", call.args) if call.op == NEGATION[inwards] else None
 
 
 def _null_test(call: Call) -> Expr:
     """IS [NOT] NULL of the parts that make the operand NULL."""
-    sources = null_sources(call.args[0])
+    sources = tested_sources(call.args[0])
     if not sources or sources == call.args:
         return call
     parts = tuple(Call(call.op, (source,), "boolean", False) for source in sources)
@@ -152,8 +147,8 @@ def _spell_not(call: Call) -> Expr:
         return call
     if inner.op == "not":
         return inner.args[0]
-    if inner.op in _NEGATE:
-        return _spell(_with(inner, _NEGATE[inner.op], inner.args))
+    if inner.op in NEGATION:
+        return _spell(_with(inner, NEGATION[inner.op], inner.args))
     if inner.op in ("and", "or"):  # De Morgan holds in three-valued logic
         parts = tuple(_spell_not(_with(call, "not", (arg,))) for arg in inner.args)
         return _spell(_with(inner, "or" if inner.op == "and" else "and", parts))
@@ -166,7 +161,10 @@ def spell_agg(agg: Agg) -> Agg:
     arguments counts the rows where none is NULL, in whatever order."""
     if agg.filter is not None:
         taken = holds(agg.filter)
-        kept = None if taken == TRUE and not may_raise(agg.filter, overflow=False) else taken
+        if taken == TRUE:
+            kept = agg.filter if may_raise(agg.filter, overflow=False) else None
+        else:
+            kept = taken
         agg = Agg(agg.func, agg.args, agg.type, agg.nullable, agg.distinct, kept, agg.params)
     if agg.func == "count" and len(agg.args) > 1:
         args = tuple(sorted(dict.fromkeys(agg.args), key=repr))
@@ -271,11 +269,11 @@ def _join(op: str, parts: list[Expr]) -> Expr:
     for part in parts:
         if isinstance(part, Lit) and part.value is None:
             part = FALSE
-        if part == absorbing:
-            return absorbing
         if part != neutral:
             flat += part.args if isinstance(part, Call) and part.op == op else (part,)
     if not flat:
         return neutral
+    if settles(flat, absorbing):
+        return absorbing
     unique = tuple(sorted(dict.fromkeys(flat), key=repr))
     return unique[0] if len(unique) == 1 else Call(op, unique, "boolean", True)

@@ -15,9 +15,11 @@ from math import isinf, isnan
 from typing import Any, Final
 
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.operators import COMPARISONS, compared
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 from matcher.predicates.domains import single, value_of
 from matcher.predicates.like_patterns import matches
+from matcher.predicates.raising import settles
 
 _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)
@@ -38,7 +40,7 @@ def fold(call: Call) -> Lit | None:
         return None
     if call.op in ("isnull", "isnotnull"):
         return _truth((values[0].value is None) == (call.op == "isnull"))
-    if call.op in _COMPARES:
+    if call.op in COMPARISONS or call.op == "nseq":
         return _compare(call.op, values[0], values[1])
     if call.op == "in":
         return _membership(values)
@@ -75,7 +77,7 @@ def _truth(value: bool) -> Lit:
 
 
 def _and(args: Sequence[Expr]) -> Lit | None:
-    if FALSE in args:
+    if settles(args, FALSE):
         return FALSE
     if not all(isinstance(a, Lit) for a in args):
         return None
@@ -83,7 +85,7 @@ def _and(args: Sequence[Expr]) -> Lit | None:
 
 
 def _or(args: Sequence[Expr]) -> Lit | None:
-    if TRUE in args:
+    if settles(args, TRUE):
         return TRUE
     if not all(isinstance(a, Lit) for a in args):
         return None
@@ -121,7 +123,6 @@ def _coalesce(args: Sequence[Expr]) -> Lit | None:
 _LOGIC: Final[dict[str, Callable[[Sequence[Expr]], Lit | None]]] = {
     "and": _and, "or": _or, "not": _not, "case": _case, "coalesce": _coalesce,
 }  # fmt: skip
-_COMPARES: Final = frozenset("eq ne lt le gt ge nseq".split())
 
 
 def _compare(op: str, left: Lit, right: Lit) -> Lit | None:
@@ -132,11 +133,7 @@ def _compare(op: str, left: Lit, right: Lit) -> Lit | None:
     a, b = value_of(left), value_of(right)
     if left.type != right.type or a is None or b is None:
         return None
-    same, less = a == b, a < b
-    return _truth(
-        {"eq": same, "nseq": same, "ne": not same, "lt": less, "le": less or same,
-         "gt": not (less or same), "ge": not less}[op]
-    )  # fmt: skip
+    return _truth(compared(op, a, b))
 
 
 def _membership(values: list[Lit]) -> Lit | None:

@@ -6,7 +6,8 @@ section 3.1:
 
 1. equijoin subsumption: `a = b` of columns whose equal values are identical puts them in one class;
 2. range subsumption: comparisons of an operand with constants are intersected to a `Domain` (any
-    deterministic expression may be an operand, not only a column; `matcher.predicates.truth` reads them);
+    deterministic expression may be an operand, not only a column; `matcher.predicates.truth` reads
+    them);
 3. residual subsumption: what is left is compared by structure, after canonical spelling and with
     classes' representatives.
 
@@ -41,7 +42,7 @@ from matcher.model.expr import (
     rebuild,
 )
 from matcher.model.expr import transform as substitute
-from matcher.model.functions import STRICT
+from matcher.model.operators import STRICT
 from matcher.model.types import has_exact_equality
 from matcher.predicates.aggregate_filters import as_filter
 from matcher.predicates.canonical import holds, spell, spell_agg

@@ -15,10 +15,11 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.expr import Call, Expr, Lit, rebuild, walk
+from matcher.model.operators import COMPARISONS
 from matcher.model.types import FLOATS
 from matcher.predicates.constant_folding import fold, fold_all
 
-_COMPARES: Final = frozenset("eq ne lt le gt ge nseq in".split())
+_COMPARES: Final = COMPARISONS | {"nseq", "in"}
 
 
 def is_zero(expr: Expr) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.expr import Call, Expr, Lit
-from matcher.model.functions import NULL_FOR_NULL_ONLY, STRICT
+from matcher.model.operators import NULL_FOR_NULL_ONLY, STRICT
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 from matcher.predicates.monotone import monotone
+from matcher.predicates.raising import is_nonzero, may_raise
 
 _NUMBERS: Final = frozenset(INTEGRAL) | FLOATS
 NULL_TESTS: Final = {"isnull": "or", "isnotnull": "and"}
@@ -38,6 +39,12 @@ def null_sources(expr: Expr) -> tuple[Expr, ...]:
     return (expr,)
 
 
+def tested_sources(operand: Expr) -> tuple[Expr, ...]:
+    """As `null_sources`, of what a query tests: what may be an error of some rows is tested itself,
+    so that it stays one."""
+    return (operand,) if may_raise(operand, overflow=False) else null_sources(operand)
+
+
 def _is_null_with_its_arguments(call: Call) -> bool:
     if call.op not in STRICT:  # FALSE AND NULL is FALSE
         return False
@@ -54,7 +61,7 @@ def null_for_null_only(call: Call) -> bool:
         return True
     if call.op == "cast" and _is_total_cast(call.args[0].type, call.type):
         return True
-    if call.op == "mod" and call.type in INTEGRAL and _is_nonzero(call.args[1]):
+    if call.op == "mod" and call.type in INTEGRAL and is_nonzero(call.args[1]):
         return True
     if call.op in ("add", "sub", "mul", "neg") and call.type in _NUMBERS:
         return True
@@ -67,22 +74,18 @@ def _is_total_cast(source: str, target: str) -> bool:
     return target in FLOATS and (source in FLOATS or decimal_parts(source) is not None)
 
 
-def _is_nonzero(expr: Expr) -> bool:
-    return isinstance(expr, Lit) and expr.value not in (None, 0)
-
-
 def tested(test: Expr, op: str) -> tuple[Expr, ...] | None:
     """What the canonical `test` asks of: that some of it is NULL (`op` is `isnull`), or that none
     is (`isnotnull`); None for anything else."""
     if not isinstance(test, Call):
         return None
     if test.op == op:
-        return null_sources(test.args[0])
+        return tested_sources(test.args[0])
     if test.op != NULL_TESTS[op]:
         return None
     found: dict[Expr, None] = {}
     for arg in test.args:
         if not isinstance(arg, Call) or arg.op != op:
             return None
-        found.update(dict.fromkeys(null_sources(arg.args[0])))
+        found.update(dict.fromkeys(tested_sources(arg.args[0])))
     return tuple(found)

@@ -7,10 +7,10 @@ keeps another expression from raising (`k <> 0` before `10 / k`) is not left out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
-from matcher.model.expr import Agg, Call, Expr, walk
+from matcher.model.expr import Agg, Call, Expr, Lit, walk
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 
 _NEVER: Final = frozenset(
@@ -26,6 +26,8 @@ _NEVER: Final = frozenset(
 )
 _OVERFLOWS: Final = frozenset("add sub mul neg abs round bround".split())
 _ANSI_ONLY: Final = _OVERFLOWS | frozenset("div idiv mod pmod cast".split())
+# `idiv` may overflow as well: the least number by -1.
+_DIVISIONS: Final = frozenset({"div", "mod", "pmod"})
 # Only the first argument is worked out for each row.
 _SHORT_CIRCUITS: Final = frozenset("and or case coalesce".split())
 _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
@@ -59,8 +61,22 @@ def may_raise(expr: Expr, *, ansi: bool = True, overflow: bool = True) -> bool:
     False
     >>> may_raise(Call("mod", (Lit(10, "int"), k), "int"))
     True
+    >>> may_raise(Call("mod", (k, Lit(10, "int")), "int"))
+    False
     """
     return next(raising(expr, ansi=ansi, overflow=overflow), None) is not None
+
+
+def settles(parts: Collection[Expr], value: Expr) -> bool:
+    """True if `value` is among the parts of an AND or OR, whose value it then is, and no other part
+    may be an error.
+
+    Args:
+        parts: What is joined.
+        value: FALSE of an AND, TRUE of an OR.
+    """
+    others = (part for part in parts if part != value)
+    return value in parts and not any(may_raise(part, overflow=False) for part in others)
 
 
 def always_computed(expr: Expr) -> Iterator[Expr]:
@@ -81,9 +97,16 @@ def _may_raise_itself(call: Call, ansi: bool) -> bool:
         return False
     if call.op in _OVERFLOWS and call.type in FLOATS:
         return False
+    if call.op in _DIVISIONS and (call.type in INTEGRAL or call.type in FLOATS):
+        return not is_nonzero(call.args[1])
     if call.op == "cast":
         return not has_value_for_all(call.args[0].type, call.type)
     return True
+
+
+def is_nonzero(expr: Expr) -> bool:
+    """True of a constant that can be divided by."""
+    return isinstance(expr, Lit) and expr.value not in (None, 0)
 
 
 def has_value_for_all(source: str, target: str) -> bool:

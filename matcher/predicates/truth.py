@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, Lit
+from matcher.model.operators import COMPARISONS, FLIPPED, OPERATORS
 from matcher.model.types import FLOATS, INTEGRAL
 from matcher.predicates.domains import (
     EVERYTHING,
@@ -32,14 +33,9 @@ from matcher.predicates.domains import (
 from matcher.predicates.like_patterns import split_prefix
 from matcher.predicates.monotone import chain, preimage
 
-_COMPARES: Final = frozenset("eq ne lt le gt ge".split())
-_FLIPPED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 # the operand that a comparison of two expressions is about: -1, 0 or 1 as the first is less,
 # equal or more; never rendered, never stored
 ORDER: Final = "cmp"
-_SIGNS: Final[dict[str, tuple[int, ...]]] = {
-    "eq": (0,), "ne": (-1, 1), "lt": (-1,), "le": (-1, 0), "gt": (1,), "ge": (0, 1),
-}  # fmt: skip
 _UNORDERED: Final = ("map", "variant", "struct", "array", "interval")
 
 
@@ -107,7 +103,7 @@ def _plain(call: Call) -> tuple[Expr, Domain] | None:
             for item in call.args[1:]
         ]
         return None if None in values else (operand, normal([point(v) for v in values], False))
-    if call.op not in _COMPARES:
+    if call.op not in COMPARISONS:
         return None
     right = call.args[1]
     if not isinstance(right, Lit) or right.type != operand.type:
@@ -130,7 +126,7 @@ def truth_of(predicate: Expr) -> Found | None:
     handler = _HANDLERS.get(predicate.op)
     if handler is not None:
         return handler(predicate)
-    if predicate.op in _COMPARES:
+    if predicate.op in COMPARISONS:
         return _comparison(predicate)
     return _itself(predicate)
 
@@ -171,15 +167,15 @@ def _comparison(call: Call) -> Found | None:
             return _itself(call)
         return _strict(left, compared(call.op, value))
     if left == right:
-        holds = 0 in _SIGNS[call.op]
+        holds = 0 in OPERATORS[call.op].signs
         return _strict(left, NOT_NULL if holds else NOTHING)
     if left.type != right.type or left.type.startswith(_UNORDERED):
         return _itself(call)
     op = call.op
     if repr(right) < repr(left):
-        left, right, op = right, left, _FLIPPED[op]
+        left, right, op = right, left, FLIPPED[op]
     order = Call(ORDER, (left, right), ORDER, call.nullable)
-    true = normal([point(sign) for sign in _SIGNS[op]], False)
+    true = normal([point(sign) for sign in OPERATORS[op].signs], False)
     signs = normal([Interval(-1, True, 1, True)], False)
     return order, Truth(true, signs.minus(true))
 

@@ -39,8 +39,9 @@ def by_sets(
         above = lambda col: inner.get(col) or quote(col.name)  # noqa: E731
     items = [spell(e, above) for e in _computed(rewrite)]
     sets = ", ".join(f"({', '.join(number[i] for i in s)})" for s in rewrite.grouping_sets or ())
-    shown = ", ".join(f"{item} AS `c{i}`" for i, item in enumerate(items))
-    rows = f"SELECT {', '.join([*read, *named])} {source}"
+    # Catalyst asks for rows alone below a COUNT(*)
+    shown = ", ".join(f"{item} AS `c{i}`" for i, item in enumerate(items)) or "1 AS `c0`"
+    rows = f"SELECT {', '.join([*read, *named]) or '1'} {source}"
     return f"SELECT {shown}\nFROM ({rows})\nGROUP BY {', '.join(number)} GROUPING SETS ({sets})"
 
 

@@ -12,7 +12,9 @@ from decimal import Decimal
 from typing import Final
 
 from matcher.model.expr import (
+    CHAR_PADDING,
     IGNORE_NULLS,
+    OPAQUE_PREFIX,
     Agg,
     Call,
     Col,
@@ -21,6 +23,7 @@ from matcher.model.expr import (
     columns,
     date_text,
     is_constant,
+    transform,
 )
 from matcher.model.functions import is_known
 from matcher.model.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Rewrite, SortKey
@@ -76,6 +79,34 @@ def render_expr(expr: Expr, column: ColumnSql) -> str:
     if isinstance(expr, Call):
         return _render_call(expr, column)
     raise NotRenderable(repr(expr))
+
+
+def readable(expr: Expr) -> str:
+    """An expression for people: columns by their names alone, SQL where there is a spelling, and
+    what only Spark knows by the name of its function.
+
+    >>> readable(Call("spark:StaticInvoke", (Col(0, "c", "string"),), "string", True, ("X", "f")))
+    'f(c)'
+    """
+    try:
+        return render_expr(transform(expr, _named), lambda col: col.name)
+    except NotRenderable:
+        return repr(expr)
+
+
+def _named(expr: Expr) -> Expr | None:
+    """What only Spark knows, as a column of that name; None for all else."""
+    if not isinstance(expr, Call) or not expr.op.startswith(OPAQUE_PREFIX):
+        return None
+    function, settings = expr.op.removeprefix(OPAQUE_PREFIX), expr.params
+    if function in ("StaticInvoke", "Invoke") and len(expr.params) > 1:
+        function, settings = expr.params[1], ()
+    if function == CHAR_PADDING:
+        text = f"{readable(expr.args[0])} (CHAR)"
+    else:  # the settings under which it was resolved may be why it is not known
+        args = "; ".join((", ".join(map(readable, expr.args)), *settings))
+        text = f"{function.lower()}({args})"
+    return Col(0, text, expr.type, expr.nullable)
 
 
 def is_renderable(op: str, arity: int) -> bool:
@@ -161,8 +192,8 @@ _STRUCTURAL: Final[dict[str, Callable[[Call, list[str]], str]]] = {
     "in": _render_in,
     "case": _render_case,
     "like": _render_like,
-    # in parentheses: a name before a point would be that of a table first of all
-    "field": lambda call, args: f"({args[0]}).{quote(call.params[0])}",
+    # not by a point: the name before that would be a table's first of all
+    "field": lambda call, args: f"{args[0]}[{render_literal(Lit(call.params[0], 'string'))}]",
     WINDOW: _render_window,
     "grouping": lambda call, args: f"GROUPING({quote(SET_KEY_PREFIX + call.params[0])})",
 }

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
 from matcher.model.reasons import Reason
 from matcher.model.types import is_blurred, sum_type
-from matcher.normalize.normal_form import HungTables, NormalQuery, PreparedPlan
+from matcher.normalize.normal_form import NormalQuery, OuterJoinKey, PreparedPlan
 from matcher.predicates.context import PredicateContext
+from matcher.predicates.raising import may_raise
 from matcher.predicates.time_buckets import Bucket
-from matcher.render.select import NotRenderable, render_expr, render_literal
+from matcher.render.select import NotRenderable, readable, render_literal
 
 
 @dataclass(slots=True)
@@ -19,23 +21,21 @@ class Attempt:
     """One try. Rules of a plan fill `context`, `pending` and `joins_used`, those of a view the
     rest.
 
-    `context` is what the query's predicates say, with the equalities of the record-preserving
-    joins that were added; `pending`
-    the query's conjuncts that the cache does not guarantee; `available` canonical expressions →
-    stored columns;
-    `missing` the expressions that no stored column gives, with what they are needed for;
-    `buckets` what is stored of each time, made when first asked for (`coarsen_time`);
-    `derived` the filters that stand for `pending` ones; `guards` those that every row of the cache
-    satisfies (`restate_guards`);
-    `set_keys` the derived keys of a query with grouping sets, in its own order;
-    `must_regroup` asks for a roll-up though the groups are the same: some aggregate must still be
-    computed; `delta` allows to join tables of the query to the cache: `extra`, those that it does
-    not have, and `again`, those that it has, by the record-preserving join that says they have a
-    unique key. Of outer joins: `hung_extra` are those of the query that are joined to the cache,
-    by `conditions`; `inner_of` LEFT ones of the cache that are inner in the query; `ignored` tables
-    of the cache's LEFT joins that do not matter; `filtered` is what holds once the rows without a
-    partner in `inner_of` are filtered out; `kept` are the sides of FULL ones of the cache that all
-    rows must have, each with the columns that are never NULL in its own rows.
+    `context` is what the query's predicates say, with the equalities of the record-preserving joins
+    that were added; `pending` the query's conjuncts that the cache does not guarantee; `available`
+    canonical expressions → stored columns; `missing` the expressions that no stored column gives,
+    with what they are needed for; `buckets` what is stored of each time, made when first asked for
+    (`coarsen_time`); `derived` the filters that stand for `pending` ones; `guards` those that every
+    row of the cache satisfies (`restate_guards`); `set_keys` the derived keys of a query with
+    grouping sets, in its own order; `must_regroup` asks for a roll-up though the groups are the
+    same: some aggregate must still be computed; `may_join_tables` allows to join tables of the
+    query to the cache: `extra`, those that it does not have, and `again`, those that it has, by the
+    record-preserving join that says they have a unique key. Of outer joins: `hung_extra` are those
+    of the query that are joined to the cache, by `conditions`; `inner_of` LEFT ones of the cache
+    that are inner in the query; `ignored` tables of the cache's LEFT joins that do not matter;
+    `filtered` is what holds once the rows without a partner in `inner_of` are filtered out; `kept`
+    are the sides of FULL ones of the cache that all rows must have, each with the columns that are
+    never NULL in its own rows.
     """
 
     query: NormalQuery
@@ -56,11 +56,11 @@ class Attempt:
     keys: dict[Expr, Expr] = field(default_factory=dict)
     buckets: dict[Expr, list[Bucket]] | None = None
     must_regroup: bool = False
-    delta: bool = False
+    may_join_tables: bool = False
     extra: tuple[int, ...] = ()
     again: dict[int, str] = field(default_factory=dict)
-    hung_extra: tuple[HungTables, ...] = ()
-    inner_of: tuple[HungTables, ...] = ()
+    hung_extra: tuple[OuterJoinKey, ...] = ()
+    inner_of: tuple[OuterJoinKey, ...] = ()
     kept: tuple[tuple[frozenset[int], frozenset[Col]], ...] = ()
     ignored: frozenset[int] = frozenset()
     filtered: PredicateContext | None = None
@@ -97,12 +97,16 @@ def stored(column: StoredColumn, expr: Expr) -> Col:
     return Col(0, column.name, expr.type, column.expr.nullable)
 
 
+def may_be_error(attempt: Attempt, exprs: Iterable[Expr]) -> bool:
+    """True if some of them may be an error, so that it counts of which rows it is worked out: Spark
+    works out `x * (10 / k)` for no row in which x is NULL."""
+    ansi = attempt.options.ansi
+    return any(may_raise(expr, ansi=ansi, overflow=False) for expr in exprs)
+
+
 def spell(expr: Expr) -> str:
-    """An expression for people: column names alone, SQL where there is a spelling."""
-    try:
-        return render_expr(expr, lambda col: col.name)
-    except NotRenderable:
-        return repr(expr)
+    """An expression for people; see `readable`."""
+    return readable(expr)
 
 
 def is_spellable(lit: Lit) -> bool:

@@ -7,7 +7,7 @@ from matcher.model.expr import Agg, Call, Expr, Lit, is_constant, rebuild
 from matcher.model.ir import Output, SortKey
 from matcher.render.select import is_renderable
 from matcher.rules.attempt import Attempt, cast_to
-from matcher.rules.derive_columns import derive
+from matcher.rules.derive_columns import derive, name_field
 from matcher.rules.roll_up_aggregates import roll_up_aggregate
 
 
@@ -54,9 +54,11 @@ def _carry(attempt: Attempt, expr: Expr, purpose: str) -> Expr | None:
     if isinstance(expr, Lit):
         return expr
     if isinstance(expr, Call) and is_renderable(expr.op, len(expr.args)):
+        noted = len(attempt.missing)
         parts = [_carry(attempt, arg, purpose) for arg in expr.args]
         if all(part is not None for part in parts):
             return rebuild(expr, tuple(p for p in parts if p is not None))
+        name_field(attempt, expr, purpose, noted)
         return None
     attempt.missing.append((expr, purpose))
     return None

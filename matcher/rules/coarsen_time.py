@@ -15,6 +15,7 @@ from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, Lit
 from matcher.model.ir import StoredColumn
+from matcher.model.operators import ORDER_COMPARISONS
 from matcher.predicates.time_buckets import (
     DAY_MICROS,
     NESTS,
@@ -41,7 +42,7 @@ def coarsen_time(attempt: Attempt, expr: Expr) -> Expr | None:
     if not isinstance(canonical, Call) or canonical.op not in TIME_OPS:
         return None
     zone = attempt.options.time_zone
-    if canonical.op in ("lt", "le", "gt", "ge"):
+    if canonical.op in ORDER_COMPARISONS:
         return _compare(attempt, canonical, zone)
     if canonical.op in ("isnull", "isnotnull"):
         return _null_test(attempt, canonical, zone)

@@ -13,7 +13,7 @@ from matcher.model.expr import Col, Expr, Lit
 from matcher.model.ir import SET_KEY_PREFIX
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, is_collated
-from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.attempt import Attempt, Refused, may_be_error, spell
 from matcher.rules.derive_columns import derive, determined
 
 
@@ -48,7 +48,7 @@ def contain_grouping(attempt: Attempt) -> None:
         raise Refused(
             Reason(
                 ReasonCode.GLOBAL_AGGREGATE_ON_EMPTY,
-                f"cache {view.name} has one row even over no input, a grouped query has none then",
+                f"cache {view.name} returns one row for empty input; a grouped query returns none",
                 f"add the query's keys to the GROUP BY of {view.name}",
             )
         )
@@ -108,6 +108,8 @@ def _same_groups(attempt: Attempt) -> bool:
     query, view = attempt.query, attempt.view
     if not query.group_keys:  # one row even over no rows: only another global aggregate has that
         return not view.keys and not attempt.filters
+    if may_be_error(attempt, (key for key in attempt.keys if key not in attempt.available)):
+        return False  # it follows from the cache's keys, and is worked out all the same
     left = [
         canonical
         for canonical in attempt.available

@@ -2,11 +2,11 @@
 k ≤ n, and nothing else.
 
 What the cache left out is unknown, so between its rows and the query's LIMIT only such operators
-may stand as a limit moves below (`matcher.model.limits`): a projection, not a filter, not an aggregate.
-Ties at the edge are any rows that Spark may return. The query's keys may be the first ones of the
-cache's: rows that are equal by them may come in any order, so in the cache's as well. Without
-ORDER BY any k rows of the same filter and groups are right, so the first k of a cache are: it has
-them, or all there are.
+may stand as a limit moves below (`matcher.model.limits`): a projection, not a filter, not an
+aggregate. Ties at the edge are any rows that Spark may return. The query's keys may be the first
+ones of the cache's: rows that are equal by them may come in any order, so in the cache's as well.
+Without ORDER BY any k rows of the same filter and groups are right, so the first k of a cache are:
+it has them, or all there are.
 """
 
 from __future__ import annotations
@@ -112,6 +112,6 @@ def _spell_keys(keys: tuple[SortKey, ...]) -> str:
     return ", ".join(map(_spell_key, keys))
 
 
-def _refused(attempt: Attempt, detail: str, mend: str) -> Refused:
+def _refused(attempt: Attempt, detail: str, remedy: str) -> Refused:
     name = attempt.view.name
-    return Refused(Reason(ReasonCode.LIMIT_NOT_CONTAINED, f"cache {name} {detail}", mend))
+    return Refused(Reason(ReasonCode.LIMIT_NOT_CONTAINED, f"cache {name} {detail}", remedy))

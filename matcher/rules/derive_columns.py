@@ -14,7 +14,7 @@ from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.model.ir import GROUPING_ID_COLUMN
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.functional_dependencies import Determined, measure_of_equals
-from matcher.normalize.normal_form import HungTables
+from matcher.normalize.normal_form import OuterJoinKey
 from matcher.predicates.captured_settings import differing
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.predicates.time_windows import holds_whole, over, read_window
@@ -56,7 +56,7 @@ def derive_columns(attempt: Attempt) -> None:
         _derive_condition(attempt, join)
 
 
-def _derive_condition(attempt: Attempt, join: HungTables) -> None:
+def _derive_condition(attempt: Attempt, join: OuterJoinKey) -> None:
     """The condition of an outer, semi or anti join to a table that the cache does not have."""
     (rel,) = join.right
     own = attempt.extra.index(rel) + 1
@@ -77,7 +77,7 @@ def _derive_filter(attempt: Attempt, predicate: Expr) -> Expr | None:
         return _derive_equality(attempt, predicate, pair)
     if is_redundant(attempt, predicate):
         return None
-    if attempt.delta:  # before a table is joined for it
+    if attempt.may_join_tables:  # before a table is joined for it
         found = filter_by_image(attempt, predicate)
         if found is not None:
             return found
@@ -136,12 +136,14 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
         if found is not None:
             return found
         if is_renderable(expr.op, len(expr.args)):
+            noted = len(attempt.missing)
             parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
             if any(map(attempt.is_blurred_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
                 attempt.missing.append((expr, purpose))
                 return None
             if all(part is not None for part in parts):
                 return rebuild(expr, tuple(p for p in parts if p is not None))
+            name_field(attempt, expr, purpose, noted)
             return None
     elif isinstance(expr, Col):
         same = _same_in_group(attempt, expr)
@@ -152,6 +154,26 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
             return fetched
     attempt.missing.append((expr, purpose))
     return None
+
+
+def name_field(attempt: Attempt, expr: Expr, purpose: str, noted: int) -> None:
+    """Say of a field that it lacks, and not its whole struct.
+
+    Args:
+        attempt: Notes what lacks.
+        expr: What could not be derived; nothing happens if it is no field.
+        purpose: What it is for.
+        noted: How much was noted before its struct was.
+    """
+    if _is_field(expr):
+        attempt.missing[noted:] = [(expr, purpose)]
+
+
+def _is_field(expr: Expr) -> bool:
+    """True of a field of a column, or of a struct in one."""
+    if not (isinstance(expr, Call) and expr.op == "field"):
+        return False
+    return isinstance(expr.args[0], Col) or _is_field(expr.args[0])
 
 
 def _wider_window(attempt: Attempt, canonical: Expr) -> Expr | None:

@@ -28,7 +28,7 @@ def fetch(attempt: Attempt, column: Col, equal: Iterable[Col]) -> Col | None:
         column: a column that no stored one gives.
         equal: columns with its value in all rows that are returned, itself among them.
     """
-    if not attempt.delta:
+    if not attempt.may_join_tables:
         return None
     candidates = list(equal)
     for member in candidates:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from matcher.model.expr import Col, columns
-from matcher.normalize.normal_form import HungTables, NormalQuery
+from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
 from matcher.normalize.outer_joins import keep_side, reduced
 from matcher.predicates.context import PredicateContext
 from matcher.rules.attempt import Attempt, Refused
@@ -77,7 +77,7 @@ def _kept(query: NormalQuery, left: frozenset[int], right: frozenset[int]) -> in
     return None
 
 
-def _telling(join: HungTables, rels: frozenset[int]) -> tuple[frozenset[int], frozenset[Col]]:
+def _telling(join: OuterJoinKey, rels: frozenset[int]) -> tuple[frozenset[int], frozenset[Col]]:
     """The columns that are never NULL in the rows of a side."""
     (where,) = (parts for side, parts in join.sides if side == rels)
     context = PredicateContext(where)

@@ -22,7 +22,7 @@ from dataclasses import replace
 from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normalize.normal_form import HungTables, NormalQuery
+from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 from matcher.rules.attempt import Attempt, Refused, spell, stored
 
@@ -117,17 +117,17 @@ def map_outer_joins(attempt: Attempt) -> None:
         return
     fixed = fixed_columns(query.predicates)
     theirs = {join.where_fixed(fixed): join for join in view.hung}
-    mine: set[HungTables] = set()
+    mine: set[OuterJoinKey] = set()
     for join in query.hung:
         same = theirs.get(join.where_fixed(fixed))
         if same is not None:
             mine.add(same)
             continue
-        if attempt.delta and join.right <= set(attempt.extra) and len(join.right) == 1:
+        if attempt.may_join_tables and join.right <= set(attempt.extra) and len(join.right) == 1:
             attempt.hung_extra = (*attempt.hung_extra, join)
             continue
         raise Refused(_query_hangs(attempt, join))
-    derived: list[HungTables] = []
+    derived: list[OuterJoinKey] = []
     for join in reversed(view.hung):  # what hangs on a table goes before the table
         if join in mine or _ignorable(attempt, join):
             continue
@@ -173,14 +173,14 @@ def filter_found(attempt: Attempt) -> None:
             raise Refused(_cannot_tell(attempt, rels, telling), lacking=1)
 
 
-def _never_null_where_found(join: HungTables) -> frozenset[Col]:
+def _never_null_where_found(join: OuterJoinKey) -> frozenset[Col]:
     known = set(join.declared)
     context = PredicateContext(join.on)
     known.update(c for p in join.on for c in columns(p) if context.never_null(context.find(c)))
     return frozenset(c for c in known if c.rel in join.right)
 
 
-def _ignorable(attempt: Attempt, join: HungTables) -> bool:
+def _ignorable(attempt: Attempt, join: OuterJoinKey) -> bool:
     """A LEFT join of a table that the query does not read, which finds at most one row."""
     view = attempt.view
     if (
@@ -223,7 +223,7 @@ def _names(attempt: Attempt, rels: Iterable[int]) -> str:
     return ", ".join(found)
 
 
-def _words(attempt: Attempt, join: HungTables) -> str:
+def _words(attempt: Attempt, join: OuterJoinKey) -> str:
     on = " AND ".join(sorted(map(spell, join.on))) or "TRUE"
     if join.kind == "full":
         left, right = sorted(_side(attempt, *side) for side in join.sides)
@@ -236,11 +236,11 @@ def _side(attempt: Attempt, rels: frozenset[int], where: frozenset[Expr]) -> str
     return f"({names} WHERE {' AND '.join(sorted(map(spell, where)))})" if where else names
 
 
-def _query_hangs(attempt: Attempt, join: HungTables) -> Reason:
+def _query_hangs(attempt: Attempt, join: OuterJoinKey) -> Reason:
     name = attempt.view.name
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
-        f"the query has {_words(attempt, join)}, which cache {name} does not have so",
+        f"cache {name} has no {_words(attempt, join)}, as the query has",
         "declare a cache with this very join"
         + (
             ""
@@ -251,19 +251,19 @@ def _query_hangs(attempt: Attempt, join: HungTables) -> Reason:
     )
 
 
-def cache_hangs(attempt: Attempt, join: HungTables, part: Expr | None = None) -> Reason:
+def cache_hangs(attempt: Attempt, join: OuterJoinKey, part: Expr | None = None) -> Reason:
     name = attempt.view.name
     if join.kind == "full":
         return Reason(
             ReasonCode.OUTER_JOIN_DIFFERS,
-            f"cache {name} has {_words(attempt, join)}, which the query does not have so",
+            f"the query has no {_words(attempt, join)}, as cache {name} has",
             "declare a cache with the query's own join: of a FULL join only all rows of one side "
             "or of both can be told apart",
         )
     but = f", and the query does not ask for {spell(part)}" if part is not None else ""
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
-        f"cache {name} has {_words(attempt, join)}, which the query does not have so{but}",
+        f"the query has no {_words(attempt, join)}, as cache {name} has{but}",
         f"declare a cache without this join of {_names(attempt, join.right)}, or a record-"
         "preserving join that says it finds at most one row",
     )

@@ -67,7 +67,7 @@ def _join_absent(attempt: Attempt, shared: frozenset[int]) -> None:
     absent = tuple(rel for rel in query.relations if rel not in shared)
     hung = [rel for join in query.hung for rel in query.relations if rel in join.right]
     absent = tuple(sorted(absent, key=lambda rel: hung.index(rel) + 1 if rel in hung else 0))
-    if attempt.delta and shared:
+    if attempt.may_join_tables and shared:
         attempt.extra = absent
         attempt.steps.append("join_tables")
         return
@@ -192,18 +192,27 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
 def _spell_join(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> str:
     """The join by which the extra table hangs on one other, as its declaration would say it."""
     by_anchor: dict[int, list[str]] = {}
-    name = _name(view, extra)
+    table, name = _declared(view, extra, "b")
     for pair in map(column_equality, predicates):
         if pair is None or sum(c.rel == extra for c in pair) != 1:
             continue
         inner, outer = pair if pair[0].rel == extra else (pair[1], pair[0])
-        equal = f"{_name(view, outer.rel)}.{outer.name} = {name}.{inner.name}"
+        equal = f"{_declared(view, outer.rel, 'a')[1]}.{outer.name} = {name}.{inner.name}"
         by_anchor.setdefault(outer.rel, []).append(equal)
     if len(by_anchor) != 1:
-        return f"… INNER JOIN {name} ON … PRESERVES …"
+        return f"… INNER JOIN {table} ON … PRESERVES …"
     ((anchor, equals),) = by_anchor.items()
-    left = _name(view, anchor)
-    return f"{left} INNER JOIN {name} ON {' AND '.join(equals)} PRESERVES {left}"
+    outer_table, left = _declared(view, anchor, "a")
+    return f"{outer_table} INNER JOIN {table} ON {' AND '.join(equals)} PRESERVES {left}"
+
+
+def _declared(view: PreparedPlan, rel: int, alias: str) -> tuple[str, str]:
+    """A table as it can be written in a declaration, and what its columns are qualified by: one
+    that is known by its folder alone needs an alias."""
+    name = _name(view, rel)
+    if "/" not in name:
+        return name, name
+    return f"delta.`{name.removeprefix('file:')}` {alias}", alias
 
 
 def _key(view: PreparedPlan, rel: int) -> str:

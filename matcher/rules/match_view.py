@@ -42,24 +42,24 @@ def match_plan(
     options: MatchOptions,
     *,
     thorough: bool = True,
-    delta: bool = False,
+    may_join_tables: bool = False,
 ) -> Iterator[Rewrite | Miss]:
     """Try `query` against each view of the cache, cheapest first; one result a view (several where
     tables repeat), one a cache for a query with grouping sets.
 
     Lazy: a caller that takes the first `Rewrite` does not pay for the rest. Unless `thorough`,
         grouping
-    sets that lack a key which the query cannot do without are passed over in silence. With `delta`
-    the rewrite may join tables of the query to the cache.
+    sets that lack a key which the query cannot do without are passed over in silence. With
+    `may_join_tables` the rewrite may join tables of the query to the cache.
     """
     if query.block.grouping_sets is None:
-        yield from _match_views(query, view, options, thorough, delta)
+        yield from _match_views(query, view, options, thorough, may_join_tables)
     else:
-        yield from _match_sets(query, view, options, delta)
+        yield from _match_sets(query, view, options, may_join_tables)
 
 
 def _match_sets(
-    query: NormalQuery, view: PreparedPlan, options: MatchOptions, delta: bool
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions, may_join_tables: bool
 ) -> Iterator[Rewrite | Miss]:
     """All sets by one aggregation, or each by its own view: what costs least. Tables that the
     cache lacks are joined once, for all sets."""
@@ -69,12 +69,12 @@ def _match_sets(
         return
     valid: list[Rewrite] = []
     misses: list[Miss] = []
-    for found in _match_views(query, view, options, True, delta):
+    for found in _match_views(query, view, options, True, may_join_tables):
         if isinstance(found, Rewrite):
             valid.append(found)
         else:
             misses.append(found)
-    if not delta and (view.plan.is_cube or not valid):
+    if not may_join_tables and (view.plan.is_cube or not valid):
         apart, why = match_by_sets(query, lambda part: _some(part, view, options))
         misses = [replace(miss, cache=view.name) for miss in why]
         if apart is not None:
@@ -95,17 +95,21 @@ def _some(part: NormalQuery, view: PreparedPlan, options: MatchOptions) -> Itera
 
 
 def _match_views(
-    query: NormalQuery, view: PreparedPlan, options: MatchOptions, thorough: bool, delta: bool
+    query: NormalQuery,
+    view: PreparedPlan,
+    options: MatchOptions,
+    thorough: bool,
+    may_join_tables: bool,
 ) -> Iterator[Rewrite | Miss]:
     tried = 0
-    for candidate in mappings(query, view.relations, partly=delta):
+    for candidate in mappings(query, view.relations, partly=may_join_tables):
         if tried == MAX_MAPPINGS:
             yield Miss(view.name, None, (_too_many(query),))
             return
         tried += 1
-        yield from _match_mapped(candidate, view, options, thorough, delta)
+        yield from _match_mapped(candidate, view, options, thorough, may_join_tables)
     if not tried:
-        yield from _match_mapped(query, view, options, thorough, delta)
+        yield from _match_mapped(query, view, options, thorough, may_join_tables)
 
 
 def _too_many(query: NormalQuery) -> Reason:
@@ -120,9 +124,13 @@ def _too_many(query: NormalQuery) -> Reason:
 
 
 def _match_mapped(
-    query: NormalQuery, view: PreparedPlan, options: MatchOptions, thorough: bool, delta: bool
+    query: NormalQuery,
+    view: PreparedPlan,
+    options: MatchOptions,
+    thorough: bool,
+    may_join_tables: bool,
 ) -> Iterator[Rewrite | Miss]:
-    shared = Attempt(query, view, options, view.context, delta=delta)
+    shared = Attempt(query, view, options, view.context, may_join_tables=may_join_tables)
     try:
         refuse_unlimited(shared)
         refuse_minus_zero(shared)
@@ -134,7 +142,7 @@ def _match_mapped(
     except Refused as refused:
         yield Miss(view.name, None, (refused.reason,))
         return
-    simple = not (thorough or delta or view.hung)
+    simple = not (thorough or may_join_tables or view.hung)
     needed = _needed_keys(shared) if simple and view.plan.is_cube else ()
     for grouping_set, mask in view.sets:
         if all(mask & bits for bits in needed):
@@ -188,7 +196,7 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
             shared.joins_used,
             list(shared.steps),
             must_regroup=must_regroup,
-            delta=shared.delta,
+            may_join_tables=shared.may_join_tables,
             extra=shared.extra,
             hung_extra=shared.hung_extra,
             inner_of=shared.inner_of,
@@ -213,7 +221,7 @@ def _refuse_invisible_aggregate(query: NormalQuery) -> None:
         raise Refused(
             Reason(
                 ReasonCode.UNSUPPORTED_EXPRESSION,
-                "an aggregation of which no aggregate is used",
+                "a GROUP BY whose aggregates are never used",
                 "use one of its aggregates, or write SELECT without FROM",
             )
         )

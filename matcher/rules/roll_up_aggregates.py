@@ -16,12 +16,13 @@ from typing import Final
 
 from matcher.model.expr import Agg, Call, Col, Expr, transform
 from matcher.model.moments import COVARIANCES, HIGHER
+from matcher.model.operators import SKIPS_NULLS
 from matcher.model.row_order import adds_floats, picks_among_equals
 from matcher.model.types import VARIANCES, is_collated
 from matcher.predicates.aggregate_filters import as_filter
 from matcher.predicates.captured_settings import WRAPPING_SUM
 from matcher.predicates.domains import Domain, point
-from matcher.rules.attempt import Attempt, cast_to
+from matcher.rules.attempt import Attempt, cast_to, may_be_error
 from matcher.rules.derive_columns import derive
 from matcher.rules.roll_up.averages import roll_up_average
 from matcher.rules.roll_up.common import (
@@ -47,9 +48,6 @@ from matcher.rules.roll_up.moments import roll_up_covariance, roll_up_higher, ro
 from matcher.rules.roll_up.picks import roll_up_by, roll_up_pick
 from matcher.rules.roll_up.sums import roll_up_sum, roll_up_try_sum, roll_up_wrapping_sum
 
-_SKIP_NULLS: Final = frozenset(
-    "sum count min max avg bit_and bit_or bit_xor approx_count_distinct collect_set".split()
-)
 _ZERO: Final = Domain((point(0.0),))
 Handler = Callable[[Attempt, Agg], Expr | None]
 
@@ -80,7 +78,9 @@ def roll_up_aggregate(attempt: Attempt, agg: Agg) -> Expr | None:
     handler = roll_up_distinct if agg.distinct else _ROLL_UPS.get(agg.func)
     if handler is None:
         raise not_derivable(attempt, agg)
-    found = handler(attempt, agg)
+    # of rows that a FILTER leaves out an argument is not worked out, nor may it be of a stored row
+    shielded = agg.filter is not None and may_be_error(attempt, agg.args)
+    found = None if shielded else handler(attempt, agg)
     if found is None and agg.filter is not None:
         found = _filtered(attempt, agg, handler)
     if found is None:
@@ -115,7 +115,7 @@ def _kept(agg: Agg, condition: Expr) -> Agg:
     Its arguments may raise where the condition fails (`10 / k` for k = 0), and Spark may work out
     what several aggregates share ahead of their FILTERs, but never ahead of a CASE.
     """
-    if agg.func in _SKIP_NULLS and not all(isinstance(a, Col) for a in agg.args):
+    if agg.func in SKIPS_NULLS and not all(isinstance(a, Col) for a in agg.args):
         args = tuple(Call("case", (condition, a), a.type) for a in agg.args)
         return Agg(agg.func, args, agg.type, True, agg.distinct, agg.filter, agg.params)
     both = condition

@@ -12,7 +12,8 @@ from matcher.rules.map_outer_joins import check_conditions
 
 
 def refuse_minus_zero(attempt: Attempt) -> None:
-    """What Spark finds by a condition with -0.0 depends on how rows lie in files (`matcher.predicates.negative_zeros`).
+    """What Spark finds by a condition with -0.0 depends on how rows lie in files
+    (`matcher.predicates.negative_zeros`).
 
     Raises:
         Refused: UNSUPPORTED_EXPRESSION for such a query.

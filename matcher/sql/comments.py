@@ -81,7 +81,7 @@ def without_comments(text: str) -> str:
         Unclosed: A quote or a comment never ends.
 
     >>> without_comments("a /* b */ c")
-    'a           c'
+    'a         c'
     """
     parts, done = [], 0
     for start, end in comments(text):

@@ -56,7 +56,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     try:
         return Dialect.get_or_raise("spark").parser().parse(given, text)
     except (TypeError, ValueError, AttributeError, LookupError) as error:
-        raise SqlglotError("the parser finds no sense in it") from error
+        raise SqlglotError("the statement cannot be parsed") from error
 
 
 def _calls_window(token: Token, after: Token | None) -> bool:

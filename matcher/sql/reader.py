@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Final
 
 import sqlglot
 from sqlglot import TokenType, exp
@@ -175,6 +177,8 @@ def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
         yield not_taken(
             ReasonCode.UNSUPPORTED_EXPRESSION, "COLLATE, of which the text says too little"
         )
+    if _has_path(text):
+        yield not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, "a path into a VARIANT")
     if not _comments_agree(text):
         yield Reason(
             ReasonCode.UNSUPPORTED_EXPRESSION,
@@ -209,6 +213,23 @@ def _is_collated(text: str) -> bool:
     if "collat" not in text.lower():
         return False
     return any(t.text.lower() in ("collate", "collation") for t in sqlglot.tokenize(text, "spark"))
+
+
+def _has_path(text: str) -> bool:
+    """True if something is taken out of a VARIANT by `column:path`, which the parser may read as
+    an alias."""
+    if ":" not in text:
+        return False
+    tokens = sqlglot.tokenize(text, read="spark")
+    return any(
+        after.token_type == TokenType.COLON and before.token_type in _BEFORE_A_PATH
+        for before, after in pairwise(tokens)
+    )
+
+
+_BEFORE_A_PATH: Final = frozenset(
+    {TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET}
+)
 
 
 def _comments_agree(text: str) -> bool:
@@ -336,6 +357,8 @@ class _Builder:
             return Built(None, None, "truncates to a computed unit")
         if _is_collated(view.text):
             return Built(None, None, "gives a collation to a string")
+        if _has_path(view.text):
+            return Built(None, None, "takes a path into a VARIANT")
         document = Document(view.text, _parse(view.text))
         inner = _Builder(
             self.schema, self.settings, document, view.current, (*self.views, view.key)

@@ -30,7 +30,14 @@ from matcher.model.ir import Block, OuterJoin, Output, Relation, SortKey
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.normalize.simplify import simplified
 from matcher.sql.expressions.expr import ExprBuilder, written_conjuncts
-from matcher.sql.expressions.scope import UNKNOWN_REL, Scope, unsupported
+from matcher.sql.expressions.scope import (
+    UNKNOWN_REL,
+    Scope,
+    field_of,
+    no_field,
+    parts_of,
+    unsupported,
+)
 from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
 from matcher.sql.group import read_groups
@@ -165,7 +172,7 @@ class SelectReader:
                 self._try(partial(self._star, node))
                 continue
             expr = self._try(partial(builder.build, node))
-            name = _output_name(node)
+            name = _output_name(node, expr)
             if expr is None:
                 expr = Col(UNKNOWN_REL, name or "", UNKNOWN)
             self.items.append(Item(name, expr))
@@ -174,7 +181,7 @@ class SelectReader:
         star = node if isinstance(node, exp.Star) else node.this
         if any(v for k, v in star.args.items() if k != "except_"):
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, node.sql("spark"))
-        qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
+        qualifier = parts_of(node)[:-1] if isinstance(node, exp.Column) else ()
         dropped = {c.name.lower() for c in star.args.get("except_") or ()}
         for column in self.scope.star(qualifier):
             if column.name.lower() not in dropped:
@@ -182,18 +189,22 @@ class SelectReader:
 
     def _lateral(self, node: exp.Column, inside: bool) -> Expr | None:
         """An alias given earlier in the same select list, where no input column has the name."""
-        return None if self.scope.has(node.name) else self._aliased(node)
+        return None if self.scope.has(*parts_of(node)) else self._aliased(node)
 
     def _aliased(self, node: exp.Column) -> Expr | None:
-        if len(node.parts) != 1:
-            return None
-        lower = node.name.lower()
+        name, *fields = parts_of(node)
+        lower = name.lower()
         found = [i.expr for i in self.items if i.name is not None and i.name.lower() == lower]
+        if not found or (fields and not _may_be_struct(found[0])):
+            return None
         if any(f != found[0] for f in found[1:]):
             raise unsupported(
-                ReasonCode.UNSUPPORTED_EXPRESSION, f"{node.name} names two columns of the SELECT"
+                ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} names two columns of the SELECT"
             )
-        return found[0] if found else None
+        expr = field_of(found[0], fields)
+        if expr is None:
+            raise no_field(found[0], parts_of(node), 1)
+        return expr
 
     # -- groups -----------------------------------------------------------------------------------
 
@@ -251,6 +262,8 @@ class SelectReader:
     def _tail_builder(self, having: bool = False) -> ExprBuilder:
         def names(node: exp.Column, inside: bool) -> Expr | None:
             alias = self._aliased(node)
+            if alias is not None and len(node.parts) > 1:
+                return self._sole(node, alias)
             if alias is None or not self.scope.has(node.name):
                 return alias
             column = self.scope.resolve(node)
@@ -267,6 +280,16 @@ class SelectReader:
             return alias
 
         return ExprBuilder(self.scope, self.settings, self.keys is not None, names)
+
+    def _sole(self, node: exp.Column, alias: Expr) -> Expr:
+        """The field of an alias, where no column or field in FROM has the name too."""
+        parts = parts_of(node)
+        if self.scope.has(*parts) and self.scope.resolve(node) != alias:
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                f"{'.'.join(parts)} is of a column and of an alias: give the alias another name",
+            )
+        return alias
 
     def _split_having(self, having: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """Conditions on group keys alone go below the groups, as Spark's
@@ -400,10 +423,14 @@ def why_not_plain(block: Block) -> str:
     return "has ORDER BY: it is a block of its own"
 
 
-def _output_name(node: exp.Expr) -> str | None:
+def _may_be_struct(expr: Expr) -> bool:
+    return expr.type.startswith("struct") or expr.type == UNKNOWN
+
+
+def _output_name(node: exp.Expr, expr: Expr | None) -> str | None:
     """The name that Spark gives an output, None where that hangs on how it prints the expression.
 
-    Certain are aliases, columns, and the plain aggregates of one column.
+    Certain are aliases, columns, fields, and the plain aggregates of one column.
     """
     if isinstance(node, exp.Alias):
         return node.alias
@@ -418,4 +445,6 @@ def _output_name(node: exp.Expr) -> str | None:
         return "count(1)" if word == "count" else None
     extra = any(v for k, v in node.args.items() if k not in ("this", "big_int"))
     plain = isinstance(node.this, exp.Column) and not isinstance(node.this.this, exp.Star)
+    if isinstance(expr, Agg) and any(isinstance(a, Call) and a.op == "field" for a in expr.args):
+        return None
     return f"{word}({node.this.name})" if plain and not extra else None

@@ -10,7 +10,7 @@ from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import INTEGRAL, decimal_parts
 from matcher.predicates.captured_settings import WRAPPING_SUM, differing, differing_ansi
-from matcher.rules.attempt import Attempt, Refused, cast_to, spell
+from matcher.rules.attempt import Attempt, Refused, cast_to, may_be_error, spell
 from matcher.rules.derive_columns import derive
 
 ZERO: Final = Lit(0, "bigint")
@@ -83,9 +83,10 @@ def present(attempt: Attempt, value: Expr, like: Agg) -> Expr | None:
 
 
 def never_null(attempt: Attempt, arg: Expr, like: Agg) -> bool:
-    """By schema, by the query's own predicates, or counted when the cache was refreshed."""
+    """By schema, by the query's own predicates, or counted when the cache was refreshed. What may
+    be an error of some rows is so only where the cache has worked it out."""
     context = attempt.context
-    if context.never_null(context.canonical(arg)):
+    if context.never_null(context.canonical(arg)) and not may_be_error(attempt, (arg,)):
         return True
     measure = lookup(attempt, "sum", (arg,), like) or lookup(attempt, "count", (arg,), like)
     return measure is not None and measure.name in attempt.view.plan.non_null

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from matcher.model.expr import Agg, Call, Expr, Lit
 from matcher.model.types import INTEGRAL
-from matcher.rules.attempt import Attempt, per_group_sum
+from matcher.rules.attempt import Attempt, may_be_error, per_group_sum
 from matcher.rules.roll_up.common import (
     ZERO,
     case_of,
@@ -40,6 +40,8 @@ def count_part(attempt: Attempt, args: tuple[Expr, ...], like: Agg) -> Expr | No
         return stored(direct)
     if not args:
         return row_count(attempt, like)
+    if len(args) > 1 and may_be_error(attempt, args):
+        return None
     left = tuple(a for a in args if not never_null(attempt, a, like))
     if len(left) < len(args):
         return count_part(attempt, left, like)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.expr import IGNORE_NULLS, Agg, Call, Expr
-from matcher.rules.attempt import Attempt
+from matcher.rules.attempt import Attempt, may_be_error
 from matcher.rules.roll_up.common import (
     ZERO,
     NeedsRegrouping,
@@ -34,8 +34,8 @@ def roll_up_pick(attempt: Attempt, agg: Agg) -> Expr | None:
         measure = lookup(attempt, "min", agg.args, agg) or lookup(attempt, "max", agg.args, agg)
     if measure is not None:
         part: Expr | None = stored(measure)
-    else:
-        value = keyed(attempt, agg.args[0])
+    else:  # Spark works it out for the row that it takes alone
+        value = None if may_be_error(attempt, agg.args) else keyed(attempt, agg.args[0])
         part = None if value is None else present(attempt, value, agg)
     if part is None or not attempt.regroup:
         return part
@@ -60,6 +60,8 @@ def roll_up_by(attempt: Attempt, agg: Agg) -> Expr | None:
     value, by = agg.args
     extreme = lookup(attempt, agg.func.removesuffix("_by"), (by,), agg)
     picked = lookup(attempt, agg.func, agg.args, agg)
+    if may_be_error(attempt, agg.args):
+        return None
     key, best = keyed(attempt, value), keyed(attempt, by)
     left = stored(picked) if picked is not None else key
     right = stored(extreme) if extreme is not None else best

@@ -20,7 +20,7 @@ from matcher.model.expr import Agg, Call, Expr, Lit
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type
-from matcher.rules.attempt import Attempt, Refused, cast_to, per_group_sum, spell
+from matcher.rules.attempt import Attempt, Refused, cast_to, may_be_error, per_group_sum, spell
 from matcher.rules.roll_up.arithmetic import product, refuse_wrap, same_type, sum_of_sums_type
 from matcher.rules.roll_up.common import (
     ZERO,
@@ -128,6 +128,8 @@ class Summing:
 
     def _plus(self, arg: Call) -> Expr | None:
         attempt = self.attempt
+        if may_be_error(attempt, arg.args):
+            return None
         self.bounded = False
         values = [keyed(attempt, side) for side in arg.args]
         nullable = [
@@ -164,6 +166,8 @@ class Summing:
         return _combine(arg, *((times, part) if at == 0 else (part, times)))
 
     def _product(self, arg: Call) -> Expr | None:
+        if may_be_error(self.attempt, arg.args):
+            return None
         self.bounded = False
         for at in (0, 1):
             factor = keyed(self.attempt, arg.args[at])

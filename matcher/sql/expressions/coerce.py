@@ -16,6 +16,7 @@ from math import inf
 from typing import Final
 
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.operators import compared
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 from matcher.predicates.domains import single
@@ -279,11 +280,7 @@ def _compare_literals(op: str, left: Lit, right: Lit) -> Lit | None:
     a, b = left.value, right.value
     if isinstance(a, float) or isinstance(b, float) or type(a) is not type(b):
         return None
-    results = {
-        "eq": a == b, "nseq": a == b, "ne": a != b,
-        "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b,  # type: ignore[operator]
-    }  # fmt: skip
-    return TRUE if results[op] else FALSE
+    return TRUE if compared(op, a, b) else FALSE
 
 
 def refuse_char(expr: Expr) -> None:

@@ -35,7 +35,7 @@ from matcher.sql.expressions.functions import (
     refuse_non_deterministic,
 )
 from matcher.sql.expressions.logic import as_boolean, logic, negate
-from matcher.sql.expressions.scope import Scope, unsupported
+from matcher.sql.expressions.scope import Scope, field_of, unsupported
 from matcher.sql.expressions.types import UNKNOWN, TextSettings, type_of
 
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
@@ -119,6 +119,18 @@ class ExprBuilder:
                     ReasonCode.NON_DETERMINISTIC, f"{node.name} depends on the session"
                 )
         return self.scope.resolve(node)
+
+    def _element(self, node: exp.Expr) -> Expr:
+        """`struct['field']`; elements of arrays and maps are not read."""
+        if len(node.expressions) == 1:
+            name = node.expressions[0]
+            if isinstance(name, exp.Literal) and name.is_string:
+                found = field_of(self.build(node.this), [name.name])
+                if found is not None:
+                    return found
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION, f"{node.sql('spark')[:80]} is not supported"
+        )
 
     def _literal(self, node: exp.Expr) -> Expr:
         return Lit(node.name, "string") if node.args["is_string"] else number_literal(node.name)
@@ -402,6 +414,7 @@ _REFUSED: Final[dict[type[exp.Expr], tuple[ReasonCode, str]]] = {
 _Handler = Callable[[ExprBuilder, exp.Expr], Expr]
 _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
     exp.Column: ExprBuilder._column,
+    exp.Bracket: ExprBuilder._element,
     exp.Literal: ExprBuilder._literal,
     exp.RawString: lambda self, node: Lit(node.name, "string"),
     exp.HexString: ExprBuilder._binary_literal,

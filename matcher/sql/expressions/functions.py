@@ -13,6 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from matcher.model.expr import Call, Expr, Lit
+from matcher.model.operators import NULL_FOR_NULL_ONLY
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import decimal_parts, decimal_type
 from matcher.predicates.constant_folding import fold
@@ -71,11 +72,6 @@ _PLAIN: Final[dict[type[exp.Expr], tuple[str, tuple[str, ...], tuple[str, ...], 
     exp.Pow: ("power", ("this", "expression"), ("double", "double"), "double"),
     exp.MD5: ("md5", ("this",), ("binary",), "string"),
 }  # fmt: skip
-_NULL_FOR_NULL_ONLY: Final = frozenset(
-    "year quarter month day dayofweek weekday dayofyear weekofyear hour minute second "
-    "upper lower trim length reverse abs sign exp startswith endswith contains concat md5 "
-    "last_day".split()
-)
 _BY_NAME: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
     "weekday": ("weekday", ("date",), "int"),
     "make_date": ("make_date", ("int", "int", "int"), "date"),
@@ -201,7 +197,7 @@ def _call(
         return Call("substring", (cast[0], Lit(1, "int"), cast[1]), "string", cast[0].nullable)
     folded = fold(Call(name, cast, result))
     # only functions that are known to return NULL for nothing but NULL are never NULL
-    nullable = name not in _NULL_FOR_NULL_ONLY or any(a.nullable for a in cast)
+    nullable = name not in NULL_FOR_NULL_ONLY or any(a.nullable for a in cast)
     return folded or Call(name, cast, result, nullable)
 
 

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit, conjuncts
+from matcher.model.operators import NEGATION
 from matcher.model.reasons import ReasonCode
 from matcher.sql.expressions.coerce import cast_to
 from matcher.sql.expressions.scope import unsupported
 from matcher.sql.expressions.types import UNKNOWN, TextSettings
-
-_NEGATED: Final = {
-    "eq": "ne",
-    "ne": "eq",
-    "lt": "ge",
-    "ge": "lt",
-    "gt": "le",
-    "le": "gt",
-    "isnull": "isnotnull",
-    "isnotnull": "isnull",
-}
 
 
 def logic(op: str, operands: list[Expr], settings: TextSettings) -> Expr:
@@ -62,8 +50,8 @@ def negate(expr: Expr, settings: TextSettings) -> Expr:
     if isinstance(expr, Lit):
         return expr if expr.value is None else (FALSE if expr.value else TRUE)
     if isinstance(expr, Call):
-        if expr.op in _NEGATED:
-            return Call(_NEGATED[expr.op], expr.args, "boolean", expr.nullable)
+        if expr.op in NEGATION:
+            return Call(NEGATION[expr.op], expr.args, "boolean", expr.nullable)
         if expr.op == "not":
             return expr.args[0]
         if expr.op in ("and", "or"):

@@ -9,15 +9,15 @@ the writer's error, told with the nearest name.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from matcher.model.errors import NotSupported, SqlInputError
-from matcher.model.expr import Col, Expr
+from matcher.model.expr import Call, Col, Expr
 from matcher.model.reasons import ReasonCode
-from matcher.sql.expressions.types import UNKNOWN
+from matcher.sql.expressions.types import UNKNOWN, struct_fields
 
 UNKNOWN_REL = -1  # relation number of a column whose source is not part of the block
 
@@ -91,20 +91,17 @@ class Scope:
 
         Raises:
             SqlInputError: no such column or table, or two columns of that name.
-            NotSupported: a field of a struct, or a column of an enclosing query.
+            NotSupported: a field of a column whose type is not known, or a column of an enclosing
+                query.
         """
-        parts = tuple(p.name for p in column.parts)
-        found = self._candidates(parts)
-        if not found and self._is_field(parts):
-            raise unsupported(
-                ReasonCode.UNSUPPORTED_EXPRESSION, f"{'.'.join(parts)} is a field of a column"
-            )
+        parts = parts_of(column)
+        found = self._meant(parts)
         if not found and self.correlated and self.outer is not None:
-            found = self.outer._candidates(parts)
+            found = self.outer._meant(parts)
         if not found:
             scope = self.outer
             while scope is not None:
-                if scope._candidates(parts):
+                if scope._meant(parts):
                     raise unsupported(
                         ReasonCode.UNSUPPORTED_OPERATOR,
                         f"correlated subquery: {'.'.join(parts)} is of the query around it",
@@ -125,14 +122,21 @@ class Scope:
             )
         return first
 
-    def has(self, name: str) -> bool:
-        """True if some source of this FROM clause has a column of that name."""
-        return bool(self._candidates((name,)))
+    def has(self, *parts: str) -> bool:
+        """True if some source of this FROM clause has a column, or a field of one, of that name.
+
+        Raises:
+            NotSupported: a field of a column that is not known to have it.
+        """
+        return bool(self._meant(parts))
 
     def star(self, qualifier: tuple[str, ...] = ()) -> list[ScopeColumn]:
         """The columns of `*` or `qualifier.*`, in Spark's order: USING columns first."""
         if qualifier:
             chosen = [s for s in self.sources if s.is_called(qualifier)]
+            structs = [] if chosen else self._meant(qualifier)
+            if structs:
+                return _expanded(qualifier, structs)
             if not chosen:
                 raise SqlInputError(
                     "TABLE_NOT_FOUND", f"{'.'.join(qualifier)}.*: no table of that name in FROM"
@@ -157,6 +161,9 @@ class Scope:
                 ReasonCode.UNSUPPORTED_EXPRESSION, "* over columns that are not known"
             )
 
+    def _meant(self, parts: tuple[str, ...]) -> list[Expr]:
+        return self._candidates(parts) or self._fields(parts)
+
     def _candidates(self, parts: tuple[str, ...]) -> list[Expr]:
         name, qualifier = parts[-1], parts[:-1]
         found: list[Expr] = []
@@ -168,12 +175,18 @@ class Scope:
                 found += [c.expr for c in source.named(name)]
         return found
 
-    def _is_field(self, parts: tuple[str, ...]) -> bool:
-        return any(
-            expr.type.startswith("struct") or expr.type == UNKNOWN
-            for cut in range(1, len(parts))
-            for expr in self._candidates(parts[:cut])
-        )
+    def _fields(self, parts: tuple[str, ...]) -> list[Expr]:
+        """What `column.field` stands for; the longest name of a column is tried first, as Spark
+        does (`AttributeSeq.resolve`)."""
+        for cut in range(len(parts) - 1, 0, -1):
+            columns = self._candidates(parts[:cut])
+            if not columns:
+                continue
+            found = [field_of(column, parts[cut:]) for column in columns]
+            if None in found:
+                raise no_field(columns[0], parts, cut)
+            return [expr for expr in found if expr is not None]
+        return []
 
     def _all_sources(self) -> Iterator[Source]:
         scope: Scope | None = self
@@ -187,6 +200,7 @@ class Scope:
         sources = list(self._all_sources())
         if qualifier and not any(s.is_called(qualifier) for s in sources):
             names = [s.qualifier[-1] for s in sources if s.qualifier]
+            names += [c.name for s in sources for c in s.columns if struct_fields(c.expr.type)]
             hint = did_you_mean(qualifier[-1], names)
             return SqlInputError(
                 "TABLE_NOT_FOUND",
@@ -227,3 +241,76 @@ def position(text: str, node: exp.Expr) -> tuple[int | None, int | None]:
     start = min(starts)
     before = text[:start]
     return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
+
+
+def parts_of(column: exp.Column) -> tuple[str, ...]:
+    """A name as written: the catalog, schema and table before it, the fields after it."""
+    return tuple(part.name for part in column.parts)
+
+
+def field_of(expr: Expr, names: Sequence[str]) -> Expr | None:
+    """The field of a struct, or of a struct in it, as Catalyst's `GetStructField`.
+
+    Args:
+        expr: A column.
+        names: The field's name, after those of the structs that it is in; in any case.
+
+    Returns:
+        None where the column's type is not known to have one field of that name.
+    """
+    for name in names:
+        fields = struct_fields(expr.type) or ()
+        found = [(own, type_) for own, type_ in fields if own.lower() == name.lower()]
+        if len(found) != 1:
+            return None
+        # a type says nothing of its fields' NULLs
+        expr = Call("field", (expr,), found[0][1], True, (found[0][0],))
+    return expr
+
+
+def no_field(expr: Expr, parts: Sequence[str], cut: int) -> NotSupported:
+    """Of a column that is not known to have the field that is asked for.
+
+    Args:
+        expr: The column.
+        parts: The name that was written.
+        cut: How many of its parts name the column.
+    """
+    for number in range(cut, len(parts)):
+        found = field_of(expr, parts[number : number + 1])
+        if found is None:
+            break
+        expr, cut = found, number + 1
+    column, name = ".".join(parts[:cut]), parts[cut]
+    fields = [own for own, _ in struct_fields(expr.type) or ()]
+    shown = shown_type(expr.type)
+    if not fields:
+        why = f"{column}.{name} is a field of {column}, which is {shown}"
+    elif any(own.lower() == name.lower() for own in fields):
+        why = f"{column} ({shown}) has several fields {name}"
+    else:
+        why = f"{column} ({shown}) has no field {name}{did_you_mean(name, fields)}"
+    return unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, why)
+
+
+def _expanded(qualifier: tuple[str, ...], structs: list[Expr]) -> list[ScopeColumn]:
+    """The fields that `struct.*` stands for."""
+    fields = struct_fields(structs[0].type) or ()
+    found = [(name, field_of(structs[0], [name])) for name, _ in fields]
+    if len(structs) > 1 or not found or any(expr is None for _, expr in found):
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION,
+            f"{'.'.join(qualifier)}.* over {shown_type(structs[0].type)}",
+        )
+    return [ScopeColumn(name, expr) for name, expr in found if expr is not None]
+
+
+def shown_type(type: str) -> str:
+    """A type for people, long ones cut.
+
+    >>> shown_type("unknown")
+    'of a type that is not known here'
+    """
+    if type == UNKNOWN:
+        return "of a type that is not known here"
+    return type if len(type) <= 60 else f"{type[:57]}…"

@@ -8,6 +8,7 @@ such step: the matcher reads through them by itself (`matcher.predicates.monoton
 from __future__ import annotations
 
 from matcher.model.expr import FALSE, Call, Expr, Lit
+from matcher.model.operators import FLIPPED
 from matcher.sql.expressions.types import TextSettings
 
 _DAY = 86_400_000_000
@@ -17,8 +18,7 @@ _DATE_AS_TIME = ("date", "timestamp")
 def unwrap(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr | None:
     """`CAST(x AS type) op constant` as a predicate over x; None where it stays as it is."""
     if isinstance(left, Lit) and isinstance(right, Call):
-        flipped = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(op, op)
-        return unwrap(flipped, right, left, settings)
+        return unwrap(FLIPPED.get(op, op), right, left, settings)
     if not (isinstance(left, Call) and left.op == "cast" and isinstance(right, Lit)):
         return None
     if not isinstance(right.value, int):
