@@ -1,7 +1,76 @@
-"""Where the Spark of a process is, in the words of `/readyz`; no Spark is needed to say it."""
+"""The states, modes and kinds that statements, records, REST and the metastore all speak of: each
+word once, with one spelling.
+
+The values are what the metastore stores and REST sends; the DDL's own spelling is `words`.
+"""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
+
+class RefreshMode(StrEnum):
+    """How a cache is refreshed."""
+
+    AUTO = "AUTO"
+    FULL = "FULL"
+    INCREMENTAL = "INCREMENTAL"
+    INCREMENTAL_ONLY = "INCREMENTAL_ONLY"
+
+    @property
+    def words(self) -> str:
+        """The mode as the DDL spells it.
+
+        >>> RefreshMode.INCREMENTAL_ONLY.words
+        'INCREMENTAL ONLY'
+        """
+        return self.value.replace("_", " ")
+
+
+class FreshnessKind(StrEnum):
+    """What a hit may lag behind the base tables."""
+
+    STRICT = "STRICT"
+    MAX_STALENESS = "MAX_STALENESS"
+    UNLIMITED = "UNLIMITED"
+
+
+class RunState(StrEnum):
+    """Where a refresh run stands."""
+
+    RUNNING = "RUNNING"
+    PUBLISHED = "PUBLISHED"
+    FAILED = "FAILED"
+    UNCHANGED = "UNCHANGED"
+    SUPERSEDED = "SUPERSEDED"
+    CANCELLED = "CANCELLED"
+
+
+class Origin(StrEnum):
+    """What a refresh was started by."""
+
+    STATEMENT = "STATEMENT"
+    REQUEST = "REQUEST"
+    SCHEDULE = "SCHEDULE"
+
+
+class JoinState(StrEnum):
+    """What is known about a record-preserving join."""
+
+    VALID = "VALID"
+    BROKEN = "BROKEN"
+    NOT_VALIDATED = "NOT_VALIDATED"
+
+
+class Outcome(StrEnum):
+    """What was decided about a query."""
+
+    HIT = "HIT"
+    MISS = "MISS"
+    PLAN_ONLY = "PLAN_ONLY"
+    ERROR = "ERROR"
+
+
+# Where the Spark of a process is, in the words of `/readyz`; no Spark is needed to say it.
 SparkState = Literal["notStarted", "starting", "running", "failed", "ended"]

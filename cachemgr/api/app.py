@@ -12,7 +12,9 @@ from cachemgr import __version__
 from cachemgr.api import (
     caches,
     catalog,
+    document,
     errors,
+    grants,
     joins,
     middleware,
     models,
@@ -20,8 +22,6 @@ from cachemgr.api import (
     refreshes,
     system,
 )
-from cachemgr.api import document as definitions
-from cachemgr.api import grants as access
 from cachemgr.api.catalog_pages import Pages
 from cachemgr.api.dependencies import ApiState
 from cachemgr.api.guards import Limits, known_parameters
@@ -60,12 +60,12 @@ def create_app(
     app.state.pages = Pages(lambda: state.metastore.reader)
     registry = metrics if metrics is not None else CollectorRegistry()
     # routes are tried in this order, and queries are asked for far more often than all else
-    modules = (queries, caches, refreshes, joins, catalog, access, definitions)
+    modules = (queries, caches, refreshes, joins, catalog, grants, document)
     for router in (*(module.router for module in modules), system.make_router(registry)):
         _tell_roles(router)
         app.include_router(router, dependencies=[Depends(known_parameters)])
     errors.install(app)
-    middleware.install(app, state, registry, Limits(requests_a_second), queries.QUICK)
+    middleware.install(app, registry, Limits(requests_a_second))
     return app
 
 

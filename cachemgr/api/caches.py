@@ -8,16 +8,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from cachemgr.access.grants import role_needed
-from cachemgr.api import models
-from cachemgr.api import responses as views
+from cachemgr.api import models, responses
 from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
 from cachemgr.ddl import parse
-from cachemgr.ddl.names import DEFAULT_NAMESPACE
+from cachemgr.ddl.names import DEFAULT_NAMESPACE, no_cache
 from cachemgr.ddl.single_clauses import read_freshness, read_refresh
 from cachemgr.ddl.statements import CreateRelationalCache
-from cachemgr.errors import AlreadyExistsError, NotFoundError
+from cachemgr.errors import AlreadyExistsError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.statements.convert import freshness_fields, policy_fields
 
@@ -40,16 +39,13 @@ def find(state: ApiState, name: str) -> CacheRecord:
     namespace, _, last = name.rpartition(".")
     found = state.metastore.reader.cache(namespace or DEFAULT_NAMESPACE, last)
     if found is None:
-        raise NotFoundError(
-            "CACHE_NOT_FOUND",
-            f"there is no relational cache {name}: `cachemgr cache list` or GET /api/v1/caches "
-            "lists all",
-        )
+        lists = "`cachemgr cache list` or GET /api/v1/caches"
+        raise no_cache(name, state.metastore.reader.cache_names(), lists)
     return found
 
 
 def _one(state: ApiState, cache: CacheRecord, reader: Principal) -> models.Cache:
-    return views.caches(state.metastore, [cache], reader)[0]
+    return responses.caches(state.metastore, [cache], reader)[0]
 
 
 @router.get("", operation_id="listCaches")
@@ -65,7 +61,7 @@ def list_caches(
     shown, token = page(
         found, lambda c: (c.namespace.lower(), c.name.lower()), "caches", page_size, page_token
     )
-    caches = views.caches(state.metastore, shown, viewer)
+    caches = responses.caches(state.metastore, shown, viewer)
     return models.CacheList(caches=caches, next_page_token=token)
 
 
@@ -81,7 +77,9 @@ def create_cache(
     by POST …/refreshes."""
     statement = parse(body.ddl)
     if not isinstance(statement, CreateRelationalCache):
-        raise ApiError(400, "NOT_A_CREATE", "ddl is not a CREATE RELATIONAL CACHE statement")
+        raise ApiError(
+            400, ErrorCode.NOT_A_CREATE, "ddl is not a CREATE RELATIONAL CACHE statement"
+        )
     require(operator, role_needed(statement))
     name = statement.name
     namespace = ".".join(name.namespace) or DEFAULT_NAMESPACE
@@ -121,7 +119,7 @@ def update_cache(
     if body.freshness is not None:
         fields |= freshness_fields(read_freshness(body.freshness))
     if not fields:
-        raise ApiError(400, "NOTHING_TO_CHANGE", "name at least one field besides version")
+        raise ApiError(400, ErrorCode.NOTHING_TO_CHANGE, "name at least one field besides version")
     return _changed(state, operator, cache, body.version, fields)
 
 
@@ -157,7 +155,7 @@ def disable_cache(state: State, operator: Operator, name: CacheName) -> models.C
 
 @router.post("/{name}/pause", operation_id="pauseCache")
 def pause_cache(state: State, operator: Operator, name: CacheName) -> models.Cache:
-    """Refresh it no more by its trigger."""
+    """Pause scheduled refreshes."""
     return _set(state, operator, name, paused=True)
 
 

@@ -20,6 +20,7 @@ from cachemgr.api.dependencies import Credentials, State, Viewer, digest_of, ide
 from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import MAX_PAGE, PageToken, read_token
+from cachemgr.errors import ErrorCode
 from cachemgr.metastore.records import RegistryMark
 from cachemgr.serving.wire import CATALOG_VERSION
 
@@ -60,7 +61,7 @@ async def get_catalog(
     if catalog_version not in (None, CATALOG_VERSION):
         raise ApiError(
             409,
-            "CATALOG_VERSION",
+            ErrorCode.CATALOG_VERSION,
             f"the session reads catalogs of version {catalog_version}, this service writes "
             f"{CATALOG_VERSION}: install the same release of cachemgr on both",
         )
@@ -84,7 +85,7 @@ async def get_catalog(
 def _begin(token: str, name: str) -> Begin:
     parts = read_token(token, name)
     if len(parts) != 2 or not parts[0].isdecimal() or len(parts[0]) > 19:
-        raise ApiError(400, "PAGE_TOKEN", "pageToken is not one that this list gave out")
+        raise ApiError(400, ErrorCode.PAGE_TOKEN, "pageToken is not one that this list gave out")
     return int(parts[0]), parts[1]
 
 

@@ -1,4 +1,4 @@
-"""What the catalog and the decisions of sessions look like on the wire; see `cachemgr.serving.wire`."""
+"""The catalog and the decisions of sessions on the wire; see `cachemgr.serving.wire`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pydantic import Field
 
 from cachemgr.api.models import _Body, _Model
 from cachemgr.api.timestamps import Moment
-from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.wire import MAX_BATCH, MAX_DETAIL, MAX_NAMES, MAX_REASONS
+from cachemgr.vocabulary import Outcome
 
 Name = Annotated[str, Field(max_length=512)]
 

@@ -9,9 +9,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from cachemgr.access.grants import keys_of, may_use, reads_of, restricted_keys, veiled
+from cachemgr.access.grants import hashed_id, keys_of, may_use, reads_of, restricted_keys
 from cachemgr.api.paging import write_token
-from cachemgr.errors import MetastoreError
+from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.metastore.reader import Reader
 from cachemgr.metastore.records import CatalogPage, JoinRecord, RegistryMark
 from cachemgr.serving.wire import CATALOG_VERSION, digest, encode_entry, encode_join
@@ -20,7 +20,7 @@ _LEVEL: Final = 4
 _REMEMBERED_BYTES: Final = 32 * 1024 * 1024
 _TRIES: Final = 5
 
-# a revision, and the veiled id of a cache that changed last at it
+# a revision, and the hashed_id id of a cache that changed last at it
 Begin = tuple[int, str | None]
 
 
@@ -45,7 +45,7 @@ class Pages:
         Args:
             principal: Whose.
             mark: Where the registry stands.
-            begin: After which (revision, veiled id); (0, None) is the begin of everything.
+            begin: After which (revision, hashed_id id); (0, None) is the begin of everything.
             size: How many caches to look at.
 
         Raises:
@@ -81,7 +81,9 @@ class Pages:
             restricted = self._restricted(found.mark)
             if restricted is not None:
                 return found, restricted
-        raise MetastoreError("METASTORE_BUSY", "the registry changes faster than it can be read")
+        raise MetastoreError(
+            ErrorCode.METASTORE_BUSY, "the registry changes faster than it can be read"
+        )
 
     def _after(self, begin: Begin) -> tuple[int, str | None]:
         """Where a page begins, by the id of the cache itself. If that has changed since, all of its
@@ -90,7 +92,7 @@ class Pages:
         if veil is None:
             return revision, None
         ids = self._reader().changed_at(revision)
-        found = next((i for i in ids if veiled(i) == veil), None)
+        found = next((i for i in ids if hashed_id(i) == veil), None)
         return (revision - 1, None) if found is None else (revision, found)
 
     def _restricted(self, mark: RegistryMark) -> Mapping[str, str] | None:
@@ -128,7 +130,7 @@ class Pages:
         end = found.end
         name = list_name(found.mark.epoch, principal)
         # the page may end with a cache that is not told: whoever is given a token can read it
-        token = None if end is None else write_token(name, [str(end[0]), veiled(end[1])])
+        token = None if end is None else write_token(name, [str(end[0]), hashed_id(end[1])])
         return {
             "catalogVersion": CATALOG_VERSION,
             "epoch": found.mark.epoch,
@@ -136,9 +138,9 @@ class Pages:
             "principal": principal,
             "full": begin == (0, None),
             "caches": [encode_entry(e, principal) for e in found.entries if e.cache.id in live],
-            "gone": [veiled(i) for i in found.changed if i not in live],
+            "gone": [hashed_id(i) for i in found.changed if i not in live],
             "joins": [encode_join(join) for join in joins],
-            "restricted": {veiled(key): name for key, name in restricted.items()},
+            "restricted": {hashed_id(key): name for key, name in restricted.items()},
             "digest": digest(live),
             "nextPageToken": token,
         }

@@ -15,6 +15,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cachemgr.api.errors import ApiError
 from cachemgr.api.queues import Lanes
+from cachemgr.errors import ErrorCode
 from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
@@ -22,6 +23,7 @@ from cachemgr.statements.apply import Context
 from cachemgr.statements.results import ResultRows
 from cachemgr.text.door import TextDoor
 from cachemgr.vocabulary import SparkState
+from matcher.memory.bounded import Bounded
 
 RECENT_SECONDS: Final = 1.0
 MAX_RECENT: Final = 10_000
@@ -36,18 +38,16 @@ class RecentTokens:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: dict[str, tuple[Principal, float]] = {}
+        self._known: Bounded[tuple[Principal, float]] = Bounded(MAX_RECENT)
 
     def get(self, token: str) -> Principal | None:
         """The principal of a token; None if it has to be looked up."""
-        principal, until = self._known.get(token, (None, 0.0))
-        return principal if self._clock() < until else None
+        found = self._known.get(token)
+        return found[0] if found is not None and self._clock() < found[1] else None
 
     def put(self, token: str, principal: Principal) -> None:
         """Remember a token that was just looked up."""
-        if len(self._known) >= MAX_RECENT:
-            self._known.clear()
-        self._known[token] = principal, self._clock() + RECENT_SECONDS
+        self._known.put(token, (principal, self._clock() + RECENT_SECONDS))
 
 
 class Statements(Protocol):
@@ -116,23 +116,25 @@ def identify(state: State, credentials: Credentials) -> Principal:
             return Principal("local", Role.ADMIN)
         raise ApiError(
             401,
-            "UNAUTHENTICATED",
+            ErrorCode.UNAUTHENTICATED,
             "send a token: Authorization: Bearer …; a command takes it by --token or "
             "CACHEMGR_TOKEN",
         )
     token: TokenRecord | None = state.metastore.reader.bearer(credentials.credentials)
     if token is None:
         raise ApiError(
-            401, "UNAUTHENTICATED", "the token is unknown, expired or revoked: get a new one"
+            401,
+            ErrorCode.UNAUTHENTICATED,
+            "the token is unknown, expired or revoked: get a new one",
         )
     return Principal(token.principal, token.role)
 
 
-async def _quick_viewer(state: State, credentials: Credentials) -> Principal:
+async def _recent_viewer(state: State, credentials: Credentials) -> Principal:
     """A viewer at least, who may have been asked for up to a second ago.
 
-    For what is asked a hundred times a second and changes nothing: looking a token up costs more
-    than deciding a query of a known shape.
+    For what is asked a hundred times a second and changes nothing: looking a token up costs as much
+    as deciding a query.
     """
     token = "" if credentials is None else digest_of(credentials.credentials.encode())
     found = state.recent.get(token) if token else None
@@ -143,7 +145,7 @@ async def _quick_viewer(state: State, credentials: Credentials) -> Principal:
     return found
 
 
-_quick_viewer.least_role = Role.VIEWER  # type: ignore[attr-defined]
+_recent_viewer.least_role = Role.VIEWER  # type: ignore[attr-defined]
 
 
 def needs(role: Role) -> Callable[[Principal], Awaitable[Principal]]:
@@ -173,7 +175,7 @@ def require(principal: Principal, role: Role) -> Principal:
     if not principal.role.covers(role):
         raise ApiError(
             403,
-            "FORBIDDEN",
+            ErrorCode.FORBIDDEN,
             f"{principal.name} is {principal.role.value}, this needs {role.value}: "
             "use another token",
         )
@@ -181,7 +183,7 @@ def require(principal: Principal, role: Role) -> Principal:
 
 
 Viewer = Annotated[Principal, Depends(needs(Role.VIEWER))]
-QuickViewer = Annotated[Principal, Depends(_quick_viewer)]
+RecentViewer = Annotated[Principal, Depends(_recent_viewer)]
 Operator = Annotated[Principal, Depends(needs(Role.OPERATOR))]
 Admin = Annotated[Principal, Depends(needs(Role.ADMIN))]
 

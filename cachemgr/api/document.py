@@ -1,4 +1,4 @@
-"""/api/v1/definitions: all that is defined as one document, and such a document made true."""
+"""/api/v1/definitions: all that is defined as one document, and applying such a document."""
 
 from __future__ import annotations
 

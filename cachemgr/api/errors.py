@@ -15,6 +15,7 @@ from cachemgr.errors import (
     AlreadyExistsError,
     CacheManagerError,
     ConflictError,
+    ErrorCode,
     MetastoreError,
     NotFoundError,
 )
@@ -23,12 +24,12 @@ from cachemgr.secrets import masked
 _log = logging.getLogger("cachemgr.api")
 RETRY_SECONDS: Final = 5
 _NAMES: Final = {
-    401: "UNAUTHENTICATED",
-    403: "FORBIDDEN",
-    404: "NOT_FOUND",
-    405: "METHOD_NOT_ALLOWED",
-    413: "REQUEST_TOO_LARGE",
-    429: "TOO_MANY_REQUESTS",
+    401: ErrorCode.UNAUTHENTICATED,
+    403: ErrorCode.FORBIDDEN,
+    404: ErrorCode.NOT_FOUND,
+    405: ErrorCode.METHOD_NOT_ALLOWED,
+    413: ErrorCode.REQUEST_TOO_LARGE,
+    429: ErrorCode.TOO_MANY_REQUESTS,
 }
 
 
@@ -101,7 +102,7 @@ async def _ours(request: Request, error: Exception) -> JSONResponse:
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    kind = _NAMES.get(error.status_code, "HTTP_ERROR")
+    kind = _NAMES.get(error.status_code, ErrorCode.HTTP_ERROR)
     answer = envelope(request, error.status_code, kind, str(error.detail))
     answer.headers.update(error.headers or {})
     if error.status_code == 405:
@@ -123,11 +124,11 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error.body, str | bytes) and "json" not in kind.lower():
         said = f"its Content-Type is {kind}" if kind else "it has no Content-Type"
         text = f"the body is to be JSON, and {said}: send Content-Type: application/json"
-        return envelope(request, 422, "INVALID_REQUEST", text)
+        return envelope(request, 422, ErrorCode.INVALID_REQUEST, text)
     for found in error.errors()[:5]:
         where = ".".join(str(part) for part in found.get("loc", ()) if part != "body")
         parts.append(f"{where or 'the body'}: {found.get('msg', 'is not accepted')}")
-    return envelope(request, 422, "INVALID_REQUEST", "; ".join(parts))
+    return envelope(request, 422, ErrorCode.INVALID_REQUEST, "; ".join(parts))
 
 
 def unexpected(request: Request, error: Exception) -> JSONResponse:
@@ -137,6 +138,6 @@ def unexpected(request: Request, error: Exception) -> JSONResponse:
     return envelope(
         request,
         500,
-        "INTERNAL_ERROR",
+        ErrorCode.INTERNAL_ERROR,
         f"an unexpected error; the service's log has it under request {request_id}",
     )

@@ -15,6 +15,7 @@ from cachemgr.api.models import _Body, _Model
 from cachemgr.ddl import parse
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import RestrictBaseTable
+from cachemgr.errors import ErrorCode
 from cachemgr.metastore.records import CacheRecord
 
 router = APIRouter(prefix="/api/v1", tags=["access"])
@@ -99,7 +100,7 @@ def restrict_table(
     marked, not its name."""
     statement = parse(f"RESTRICT BASE TABLE {body.table}")
     if not isinstance(statement, RestrictBaseTable):  # pragma: no cover - the text begins so
-        raise ApiError(400, "NOT_A_TABLE", f"{body.table!r} is not the name of a table")
+        raise ApiError(400, ErrorCode.NOT_A_TABLE, f"{body.table!r} is not the name of a table")
     with state.spark_lock:
         answer = state.statements.execute(render(statement), admin.name)
     name = str(answer.rows[0][0])

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cachemgr.api.dependencies import digest_of
 from cachemgr.api.errors import ApiError
 from cachemgr.config.service_settings import LOOPBACK
+from cachemgr.errors import ErrorCode
 
 _MOST_CLIENTS: Final = 10_000
 _TOO_LARGE: Final = "cachemgr.too_large"
@@ -162,7 +163,7 @@ def holds_half_character(body: bytes) -> bool:
 
 
 def repeated_parameter(request: Request) -> str | None:
-    """The name of a parameter that the query string has twice: none of ours is a list, and which
+    """The name of a parameter that the query string has twice: no parameter is a list, and which
     of the values was meant is not ours to guess."""
     counts = Counter(name for name, _ in request.query_params.multi_items())
     return next((name for name, count in counts.items() if count > 1), None)
@@ -181,9 +182,9 @@ async def known_parameters(request: Request) -> None:
     known = _parameters_of(route.dependant)
     unknown = next((name for name in request.query_params if name not in known), None)
     if unknown is not None:
-        those = f"there are {', '.join(sorted(known))}" if known else "there are none"
-        message = f"{unknown!r} is no parameter of {route.path}: {those}"
-        raise ApiError(422, "UNKNOWN_PARAMETER", message)
+        taken = ", ".join(sorted(known)) or "none"
+        message = f"unknown query parameter {unknown!r}: {route.path} takes {taken}"
+        raise ApiError(422, ErrorCode.UNKNOWN_PARAMETER, message)
 
 
 def _parameters_of(dependant: Dependant) -> set[str]:
@@ -219,5 +220,5 @@ def is_foreign(request: Request) -> bool:
 def _host(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
-    except ValueError:  # what is no URL is no place of ours
+    except ValueError:  # what is not a URL is not ours
         return None

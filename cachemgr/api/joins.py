@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from cachemgr.access.redaction import Discretion
-from cachemgr.api import models
-from cachemgr.api import responses as views
+from cachemgr.api import models, responses
 from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer
 from cachemgr.api.errors import ApiError
 from cachemgr.ddl import parse
@@ -18,7 +17,7 @@ from cachemgr.ddl.statements import (
     QualifiedName,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.errors import NotFoundError
+from cachemgr.errors import ErrorCode, NotFoundError
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.roles import Role
 
@@ -30,7 +29,7 @@ def _find(state: ApiState, name: str) -> JoinRecord:
     found = state.metastore.reader.join(name)
     if found is None:
         raise NotFoundError(
-            "JOIN_NOT_FOUND",
+            ErrorCode.JOIN_NOT_FOUND,
             f"there is no record-preserving join {name}: `cachemgr join list` or "
             "GET /api/v1/joins lists all",
         )
@@ -39,7 +38,7 @@ def _find(state: ApiState, name: str) -> JoinRecord:
 
 def _told(state: ApiState, reader: Principal, join: JoinRecord) -> models.Join:
     """A join; what contradicts it quotes values of its tables, which is for operators."""
-    shown = views.join(Discretion(state.metastore, reader.name).join(join))
+    shown = responses.join(Discretion(state.metastore, reader.name).join(join))
     if not reader.role.covers(Role.OPERATOR) and shown.message is not None:
         shown.message = f"record-preserving join {join.name} does not hold: operators are told why"
     return shown
@@ -58,7 +57,9 @@ def create_join(
     """Declare a join by its CREATE RECORD PRESERVING JOIN statement; the data are checked."""
     statement = parse(body.ddl)
     if not isinstance(statement, CreateRecordPreservingJoin):
-        raise ApiError(400, "NOT_A_CREATE", "ddl is not a CREATE RECORD PRESERVING JOIN statement")
+        raise ApiError(
+            400, ErrorCode.NOT_A_CREATE, "ddl is not a CREATE RECORD PRESERVING JOIN statement"
+        )
     with state.spark_lock:
         state.statements.execute(body.ddl, operator.name)
     response.headers["Location"] = f"{router.prefix}/{statement.name}"

@@ -8,9 +8,8 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -22,7 +21,6 @@ from starlette.responses import JSONResponse
 
 from cachemgr.api.dependencies import ApiState, digest_of
 from cachemgr.api.errors import RETRY_SECONDS, answer_of, envelope
-from cachemgr.api.fast_path import QuickEndpoint, QuickWay
 from cachemgr.api.guards import (
     BodyLimit,
     Limits,
@@ -39,32 +37,19 @@ from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 MAX_BODY: Final = 2 * 1024 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
+# Asked for each second by whoever watches or waits.
+_PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+_LONGEST_PATH: Final = 200
 _log = logging.getLogger("cachemgr.api")
 Next = Callable[[Request], Awaitable[Response]]
 
 
-def install(
-    app: FastAPI,
-    state: ApiState,
-    metrics: CollectorRegistry,
-    limits: Limits,
-    quick: Mapping[str, QuickEndpoint],
-) -> None:
+def install(app: FastAPI, metrics: CollectorRegistry, limits: Limits) -> None:
     """Put everything around the requests of `app`.
 
     It is one layer for Starlette: each costs a task and a queue of its own for every request.
-    Requests to the `quick` endpoints, by path, go through none where they are in order.
     """
-    around = _Around(metrics, limits)
-    app.middleware("http")(around.observed)
-    app.add_middleware(
-        QuickWay,
-        state=state,
-        endpoints=quick,
-        limits=limits,
-        begin=around.begin,
-        noted=partial(around.noted, "POST"),
-    )
+    app.middleware("http")(_Around(metrics, limits).observed)
     app.add_middleware(BodyLimit, most=MAX_BODY)
 
 
@@ -99,7 +84,8 @@ class _Around:
         except Exception as error:
             response = answer_of(request, error)
         path = getattr(request.scope.get("route"), "path", "unknown")
-        self.noted(request.method, path, response.status_code, started, request_id)
+        asked_for = request.url.path[:_LONGEST_PATH] if path == "unknown" else ""
+        self.noted(request.method, path, response.status_code, started, request_id, asked_for)
         response.headers["X-Request-Id"] = request_id
         return response
 
@@ -108,12 +94,23 @@ class _Around:
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         return request_id, time.perf_counter()
 
-    def noted(self, method: str, path: str, status: int, started: float, request_id: str) -> None:
-        """Count and log a request that was answered."""
+    def noted(
+        self,
+        method: str,
+        path: str,
+        status: int,
+        started: float,
+        request_id: str,
+        asked_for: str = "",
+    ) -> None:
+        """Count and log a request that was answered; `asked_for` is the path of one that no route
+        has, which is logged and no label of a metric."""
         took = time.perf_counter() - started
         self._requests.labels(path, method, str(status)).inc()
         self._seconds.labels(path).observe(took)
-        _log.info("%s %s %s %.0f ms [%s]", method, path, status, took * 1000, request_id)
+        level = logging.DEBUG if path in _PROBES and status < 400 else logging.INFO
+        shown = asked_for or path
+        _log.log(level, "%s %s %s %.0f ms [%s]", method, shown, status, took * 1000, request_id)
 
     async def _bounded(self, request: Request, call_next: Next) -> Response:
         """Refuse what is too much, or cannot be meant."""

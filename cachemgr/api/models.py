@@ -365,7 +365,7 @@ class Definitions(_Body):
 
 
 class Wanted(_Body):
-    """Definitions to be made true."""
+    """Definitions to apply."""
 
     definitions: Definitions
     prune: Annotated[bool, Field(description="Also drop what the document does not name.")] = False

@@ -11,6 +11,7 @@ from typing import Annotated, Final, TypeVar
 from fastapi import Query
 
 from cachemgr.api.errors import ApiError
+from cachemgr.errors import ErrorCode
 
 MAX_PAGE: Final = 1000
 Item = TypeVar("Item")
@@ -84,7 +85,7 @@ def read_token(token: str, of: str) -> list[str]:
     ):
         raise ApiError(
             400,
-            "PAGE_TOKEN",
+            ErrorCode.PAGE_TOKEN,
             "pageToken is not one that this list gave out: leave it out for the first page",
         )
     return [str(part) for part in data[1:]]

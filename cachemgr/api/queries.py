@@ -4,20 +4,21 @@ why not."""
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from cachemgr.api import models
 from cachemgr.api.caches import CacheName, find
-from cachemgr.api.dependencies import ApiState, Principal, QuickViewer, State, Viewer
+from cachemgr.api.dependencies import ApiState, Principal, RecentViewer, State, Viewer
 from cachemgr.api.errors import ApiError
-from cachemgr.api.fast_path import QuickEndpoint
 from cachemgr.api.timestamps import Moment
-from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.errors import ErrorCode
+from cachemgr.metastore.records import DecisionRecord
 from cachemgr.roles import Role
 from cachemgr.serving import why as adding
 from cachemgr.text.door import TextAnswer, TextRequest
+from cachemgr.vocabulary import Outcome
 from matcher.model.ir import Candidate
 from matcher.model.reasons import Reason
 
@@ -25,7 +26,7 @@ router = APIRouter(prefix="/api/v1", tags=["queries"])
 
 
 @router.post("/rewrite", operation_id="rewriteQuery")
-async def rewrite(state: State, viewer: QuickViewer, body: models.Query) -> models.Rewritten:
+async def rewrite(state: State, viewer: RecentViewer, body: models.Query) -> models.Rewritten:
     """The SQL to run instead of a query, from the text alone: no Spark is asked."""
     found = await _answer(state, viewer, body)
     return models.Rewritten(
@@ -40,9 +41,7 @@ async def rewrite(state: State, viewer: QuickViewer, body: models.Query) -> mode
 
 
 @router.post("/explain", operation_id="explainQuery")
-async def explain(
-    state: State, viewer: QuickViewer, body: models.QueryToExplain
-) -> models.Explained:
+async def explain(state: State, viewer: Viewer, body: models.QueryToExplain) -> models.Explained:
     """Which cache would answer a query now, and the nearest candidates with reasons and cost."""
     found = await _answer(state, viewer, body, body.candidates)
     return models.Explained(
@@ -57,19 +56,16 @@ async def explain(
     )
 
 
-# what a gateway asks for each query
-QUICK: Final = {
-    "/api/v1/rewrite": QuickEndpoint(models.Query, rewrite),
-    "/api/v1/explain": QuickEndpoint(models.QueryToExplain, explain),
-}
-
-
 async def _answer(
     state: ApiState, viewer: Principal, body: models.Query, explain: int | None = None
 ) -> TextAnswer:
     texts = state.texts
     if texts is None:
-        raise ApiError(503, "NO_TEXT_DOOR", "this process rewrites no texts: ask another one")
+        raise ApiError(
+            503,
+            ErrorCode.NO_TEXT_DOOR,
+            "SQL rewriting is not enabled in this process: ask another one",
+        )
     request = TextRequest(body.sql, viewer.name, body.catalog, body.schema_name, body.settings)
     work = partial(texts.answer, request, explain=explain)
     quick = partial(texts.quick, request, explain=explain)

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from cachemgr.api.errors import ApiError
+from cachemgr.errors import ErrorCode
 from cachemgr.text.limits import LONG_TEXT
 
 MOST_KNOWN: Final = 1000
@@ -64,7 +65,9 @@ class _Lane:
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
         if self._waiting >= self._most:
-            raise ApiError(503, "BUSY", "more texts wait than can be answered soon: try again")
+            raise ApiError(
+                503, ErrorCode.BUSY, "more texts wait than can be answered soon: try again"
+            )
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)

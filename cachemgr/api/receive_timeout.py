@@ -1,4 +1,4 @@
-"""How long a client may take to send a request: each that dawdles would keep a connection, and what
+"""How long a client may take to send a request: slow clients would keep a connection, and what
 its request is read into, for as long as it likes.
 
 uvicorn closes connections that stand idle between two requests, and waits without end for the rest
@@ -18,7 +18,7 @@ RECEIVE_SECONDS: Final = 30.0
 _log = logging.getLogger("cachemgr.api")
 
 
-class ImpatientProtocol(H11Protocol):
+class ReceiveTimeoutProtocol(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it; a request that has not arrived wholly after `RECEIVE_SECONDS`
     ends its connection. What is done with it once it has arrived may take as long as it takes."""
 

@@ -7,16 +7,15 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from cachemgr.access.grants import veiled
+from cachemgr.access.grants import hashed_id
 from cachemgr.access.redaction import Discretion
-from cachemgr.api import models
-from cachemgr.api import responses as views
+from cachemgr.api import models, responses
 from cachemgr.api.caches import CacheName, find
 from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer
 from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import PageSize, PageToken, page
-from cachemgr.errors import NotFoundError
+from cachemgr.errors import ErrorCode, NotFoundError
 
 router = APIRouter(prefix="/api/v1", tags=["refreshes"])
 _OVER = frozenset({"PUBLISHED", "UNCHANGED", "FAILED", "SUPERSEDED", "CANCELLED"})
@@ -43,7 +42,7 @@ def start_refresh(
     )
     assert asked is not None
     response.headers["Location"] = f"{router.prefix}/refreshes/{asked.id}"
-    return views.waiting(asked, cache.qualified_name)
+    return responses.waiting(asked, cache.qualified_name)
 
 
 @router.get("/caches/{name}/refreshes", operation_id="listRefreshes")
@@ -58,15 +57,17 @@ def list_refreshes(
     cache = find(state, name)
     reader = state.metastore.reader
     found = [
-        views.waiting(r, cache.qualified_name) for r in reader.requests() if r.cache_id == cache.id
+        responses.waiting(r, cache.qualified_name)
+        for r in reader.requests()
+        if r.cache_id == cache.id
     ]
     runs = reader.refreshes(cache.id, limit=_MAX_RUNS)
     discretion = Discretion(state.metastore, viewer.name)
     runs = tuple(discretion.run(run, cache) for run in runs)
-    found += [views.refresh(run, cache.qualified_name) for run in runs]
+    found += [responses.refresh(run, cache.qualified_name) for run in runs]
     found.sort(key=_newest_first)
     # whoever is given a token can read it
-    name = f"refreshes of {veiled(cache.id)}"
+    name = f"refreshes of {hashed_id(cache.id)}"
     shown, token = page(found, _newest_first, name, page_size, page_token)
     return models.RefreshList(refreshes=shown, next_page_token=token)
 
@@ -111,7 +112,9 @@ def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> mo
         raise _unknown(refresh_id)
     if run.state.value not in ("FAILED", "CANCELLED", "SUPERSEDED"):
         raise ApiError(
-            409, "REFRESH_NOT_FAILED", f"the refresh {refresh_id} is {run.state.value}: start one"
+            409,
+            ErrorCode.REFRESH_NOT_FAILED,
+            f"the refresh {refresh_id} is {run.state.value}: start one",
         )
     asked = state.metastore.writer.request_refresh(
         run.cache_id,
@@ -133,13 +136,13 @@ def _refresh(state: ApiState, principal: Principal, refresh_id: str) -> models.R
     if cache is None:
         raise _unknown(refresh_id)
     if request is not None:
-        return views.waiting(request, cache.qualified_name)
+        return responses.waiting(request, cache.qualified_name)
     assert run is not None
     told = Discretion(state.metastore, principal.name).run(run, cache)
-    return views.refresh(told, cache.qualified_name)
+    return responses.refresh(told, cache.qualified_name)
 
 
 def _unknown(refresh_id: str) -> NotFoundError:
     return NotFoundError(
-        "REFRESH_NOT_FOUND", f"there is no refresh {refresh_id}: list those of its cache"
+        ErrorCode.REFRESH_NOT_FOUND, f"there is no refresh {refresh_id}: list those of its cache"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cachemgr.access.grants import veiled, veiled_place
+from cachemgr.access.grants import hashed_id, redacted_location
 from cachemgr.access.redaction import Discretion
 from cachemgr.api import models
 from cachemgr.api.dependencies import Principal
@@ -52,9 +52,9 @@ def caches(
             one.grants = list(metastore.reader.grants(one.id)) if one.narrowed else None
     if not role.covers(Role.OPERATOR):
         for one in shown:
-            one.id = veiled(one.id)
+            one.id = hashed_id(one.id)
             for table in one.published.tables if one.published is not None else ():
-                table.location = veiled_place(table.location)
+                table.location = redacted_location(table.location)
     return shown
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from matcher.memory.bounded import Bounded
 from matcher.model.reasons import Reason, ReasonCode
 
 TIME_ZONE = "spark.sql.session.timeZone"
 _PREFIX = "spark.sql."
+_MOST_VERDICTS = 10_000
 
 # Key, or prefix ending in a dot or a star, and why it cannot change rows.
 ALLOWED: tuple[tuple[str, str], ...] = (
@@ -138,7 +140,8 @@ class SettingsComparer:
     def __init__(self, default: Callable[[str], str | None]) -> None:
         self._default = default
         self._defaults: dict[str, str | None] = {}
-        self._verdicts: dict[tuple[frozenset[tuple[str, str]], ...], Reason | None] = {}
+        # in tuples: None is a verdict as well
+        self._verdicts: Bounded[tuple[Reason | None]] = Bounded(_MOST_VERDICTS)
 
     def fingerprint(self, settings: Mapping[str, str]) -> frozenset[tuple[str, str]]:
         """The settings that count, as one hashable value.
@@ -163,11 +166,11 @@ class SettingsComparer:
         if session == cache:
             return None
         pair = (session, cache)
-        if pair not in self._verdicts:
-            if len(self._verdicts) > 10_000:
-                self._verdicts.clear()
-            self._verdicts[pair] = self._compare(dict(session), dict(cache))
-        return self._verdicts[pair]
+        found = self._verdicts.get(pair)
+        if found is None:
+            found = (self._compare(dict(session), dict(cache)),)
+            self._verdicts.put(pair, found)
+        return found[0]
 
     def _compare(self, session: Mapping[str, str], cache: Mapping[str, str]) -> Reason | None:
         for key in sorted({*session, *cache}):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 
 
 def is_service_url(url: str) -> bool:
@@ -33,5 +33,7 @@ def checked_token(text: str, where: str) -> str:
         ConfigurationError: It is no token.
     """
     if not (text.isascii() and text.isprintable() and " " not in text):
-        raise ConfigurationError("BAD_SETTING", f"{where} holds no token: copy it once more")
+        raise ConfigurationError(
+            ErrorCode.BAD_SETTING, f"{where} holds no token: copy it once more"
+        )
     return text

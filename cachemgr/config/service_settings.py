@@ -20,7 +20,7 @@ from pydantic_settings import (
 )
 
 from cachemgr.config.session_settings import nearest
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.priority import LOWEST
 
 _DEFAULT_FILE = "cachemgr.toml"
@@ -88,7 +88,11 @@ class ServiceSettings(BaseSettings):
         ge=0,
         description="Requests a second of one token, in bursts of twice that; 0: no limit.",
     )
-    log_format: str = Field("json", pattern="^(json|text)$", description="json or text.")
+    log_format: str = Field(
+        "auto",
+        pattern="^(auto|json|text)$",
+        description="json, text, or auto: text on a terminal, else json.",
+    )
     log_level: str = Field(
         "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="The least level logged."
     )
@@ -129,21 +133,24 @@ def service_settings(**flags: Any) -> ServiceSettings:
     named = os.environ.get("CACHEMGR_CONFIG")
     if named is not None and not Path(named).is_file():
         raise ConfigurationError(
-            "BAD_SETTING", f"CACHEMGR_CONFIG names {named}, which is no file: correct or unset it"
+            ErrorCode.BAD_SETTING,
+            f"CACHEMGR_CONFIG points to {named}, which is not a file: fix or unset it",
         )
     try:
         return ServiceSettings(**{k: v for k, v in flags.items() if v is not None})
     except ValidationError as error:
         parts = [_wrong(e) for e in error.errors()]
-        raise ConfigurationError("BAD_SETTING", "; ".join(parts)) from None
+        raise ConfigurationError(ErrorCode.BAD_SETTING, "; ".join(parts)) from None
     except SettingsError as error:  # names the field, and has the parser's error as its cause
         field = str(error).split('"')[1].upper()
         raise ConfigurationError(
-            "BAD_SETTING", f"CACHEMGR_{field} is not JSON ({error.__cause__}): correct or unset it"
+            ErrorCode.BAD_SETTING,
+            f"CACHEMGR_{field} is not JSON ({error.__cause__}): correct or unset it",
         ) from None
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            "BAD_SETTING", f"the settings file {named or _DEFAULT_FILE} cannot be read: {error}"
+            ErrorCode.BAD_SETTING,
+            f"the settings file {named or _DEFAULT_FILE} cannot be read: {error}",
         ) from None
 
 
@@ -152,7 +159,7 @@ def _wrong(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         near = nearest(name, ServiceSettings.model_fields)
         known = f"did you mean {near}?" if near else "docs/service.md lists the settings"
-        return f"there is no setting {name}: {known}"
+        return f"unknown setting {name}: {known}"
     return f"{name}: {error['msg']} (given: {_shown(error)})"
 
 

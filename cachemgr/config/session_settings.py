@@ -7,15 +7,19 @@ it does not know are not refused here (a user's session must start), see `unknow
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "spark.cachemgr."
+ENABLED: Final = PREFIX + "enabled"
 
 _DURATION_UNITS = {
     "s": 1,
@@ -159,7 +163,7 @@ class Setting:
             return _PARSERS[self.type](text)
         except ValueError as error:
             raise ConfigurationError(
-                "BAD_SETTING",
+                ErrorCode.BAD_SETTING,
                 f"{self.key} is {text!r}, which is not {error}: set it to {error}, "
                 f"or unset it for the default {self.default!r}",
             ) from None
@@ -385,7 +389,7 @@ def setting(key: str) -> Setting:
         return _BY_KEY[key]
     near = nearest(key, _BY_KEY)
     hint = f"did you mean {near}?" if near else f"the settings are {', '.join(_BY_KEY)}"
-    raise ConfigurationError("UNKNOWN_SETTING", f"there is no setting {key}: {hint}")
+    raise ConfigurationError(ErrorCode.UNKNOWN_SETTING, f"unknown setting {key}: {hint}")
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -425,6 +429,13 @@ def setting_in(text: str) -> tuple[str, str] | None:
     """
     found = _SET.fullmatch(text)
     return None if found is None else (found[1], found[2])
+
+
+def warn_of_unknown(keys: Iterable[str]) -> None:
+    """Log a warning for each key with our prefix that is not a setting, with the one meant."""
+    for unknown, meant in unknown_keys(keys).items():
+        hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
+        logger.warning("unknown setting %s: %s", unknown, hint)
 
 
 def unknown_keys(keys: Iterable[str]) -> dict[str, str | None]:

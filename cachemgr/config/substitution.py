@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cachemgr.errors import DefinitionError
+from cachemgr.errors import DefinitionError, ErrorCode
 
 SUBSTITUTE: Final = "spark.sql.variable.substitute"
 _MARK: Final = "${"
@@ -37,7 +37,7 @@ def refuse_substitution(text: str, what: str) -> None:
     """
     if is_substituted(text):
         raise DefinitionError(
-            "SUBSTITUTION_REFUSED",
+            ErrorCode.SUBSTITUTION_REFUSED,
             f"{what} holds ${{, where Spark would put a variable of this process: write the value "
             "itself; where the two characters are meant, concat('$', '{…')",
         )

@@ -1,4 +1,5 @@
-"""Which parts of one query are answered from which caches.
+"""Decides which parts of one query are answered from which caches: for sessions, for SQL texts and
+for declarations alone.
 
 Visits the query's blocks from the outermost inwards and asks the registry for each. Then looks at
 the query as a whole: all its parts read each base table at one version. A stale cache next to a
@@ -8,319 +9,157 @@ decided again with exact caches only, and what was dropped says `MIXED_SNAPSHOTS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
-from cachemgr.config.session_settings import Settings
-from cachemgr.serving.eligibility import BlockVeto, Checks, QueryState
-from cachemgr.serving.freshness import TableSeen
-from cachemgr.serving.served_cache import ServedCache
+from cachemgr.delta.table_at import TableSeen
+from cachemgr.serving.decision import BlockOutcome, Decision, Hit
+from cachemgr.serving.eligibility import Cleared, Eligibility
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
-from matcher.catalyst.split import Split
-from matcher.catalyst.subqueries import written_queries
-from matcher.catalyst.templates import PlanDocument
 from matcher.index.registry import Registry
-from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
+from matcher.model.ir import MatchOptions, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.rules.choose import unheeded
 
-_ANSI = "spark.sql.ansi.enabled"
-_TIME_ZONE = "spark.sql.session.timeZone"
-_PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
 
+class QueryBlocks(Protocol):
+    """A query as the blocks that caches may answer."""
 
-@dataclass(frozen=True)
-class Hit:
-    """A block that is answered from a cache.
+    def visit(self, visit: Callable[[LocatedBlock], bool], *, tails: bool) -> None:
+        """Call `visit` for each block, outermost first; it returns True if a cache answers the
+        block, so that nothing inside of it is visited.
 
-    Args:
-        path: Where the block stands in the plan.
-        block: The block.
-        rewrite: What runs instead.
-        cache: The state of the cache that was checked.
-        exact: All tables that the block reads stand at the snapshot's versions.
-        sql: What runs over the cache, outputs named c0, c1, …
-        split: Which parts of the subtree's outputs the block's are; None for the outputs.
-    """
-
-    path: tuple[int, ...]
-    block: Block
-    rewrite: Rewrite
-    cache: ServedCache
-    exact: bool
-    sql: str
-    split: Split | None = None
-
-
-@dataclass(frozen=True)
-class BlockOutcome:
-    """What was found for one block, or why a part of the plan is none."""
-
-    path: tuple[int, ...]
-    block: Block | None
-    hit: Hit | None
-    candidates: tuple[Candidate, ...]
-    reasons: tuple[Reason, ...]
-
-
-@dataclass
-class Examination:
-    """What was found for one query.
-
-    Args:
-        outcomes: What was found for each block.
-        unheeded: Why a cache that the hint asks for is not used.
-        why: All that can be said of a block's miss.
-        served_once: Some rewrite of a subquery gives each of its rows once, which is right if it is
-            that of EXISTS or IN.
-        apart: What was found for the queries of EXISTS and IN, which Spark asks about apart; filled
-            where a query is explained.
-        keys_moved: Some rewrite relies on a promised key that does not hold: this is not what may
-            run, and the query has to be decided by the keys that do.
-    """
-
-    outcomes: list[BlockOutcome] = field(default_factory=list)
-    unheeded: tuple[Reason, ...] = ()
-    why: Callable[[Block, tuple[Reason, ...]], tuple[Reason, ...]] = lambda block, reasons: reasons
-    served_once: bool = False
-    keys_moved: bool = False
-    apart: list[Examination] = field(default_factory=list)
-
-    def told(self) -> Examination:
-        """The same with all that can be said of its misses, which takes a while."""
-        outcomes = [
-            o
-            if o.hit is not None or o.block is None
-            else replace(o, reasons=self.why(o.block, o.reasons))
-            for o in self.outcomes
-        ]
-        return replace(self, outcomes=outcomes)
-
-    @property
-    def hits(self) -> tuple[Hit, ...]:
-        """The blocks that are answered from caches."""
-        found = [o.hit for o in self.outcomes if o.hit is not None]
-        return (*found, *(hit for each in self.apart for hit in each.hits))
-
-    @property
-    def telling(self) -> tuple[BlockOutcome, ...]:
-        """The outcomes worth telling: hits, and blocks that are not the mere input of another.
-        A missed ORDER BY … LIMIT says why no cache of first rows serves, the block in it the rest.
-
-        The rows that an aggregate reads are a block as well, and no cube ever answers it: why not
-        says nothing to a person who asked about the aggregate.
+        Args:
+            visit: Called with each block.
+            tails: Also visit ORDER BY … LIMIT over a block, where such a block is told apart.
         """
-        missed = [o for o in self.outcomes if o.block is not None and o.hit is None]
-        blocks = [o.path for o in missed if o.block is not None and o.block.limit is None]
-        found = tuple(
-            o
-            for o in self.outcomes
-            if o.hit is not None or not any(_inside(o.path, path) for path in blocks)
-        )
-        return (*found, *(outcome for each in self.apart for outcome in each.telling))
+        ...
 
-    @property
-    def reasons(self) -> tuple[Reason, ...]:
-        """Why the blocks that are not answered are not, each once; first of all why a cache that
-        the hint asks for is not used."""
-        found = [*self.unheeded]
-        found += [r for o in self.telling if o.hit is None for r in o.reasons]
-        return tuple(dict.fromkeys(found))
+    def tables_outside(self, hits: Sequence[Hit]) -> frozenset[str]:
+        """Names of the tables that the query reads outside of the blocks that are answered.
+
+        Args:
+            hits: The blocks that are answered.
+        """
+        ...
 
 
-def _inside(path: tuple[int, ...], outer: tuple[int, ...]) -> bool:
-    return len(path) > len(outer) and path[: len(outer)] == outer
-
-
-def match_options(
-    settings: Settings,
-    session: Mapping[str, str],
-    forced: frozenset[str] = frozenset(),
-    keys: tuple[RecordPreservingJoin, ...] = (),
-) -> MatchOptions:
-    """The matcher's switches for a session.
-
-    Args:
-        settings: Our settings in that session.
-        session: All settings explicitly set in it.
-        forced: Lower-case names of the caches that the query's hint asks for.
-        keys: What is known to be unique in the tables as the query reads them.
-    """
-    return MatchOptions(
-        forced=forced,
-        keys=keys,
-        approximate_floats=settings.approximate_floats,
-        trust_unvalidated=settings.trust_unvalidated,
-        # that switch is for offline explain alone: here a refresh has looked
-        assume_exact_averages=False,
-        ansi=session.get(_ANSI, "true").lower() == "true",
-        decimal_precision_loss=session.get(_PRECISION, "true").lower() == "true",
-        time_zone=session.get(_TIME_ZONE, ""),
-        approximate_distinct=settings.approximate_distinct,
-    )
-
-
-def examine(
-    document: PlanDocument,
+def decide(
+    query: QueryBlocks,
     registry: Registry,
-    checks: Checks,
-    query: QueryState,
+    eligibility: Eligibility,
     options: MatchOptions,
     *,
     explain: bool = False,
-) -> Examination:
+    most: int | None = None,
+) -> Decision:
     """Decide a whole query.
 
     Args:
-        document: The query's plan.
+        query: The query.
         registry: The caches' plans.
-        checks: What eligibility asks.
-        query: The query's state.
+        eligibility: Says of each rewrite whether its cache may serve.
         options: The matcher's switches.
-        explain: Also name every candidate and why it was refused.
+        explain: Also name the candidates and why each was refused.
+        most: So many candidates of each block at most; None for all.
 
     Returns:
         What was found for each block; the hits among them are consistent with each other, unless
         `keys_moved`.
     """
-    first = _walk(document, registry, checks, query, options, explain)
+    first = _walk(query, registry, eligibility, options, explain, most)
     if first.keys_moved:
         return first
-    live = _live_tables(document.structure, first.hits) | {
+    live = query.tables_outside(first.hits) | {
         extra.relation.name for hit in first.hits for extra in hit.rewrite.extra
     }
-    reason = mixed_snapshots(first.hits, query.seen, live)
+    reason = mixed_snapshots(first.hits, eligibility.query.seen, live)
     if reason is None:
         return first
-    strict = replace(query, exact_only=reason)
-    return _walk(document, registry, checks, strict, options, explain)
+    return _walk(query, registry, eligibility.exact_only(reason), options, explain, most)
 
 
 def _walk(
-    document: PlanDocument,
+    query: QueryBlocks,
     registry: Registry,
-    checks: Checks,
-    query: QueryState,
+    eligibility: Eligibility,
     options: MatchOptions,
     explain: bool,
-) -> Examination:
-    examination = Examination(why=lambda block, reasons: registry.why(block, options, reasons))
+    most: int | None,
+) -> Decision:
+    outcomes: list[BlockOutcome] = []
+    served_once = False
 
     def visit(located: LocatedBlock) -> bool:
-        outcome, keys_moved = _decide(located, registry, checks, query, options, explain)
-        examination.keys_moved |= keys_moved
+        nonlocal served_once
+        outcome = _outcome(located, registry, eligibility, options, explain, most)
         if located.once is Once.PERHAPS:
-            examination.served_once |= outcome.hit is not None
+            served_once |= outcome.hit is not None
             return False
         if located.is_tail and outcome.hit is None and not outcome.candidates:
-            return False  # no cache of first rows was looked at: nothing to tell
-        before = examination.outcomes
+            return False  # no cache of first rows was looked at: nothing to report
         again = located.split is not None or located.once
-        if before and before[-1].path == located.path and again:
-            before.pop()  # looked for whole and missed: what is told is of the parts
-        before.append(outcome)
+        if outcomes and outcomes[-1].path == located.path and again:
+            outcomes.pop()  # looked for whole and missed: what is reported is of the parts
+        outcomes.append(outcome)
         return outcome.hit is not None
 
-    document.walk(visit, tails=registry.keeps_first_rows)
-    if query.only:
-        known = {name: found for name in query.only if (found := registry.spelled(name))}
-        candidates = [c for outcome in examination.outcomes for c in outcome.candidates]
-        used = [hit.cache.name for hit in examination.hits]
-        examination.unheeded = unheeded(query.only, used, known, candidates)
-    return examination
+    query.visit(visit, tails=registry.keeps_first_rows)
+    return Decision(
+        tuple(outcomes),
+        _unheeded(outcomes, registry, eligibility.query.only),
+        lambda block, reasons: registry.why(block, options, reasons),
+        served_once,
+        eligibility.keys_moved,
+    )
 
 
-def _decide(
+def _unheeded(
+    outcomes: Iterable[BlockOutcome], registry: Registry, hinted: frozenset[str]
+) -> tuple[Reason, ...]:
+    if not hinted:
+        return ()
+    known = {name: found for name in hinted if (found := registry.spelled(name))}
+    candidates = [c for outcome in outcomes for c in outcome.candidates]
+    used = [o.hit.cache.name for o in outcomes if o.hit is not None]
+    return unheeded(hinted, used, known, candidates)
+
+
+def _outcome(
     located: LocatedBlock,
     registry: Registry,
-    checks: Checks,
-    query: QueryState,
+    eligibility: Eligibility,
     options: MatchOptions,
     explain: bool,
-) -> tuple[BlockOutcome, bool]:
-    """What was found for a block, and whether a promised key turned out not to hold."""
+    most: int | None,
+) -> BlockOutcome:
     block = located.block
     if block is None:
-        return BlockOutcome(located.path, None, None, (), tuple(located.reasons)), False
+        return BlockOutcome(located.path, None, None, (), tuple(located.reasons), False)
     refused = refused_below(located.above, block, options)
     if refused is not None:
-        return BlockOutcome(located.path, block, None, (), (refused,)), False
-    veto = BlockVeto(query, block, checks)
-    decision = registry.decide(block, options, veto, explain=explain, first_rows=located.is_tail)
+        return BlockOutcome(located.path, block, None, (), (refused,), False)
+    cleared: dict[int, Cleared] = {}
+
+    def veto(rewrite: Rewrite) -> Reason | None:
+        found = eligibility.clear(located, block, rewrite)
+        if isinstance(found, Reason):
+            return found
+        cleared[id(rewrite)] = found
+        return None
+
+    chosen = registry.decide(
+        block, options, veto, explain=explain, most=most, first_rows=located.is_tail
+    )
     hit = None
-    if decision.rewrite is not None:
-        cache, exact, sql = veto.passed[id(decision.rewrite)]
-        hit = Hit(located.path, block, decision.rewrite, cache, exact, sql, located.split)
-    outcome = BlockOutcome(located.path, block, hit, decision.candidates, decision.reasons)
-    return outcome, veto.keys_moved
-
-
-def tests_left(document: PlanDocument, hits: Iterable[Hit]) -> list[PlanDocument]:
-    """The queries of EXISTS and IN, each as Spark optimises it on its own, where they stand outside
-    of the parts that are answered.
-
-    Args:
-        document: The query's plan, in which a filter holds them.
-        hits: The parts that are answered.
-    """
-    found = _tests(document.structure["plan"], (), {hit.path for hit in hits})
-    return [
-        PlanDocument({**document.structure, "plan": {"n": "Subquery", "c": [{**query, "u": 1}]}})
-        for query in found
-    ]
-
-
-def _tests(
-    node: Mapping[str, Any], path: tuple[int, ...], replaced: set[tuple[int, ...]]
-) -> Iterable[dict[str, Any]]:
-    if path in replaced:
-        return
-    yield from written_queries(node["p"]) if node["n"] == "Filter" else ()
-    for index, child in enumerate(node.get("c", ())):
-        yield from _tests(child, (*path, index), replaced)
-
-
-def _live_tables(document: Mapping[str, Any], hits: Iterable[Hit]) -> frozenset[str]:
-    """Names of the tables that the query reads outside of the replaced blocks."""
-    tables = document["tables"]
-    replaced = {hit.path for hit in hits}
-    found = {table["name"] for table in tables if table.get("elsewhere")}
-    found.update(tables[number]["name"] for number in _leaves(document["plan"], (), replaced))
-    return frozenset(found)
-
-
-def sorted_above(document: PlanDocument, path: tuple[int, ...]) -> bool:
-    """True if what is at `path` is the input of an ORDER BY without LIMIT, with nothing but
-    projections between.
-
-    Args:
-        document: The query's plan.
-        path: Child numbers from the root.
-    """
-    node = document.structure["plan"]
-    above = []
-    for index in path:
-        above.append(node)
-        node = node["c"][index]
-    rest = [n for n in reversed(above) if n["n"] != "Project"]
-    limited = len(rest) > 1 and rest[1]["n"] in ("LocalLimit", "GlobalLimit")
-    return bool(rest) and rest[0]["n"] == "Sort" and bool(rest[0].get("s")) and not limited
-
-
-def _leaves(
-    node: Mapping[str, Any], path: tuple[int, ...], replaced: set[tuple[int, ...]]
-) -> Iterable[int]:
-    if path in replaced:
-        return
-    if "t" in node:
-        yield node["t"]
-    for query in written_queries(node["p"]) if node["n"] == "Filter" else ():
-        yield from _leaves(query, (), set())
-    for index, child in enumerate(node.get("c", ())):
-        yield from _leaves(child, (*path, index), replaced)
+    if chosen.rewrite is not None:
+        found = cleared[id(chosen.rewrite)]
+        hit = Hit(
+            located.path, block, chosen.rewrite, found.cache, found.exact, found.sql, located.split
+        )
+    return BlockOutcome(located.path, block, hit, chosen.candidates, chosen.reasons)
 
 
 def mixed_snapshots(

@@ -7,14 +7,18 @@ Cheap checks come first; the one that may ask a Delta log (how long ago did a ta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Self
 
 from cachemgr.access.grants import keys_of, may_use
 from cachemgr.config.result_settings import SettingsComparer
+from cachemgr.delta.table_at import TableSeen
 from cachemgr.metastore.records import JoinRecord
-from cachemgr.serving.freshness import Histories, TableSeen, Verdict, check_freshness
+from cachemgr.serving.freshness import Histories, Verdict, check_freshness
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.unique_keys import keys_seen
+from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable, render_rewrite
@@ -68,31 +72,54 @@ class Checks:
     missing: Callable[[ServedCache, int | None], str] = lambda cache, grouping_id: ""
 
 
-@dataclass
-class BlockVeto:
-    """Vetoes rewrites of one block; `passed` keeps the state that each one let pass was checked on.
+@dataclass(frozen=True)
+class Cleared:
+    """A rewrite that may serve.
+
+    Args:
+        cache: The state of the cache that was checked.
+        exact: All tables that the block reads stand at the snapshot's versions.
+        sql: The rewrite as SQL, outputs named c0, c1, …
+    """
+
+    cache: ServedCache
+    exact: bool
+    sql: str
+
+
+class Eligibility:
+    """Says of the rewrites of one query whether their caches may serve.
 
     Args:
         query: The query's state.
-        block: The block.
         checks: What to ask.
-
-    Attributes:
-        keys_moved: A rewrite relies on a promised key that does not hold, so that the query has to
-            be decided by the keys that do.
     """
 
-    query: QueryState
-    block: Block
-    checks: Checks
-    passed: dict[int, tuple[ServedCache, bool, str]] = field(default_factory=dict, init=False)
-    keys_moved: bool = field(default=False, init=False)
+    def __init__(self, query: QueryState, checks: Checks) -> None:
+        self.query = query
+        self.checks = checks
+        # A rewrite relies on a promised key that does not hold, so that the query has to be decided
+        # by the keys that do.
+        self.keys_moved = False
 
-    def __call__(self, rewrite: Rewrite) -> Reason | None:
-        """Why a valid rewrite may not serve; None if it may.
+    def exact_only(self, reason: Reason) -> Self:
+        """The same for caches alone that are equal to the tables now.
 
         Args:
-            rewrite: What the matcher found.
+            reason: Why others are refused.
+        """
+        found = copy(self)
+        found.query = replace(self.query, exact_only=reason)
+        found.keys_moved = False
+        return found
+
+    def clear(self, located: LocatedBlock, block: Block, rewrite: Rewrite) -> Cleared | Reason:
+        """Whether a valid rewrite may serve, with all that was checked; why not if it may not.
+
+        Args:
+            located: Where the block stands.
+            block: The block.
+            rewrite: What the matcher found for it.
         """
         cache = self.checks.served(rewrite.cache)
         if cache is None or cache.stamp > self.query.stamp:
@@ -101,31 +128,67 @@ class BlockVeto:
                 f"cache {rewrite.cache} changed while this query was decided",
                 "run the query again",
             )
-        reason = (
+        refused = (
             _state(cache, self.query)
-            or self._access(rewrite, cache)
+            or self._access(block, rewrite, cache)
             or self.checks.comparer.compare(self.query.settings, cache.settings)
         )
-        if reason is not None:
-            return reason
+        if refused is not None:
+            return refused
         try:
             sql = render_rewrite(rewrite, RELATION, positional=True, extra_sql=extra_names(rewrite))
         except NotRenderable as error:
             return not_taken(
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
             )
-        moved = self._moved(rewrite)
-        if moved:
-            self.keys_moved = True
-            return Reason(
-                ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
-                f"the tables of {', '.join(moved)} moved since their keys were found unique",
-                "; ".join(f"VALIDATE RECORD PRESERVING JOIN {name}" for name in moved),
-            )
-        verdict = self._freshness(cache)
-        if verdict.reason is not None:
-            return verdict.reason
-        if not verdict.exact and rewrite.extra:
+        refused = self._keys(rewrite)
+        if refused is not None:
+            return refused
+        verdict = self._freshness(block, cache)
+        refused = (
+            verdict.reason
+            or (None if verdict.exact else self._stale(rewrite, cache))
+            or self._files(rewrite, cache)
+        )
+        return refused or Cleared(cache, verdict.exact, sql)
+
+    def _keys(self, rewrite: Rewrite) -> Reason | None:
+        """Whether the joins that the rewrite relies on hold in what the query sees."""
+        relied = [join for join in self.query.promised if join.name in rewrite.joins_used]
+        if not relied:
+            return None  # nothing is looked up
+        hold = {key.name for key in keys_seen(relied, self.query.seen)}
+        moved = [join.name for join in relied if join.name not in hold]
+        if not moved:
+            return None
+        self.keys_moved = True
+        return Reason(
+            ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
+            f"tables of {', '.join(moved)} changed after the join was validated",
+            "; ".join(f"VALIDATE RECORD PRESERVING JOIN {name}" for name in moved),
+        )
+
+    def _access(self, block: Block, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
+        restricted = self.checks.restricted()
+        reads: frozenset[str] = frozenset()
+        if restricted:  # rare, and the sets are made for it alone
+            # What is joined to the cache is read by Spark itself, with the user's own rights.
+            live = {extra.relation.key for extra in rewrite.extra}
+            places = {r.key for r in block.relations} - live
+            ids = {t.table_id for p in places for t in self.query.seen.get(p, ()) if t.table_id}
+            reads = cache.reads.union(ids, *map(keys_of, places))
+        return may_use(self.query.principal, cache.name, cache.principals, reads, restricted)
+
+    def _freshness(self, block: Block, cache: ServedCache) -> Verdict:
+        # What the cache has not read is joined to it, and read by Spark as in the query itself.
+        own = {relation.key for relation in cache.plan.relations}
+        read = [relation.key for relation in block.relations if relation.key in own]
+        query = self.query
+        return check_freshness(cache, read, query.seen, query.now_ms, self.checks.histories)
+
+    def _stale(self, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
+        """Why a cache that lags behind, as it may, must not serve here."""
+        if rewrite.extra:
             return Reason(
                 ReasonCode.MIXED_SNAPSHOTS,
                 f"cache {cache.name} is behind its base tables, and "
@@ -133,40 +196,12 @@ class BlockVeto:
                 "is now",
                 f"REFRESH RELATIONAL CACHE {cache.name}",
             )
-        if not verdict.exact and self.query.exact_only is not None:
-            return self.query.exact_only
+        return self.query.exact_only
+
+    def _files(self, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
         chosen = rewrite.grouping_set
         missing = self.checks.missing(cache, None if chosen is None else chosen.grouping_id)
-        if missing:
-            return _damaged(cache, missing)
-        self.passed[id(rewrite)] = (cache, verdict.exact, sql)
-        return None
-
-    def _moved(self, rewrite: Rewrite) -> list[str]:
-        """The joins that the rewrite relies on and that do not hold in what the query sees."""
-        relied = [join for join in self.query.promised if join.name in rewrite.joins_used]
-        if not relied:
-            return []  # nothing is looked up
-        hold = {key.name for key in keys_seen(relied, self.query.seen)}
-        return [join.name for join in relied if join.name not in hold]
-
-    def _access(self, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
-        restricted = self.checks.restricted()
-        reads: frozenset[str] = frozenset()
-        if restricted:  # rare, and the sets are made for it alone
-            # What is joined to the cache is read by Spark itself, with the user's own rights.
-            live = {extra.relation.key for extra in rewrite.extra}
-            places = {r.key for r in self.block.relations} - live
-            ids = {t.table_id for p in places for t in self.query.seen.get(p, ()) if t.table_id}
-            reads = cache.reads.union(ids, *map(keys_of, places))
-        return may_use(self.query.principal, cache.name, cache.principals, reads, restricted)
-
-    def _freshness(self, cache: ServedCache) -> Verdict:
-        # What the cache has not read is joined to it, and read by Spark as in the query itself.
-        own = {relation.key for relation in cache.plan.relations}
-        read = [relation.key for relation in self.block.relations if relation.key in own]
-        query = self.query
-        return check_freshness(cache, read, query.seen, query.now_ms, self.checks.histories)
+        return _damaged(cache, missing) if missing else None
 
 
 def _state(cache: ServedCache, query: QueryState) -> Reason | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from cachemgr.serving.decide import Examination, Hit
+from cachemgr.serving.decision import Decision, Hit
 from cachemgr.statements.results import ResultRows, table
-from matcher.model.ir import CachePlan, Candidate, GroupingSet
+from matcher.index.explain import set_names
+from matcher.model.ir import Candidate
 from matcher.model.reasons import Reason
 from matcher.render.select import NotRenderable, quote_path, render_rewrite
+
+JSON_VERSION: Final = 1
+"""Grows where a field of `Explanation.as_data` goes or means something else; new ones may come."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Explanation:
                 }
                 for c in self.candidates
             ],
+            "version": JSON_VERSION,
         }
 
     def json(self) -> ResultRows:
@@ -102,41 +106,36 @@ def reason_text(reason: Reason) -> str:
     return f"{reason.code.value}: {reason.detail}{cure}"
 
 
-def explanation_of(
-    examination: Examination,
-    plans: Mapping[str, CachePlan],
-    unvalidated: Iterable[str] = (),
-) -> Explanation:
-    """Put what was found into words.
+def explanation_of(decision: Decision, rewritten_sql: str | None = None) -> Explanation:
+    """Put what was decided into words.
 
     Args:
-        examination: What was found.
-        plans: The plans of the caches hit, by name.
-        unvalidated: Names of joins that nobody validated.
+        decision: What was decided.
+        rewritten_sql: What would run instead of the whole query, where that can be said; else what
+            would run instead of its parts.
     """
-    hits = examination.hits
-    first = hits[0] if hits else None
+    hits = decision.hits
     joins = tuple(dict.fromkeys(j for h in hits for j in h.rewrite.joins_used))
+    unvalidated = {name for hit in hits for name in hit.cache.unvalidated}
+    if rewritten_sql is None and hits:
+        rewritten_sql = "\n;\n".join(map(_sql, hits))
     return Explanation(
         hit=bool(hits),
         caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),
-        grouping_set=None
-        if first is None
-        else set_text(plans[first.rewrite.cache], first.rewrite.grouping_set),
-        rewritten_sql="\n;\n".join(map(_sql, hits)) if hits else None,
-        reasons=examination.reasons,
-        candidates=tuple(c for o in examination.telling for c in o.candidates),
+        grouping_set=set_text(hits[0]) if hits else None,
+        rewritten_sql=rewritten_sql,
+        reasons=decision.reasons,
+        candidates=decision.candidates,
         steps=tuple(s for h in hits for s in _steps(h)),
         joins=joins,
-        unvalidated_joins=tuple(j for j in joins if j in set(unvalidated)),
+        unvalidated_joins=tuple(j for j in joins if j in unvalidated),
     )
 
 
-def set_text(plan: CachePlan, grouping_set: GroupingSet | None) -> str | None:
-    """A grouping set by its key columns; None for a cache without sets."""
-    if grouping_set is None or plan.keys is None:
-        return None
-    return f"({', '.join(plan.keys[i].name for i in grouping_set.keys)})"
+def set_text(hit: Hit) -> str | None:
+    """The grouping set that a hit reads, by its key columns; None for a cache without sets."""
+    names = set_names(hit.cache.plan, hit.rewrite.grouping_set)
+    return None if names is None else f"({', '.join(names)})"
 
 
 def _steps(hit: Hit) -> tuple[str, ...]:

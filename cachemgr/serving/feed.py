@@ -57,6 +57,7 @@ class Feed:
         self._restricted: Mapping[str, str] = {}
         self._share = Sharing()
         self._revision: int | None = None
+        self._principal: str | None = None
         self._stamp = 0
         self._fresh_at = clock()
         self._trouble = ""
@@ -127,6 +128,11 @@ class Feed:
         """What is restricted now, as `cachemgr.access.grants.may_use` takes it."""
         return self._restricted
 
+    @property
+    def principal(self) -> str | None:
+        """Whom what is served was told to; None leaves it to Spark."""
+        return self._principal
+
     def joins(self) -> tuple[JoinRecord, ...]:
         """All record-preserving joins as they are declared now."""
         return self._joins
@@ -135,7 +141,9 @@ class Feed:
         """Why nothing may be answered from caches at this moment; None if it may."""
         name = self.source.name
         if self._refused:
-            return Reason(ReasonCode.NOT_GRANTED, self._refused, "see what it says, and run again")
+            return Reason(
+                ReasonCode.NOT_GRANTED, self._refused, "resolve it and run the query again"
+            )
         if self._revision is None:
             said = f"the caches are being loaded from {name}{self._trouble}"
             return Reason(ReasonCode.REGISTRY_LOADING, said, "run the query again")
@@ -200,6 +208,8 @@ class Feed:
                     self._put(entry)
                 for cache_id in [i for i in self._names if i not in state.live_ids]:
                     self._drop(cache_id)
+                # last: until now, whoever was told before has a grant on nothing of this
+                self._principal = state.principal
                 self._revision = state.revision
             self._fresh_at = asked_at
             self._trouble = self._refused = ""

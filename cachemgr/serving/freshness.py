@@ -14,30 +14,15 @@ from typing import Final, Protocol
 
 from cachemgr.base_state import BaseState, counted_ms
 from cachemgr.delta.base_columns import changed_columns, columns_read, kept_columns
-from cachemgr.metastore.records import Freshness
+from cachemgr.delta.table_at import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.serving.served_cache import ServedCache
+from cachemgr.vocabulary import FreshnessKind
+from matcher.memory.bounded import Bounded
 from matcher.model.reasons import Reason, ReasonCode
 
 CLOCK_SKEW_MS = 30_000
 # each holds a schema, which may be long
 _MOST_PASTS: Final = 1_000
-
-
-class TableSeen(Protocol):
-    """A base table as Spark resolved it for a query."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def location(self) -> str: ...
-    @property
-    def table_id(self) -> str | None: ...
-    @property
-    def version(self) -> int | None: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def state(self) -> BaseState: ...
 
 
 @dataclass(frozen=True)
@@ -51,30 +36,6 @@ class Verdict:
 
     reason: Reason | None
     exact: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A version that a table is past, as the table's history has it now.
-
-    Args:
-        commit: The identity of its commit; empty if the file is gone from the log.
-        committed_ms: When that commit was made; None likewise.
-        next_ms: When the first commit after it was made, in milliseconds since 1970; 0 if that file
-            is gone, so that a lag computed from it is never too small.
-        columns: The table's schema now (`schemaString`).
-        columns_then: The schema at that version, if that was asked for and is still known.
-    """
-
-    commit: str
-    committed_ms: int | None
-    next_ms: int
-    columns: str
-    columns_then: str | None = None
-
-
-UNKNOWN_PAST: Final = Past("", None, 0, '{"fields":[]}')
-"""What is said where nobody can look now; never remembered."""
 
 
 class PastOf(Protocol):
@@ -100,18 +61,16 @@ class Histories:
 
     def __init__(self, lookup: PastOf) -> None:
         self._lookup = lookup
-        self._known: dict[tuple[str, BaseState, int, bool], Past] = {}
+        self._known: Bounded[Past] = Bounded(_MOST_PASTS)
 
     def past(self, table: TableSeen, version: int, *, columns_then: bool = False) -> Past:
         """A version that a table is past; see `PastOf`."""
         key = (table.location, table.state, version, columns_then)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= _MOST_PASTS:
-                self._known.clear()
             found = self._lookup(table, version, columns_then=columns_then)
             if found is not UNKNOWN_PAST:
-                self._known[key] = found
+                self._known.put(key, found)
         return found
 
 
@@ -160,7 +119,7 @@ def check_freshness(
             return Verdict(_unknown(place, "its version was not seen in the query"))
     if not moved:
         return Verdict(None, exact=True)
-    if cache.freshness is Freshness.STRICT:
+    if cache.freshness is FreshnessKind.STRICT:
         return Verdict(_stale_strict(cache, moved[0]))
     reasons = (_why_not_behind(cache, table, now_ms, histories) for table in moved)
     return Verdict(next((reason for reason in reasons if reason is not None), None))
@@ -183,7 +142,7 @@ def _why_not_behind(
     if not then.is_same(before):
         return _put_back(cache, table)
     reason = _other_columns(cache, table, kept, past)
-    if reason is None and cache.freshness is not Freshness.UNLIMITED:
+    if reason is None and cache.freshness is not FreshnessKind.UNLIMITED:
         reason = _too_old(cache, table, past.next_ms, now_ms)
     return reason
 

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cachemgr.base_state import BaseState
-from cachemgr.serving.freshness import TableSeen, by_location
+from cachemgr.delta.table_at import TableSeen
+from cachemgr.serving.freshness import by_location
 
 if TYPE_CHECKING:
-    from cachemgr.spark.plans import TableRef
+    from cachemgr.delta.table_at import TableRef
 
 # what was looked up, by location
 Versions = Mapping[str, BaseState]

@@ -13,7 +13,8 @@ from typing import Any
 from cachemgr.access.grants import reads_of
 from cachemgr.base_state import BaseState, millis
 from cachemgr.ddl.names import shown_name
-from cachemgr.metastore.records import CacheRecord, Freshness, JoinRecord, JoinState, RegistryEntry
+from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
+from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
@@ -52,7 +53,7 @@ class ServedCache:
     location: str
     version: int | None
     snapshot: Mapping[str, BaseState]
-    freshness: Freshness
+    freshness: FreshnessKind
     max_staleness_seconds: int | None
     rewrite_enabled: bool
     settings: frozenset[tuple[str, str]]

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import httpx
 
-from cachemgr.access.grants import veiled
-from cachemgr.errors import CacheManagerError
+from cachemgr.access.grants import hashed_id
+from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.metastore.records import DecisionRecord, RegistryEntry, RegistryState, RestrictedTable
 from cachemgr.serving.sources import BatchRefused, SourceRefused
 from cachemgr.serving.wire import (
@@ -61,12 +61,12 @@ class ServiceSource:
         token_file: str = "",
     ) -> None:
         self.patience = patience
-        self.principal: str | None = None
         self.name = f"the service at {', '.join(urls)}"
         shared = "\0".join([*urls, token_file or token(), str(patience)])
         self.key = f"service {hashlib.sha256(shared.encode()).hexdigest()}"
         self._urls = [url.rstrip("/") for url in urls]
         self._token = token
+        self._principal = ""
         self._epoch = ""
         self._known: dict[str, int] = {}
         self._digest = ""
@@ -82,7 +82,7 @@ class ServiceSource:
             state = self._read(None)
             if digest(self._known) != self._digest:
                 raise CacheManagerError(
-                    "CATALOG_MOVED", f"the catalog of {self.name} changed while it was read"
+                    ErrorCode.CATALOG_MOVED, f"the catalog of {self.name} changed while it was read"
                 )
         return state
 
@@ -115,6 +115,9 @@ class ServiceSource:
             params |= {"epoch": self._epoch, "since": since, "waitSeconds": WAIT_SECONDS}
         timeout = _POLL_TIMEOUT if "since" in params else _LOAD_TIMEOUT
         page = self._page(params, timeout)
+        principal = str(page["principal"])
+        if "since" in params and principal != self._principal:
+            return self._read(None)  # what was told to another says nothing of this one's grants
         full = bool(page["full"])
         known = {} if full else dict(self._known)
         entries: dict[str, RegistryEntry] = {}
@@ -126,8 +129,7 @@ class ServiceSource:
             page = self._page({**params, **token, "waitSeconds": 0}, _LOAD_TIMEOUT)
         self._digest = str(page["digest"])
         moved = full or page["epoch"] != self._epoch or page["revision"] != since
-        self._epoch, self._known = str(page["epoch"]), known
-        self.principal = str(page["principal"])
+        self._epoch, self._known, self._principal = str(page["epoch"]), known, principal
         if not moved and self._digest == digest(known):
             return None
         return RegistryState(
@@ -139,6 +141,7 @@ class ServiceSource:
                 RestrictedTable(key, name, key, None, "", NEVER)
                 for key, name in page["restricted"].items()
             ),
+            principal,
         )
 
     def _take(
@@ -149,7 +152,7 @@ class ServiceSource:
             known[entry.cache.id] = entry.cache.revision
             entries[entry.cache.id] = entry
         gone = frozenset(page["gone"])
-        for cache_id in [i for i in known if veiled(i) in gone] if gone else ():
+        for cache_id in [i for i in known if hashed_id(i) in gone] if gone else ():
             del known[cache_id]
             entries.pop(cache_id, None)
 
@@ -162,7 +165,8 @@ class ServiceSource:
                 raise ValueError("no catalog")
         except (ValueError, KeyError, TypeError) as error:
             raise CacheManagerError(
-                "NOT_THE_SERVICE", f"{self.name} answered, and not as cachemgr does ({error})"
+                ErrorCode.NOT_THE_SERVICE,
+                f"{self.name} answered, and not as cachemgr does ({error})",
             ) from error
         return found
 
@@ -180,7 +184,7 @@ class ServiceSource:
                 )
             except (httpx.HTTPError, RuntimeError) as error:  # a closed client is a RuntimeError
                 said = str(error) or type(error).__name__
-                trouble.append(CacheManagerError("SERVICE_UNREACHABLE", f"{url}: {said}"))
+                trouble.append(CacheManagerError(ErrorCode.SERVICE_UNREACHABLE, f"{url}: {said}"))
             else:
                 if answer.is_success:
                     return answer
@@ -194,7 +198,7 @@ class ServiceSource:
         if refused is not None:
             raise refused
         said = "; ".join(t.message for t in trouble)
-        raise CacheManagerError("SERVICE_UNREACHABLE", said)
+        raise CacheManagerError(ErrorCode.SERVICE_UNREACHABLE, said)
 
 
 class _NotTaken(CacheManagerError):
@@ -211,9 +215,9 @@ def _meaning(url: str, answer: httpx.Response) -> CacheManagerError:
         pass
     text = f"the service at {url} refuses this session: {said}"
     if status in (401, 403):
-        return SourceRefused(kind or "UNAUTHENTICATED", text)
-    if kind == "CATALOG_VERSION":
+        return SourceRefused(kind or ErrorCode.UNAUTHENTICATED, text)
+    if kind == ErrorCode.CATALOG_VERSION:
         return SourceRefused(kind, text)
     if kind and status in (400, 413, 422):
         return _NotTaken(kind, f"{url}: {said}")
-    return CacheManagerError("SERVICE_UNREACHABLE", f"{url}: {status} {said}")
+    return CacheManagerError(ErrorCode.SERVICE_UNREACHABLE, f"{url}: {status} {said}")

@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from cachemgr.delta.storage import Files
-from cachemgr.errors import CacheManagerError, MetastoreError
+from cachemgr.errors import CacheManagerError, ErrorCode, MetastoreError
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import DecisionRecord, RegistryMark, RegistryState
 
 POLL_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 5.0
-_PASSING: Final = frozenset({"METASTORE_BUSY", "METASTORE_UNREADABLE", "METASTORE_FULL"})
+_PASSING: Final = frozenset(
+    {ErrorCode.METASTORE_BUSY, ErrorCode.METASTORE_UNREADABLE, ErrorCode.METASTORE_FULL}
+)
 
 
 class SourceRefused(CacheManagerError):
@@ -38,11 +40,6 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """For messages; without secrets."""
-        ...
-
-    @property
-    def principal(self) -> str | None:
-        """Who asks, as the source knows it; None leaves it to Spark."""
         ...
 
     @property
@@ -103,7 +100,6 @@ class MetastoreSource:
         metastore: It is closed with the source.
     """
 
-    principal = None
     patience = STALE_SECONDS
     close_seconds = 10.0
 

@@ -1,8 +1,8 @@
 """Which unique keys hold in what a query itself reads, beside the caches.
 
-A cache knows of the joins at its own snapshot (`cachemgr.serving.served_cache`). A table that a rewrite
-joins to it is read as the query reads it, so its key counts only if it was found unique in that
-very state.
+A cache knows of the joins at its own snapshot (`cachemgr.serving.served_cache`). A table that a
+rewrite joins to it is read as the query reads it, so its key counts only if it was found unique in
+that very state.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cachemgr.base_state import BaseState
-from cachemgr.metastore.records import JoinRecord, JoinState
-from cachemgr.serving.freshness import TableSeen
+from cachemgr.delta.table_at import TableSeen
+from cachemgr.metastore.records import JoinRecord
+from cachemgr.vocabulary import JoinState
 from matcher.model.ir import RecordPreservingJoin
 
 

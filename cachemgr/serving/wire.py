@@ -17,17 +17,15 @@ from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import (
     CacheRecord,
     DecisionRecord,
-    Freshness,
     GroupingSetRecord,
     JoinRecord,
     JoinSide,
-    JoinState,
     RefreshRunRecord,
     RegistryEntry,
-    RunState,
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.vocabulary import FreshnessKind, JoinState, RunState
 from matcher.model.codec import PLAN_VERSION
 
 _FORMAT = 3
@@ -122,7 +120,7 @@ def decode_entry(data: Mapping[str, Any], principal: str) -> RegistryEntry:
         location=data["location"],
         partition_by=tuple(data["partitionBy"]),
         settings=data["settings"],
-        freshness=Freshness(data["freshness"]),
+        freshness=FreshnessKind(data["freshness"]),
         max_staleness_seconds=data["maxStalenessSeconds"],
         rewrite_enabled=data["rewriteEnabled"],
         damaged=data.get("damaged"),

@@ -17,18 +17,20 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import SettingsComparer, changes_results
 from cachemgr.config.session_settings import PREFIX, Mode, Settings
-from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, is_local
+from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.delta.columns import read_columns
 from cachemgr.delta.head_lookup import Heads
+from cachemgr.delta.places import is_local
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.delta.table_at import TableHead
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord
-from cachemgr.metastore.records import Outcome as LoggedOutcome
-from cachemgr.serving.decide import Hit, match_options
+from cachemgr.serving.decide import decide
+from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.eligibility import Checks, QueryState
 from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
@@ -37,14 +39,17 @@ from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.sources import metastore_of
 from cachemgr.serving.unique_keys import keys_seen
 from cachemgr.telemetry import logger
-from cachemgr.text.decide import Outcome, decide
+from cachemgr.text.blocks import TextBlocks, TextEligibility, text_at_versions
 from cachemgr.text.limits import check_text
 from cachemgr.text.settings import TextConf, default_of, read_settings
 from cachemgr.text.table_names import Names
 from cachemgr.text.templates import Templates
+from cachemgr.vocabulary import Outcome
+from matcher.memory.bounded import Bounded
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Candidate, MatchOptions
-from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.render.select import NotRenderable
 from matcher.sql.reader import TextQuery, parse_query
 from matcher.sql.schema import Table
 
@@ -140,7 +145,7 @@ class TextDoor:
             feed.served, self._comparer, Histories(heads.past), feed.restricted, self._missing
         )
         self._templates = Templates()
-        self._settings: dict[frozenset[tuple[str, str]], _Stated] = {}
+        self._settings: Bounded[_Stated] = Bounded(_MOST_SETTINGS)
         self._names: Names | None = None
         self._lock = threading.Lock()
         feed.listen(self._renew_names)
@@ -216,11 +221,8 @@ class TextDoor:
             shown = {k: v for k, v in sorted(merged.items()) if changes_results(k)}
             fingerprint = self._comparer.fingerprint(merged)
             found = _Stated(read_settings(merged), merged, shown, fingerprint)
-            if sum(len(k) + len(v) for k, v in key) > _LONG_SETTINGS:
-                return found
-            if len(self._settings) >= _MOST_SETTINGS:
-                self._settings = {}
-            self._settings[key] = found
+            if sum(len(k) + len(v) for k, v in key) <= _LONG_SETTINGS:
+                self._settings.put(key, found)
         return found
 
     def _refusal(self, own: Settings) -> Reason | None:
@@ -255,8 +257,7 @@ class TextDoor:
         explain: int | None,
     ) -> TextAnswer:
         """What becomes of a text that was read, with its tables as they are now."""
-        outcome = Outcome(reasons=list(parsed.reasons))
-        registry, options = self._feed.registry, MatchOptions()
+        sql, decision = None, refused(*parsed.reasons)
         if not parsed.reasons:
             hinted = parsed.hinted
             query = QueryState(
@@ -268,25 +269,56 @@ class TextDoor:
                 only=hinted,
             )
             keys = keys_seen(self._feed.joins(), query.seen)
-            options = match_options(conf.own, stated.merged, hinted, keys)
-            checks = self._checks
-            outcome = self._safely(
-                lambda: decide(parsed, registry, checks, query, options, heads, explain=explain)
+            options = match_options(stated.merged, conf.own, hinted, keys)
+            eligibility = TextEligibility(query, self._checks)
+            sql, decision = self._safely(
+                lambda: self._written(TextBlocks(parsed), eligibility, options, heads, explain)
             )
-        hit = next(iter(outcome.hits.values()), None)
+        hit = next(iter(decision.hits), None)
         return TextAnswer(
-            sql=outcome.sql,
-            caches=tuple(dict.fromkeys(h.cache.name for h in outcome.hits.values())),
-            exact=outcome.exact,
-            tables=_versions(outcome, heads) if outcome.sql is not None else (),
-            reasons=tuple(dict.fromkeys(outcome.reasons)),
-            candidates=tuple(outcome.candidates),
+            sql=sql,
+            caches=tuple(dict.fromkeys(h.cache.name for h in decision.hits)),
+            exact=decision.is_exact,
+            tables=_versions(decision, heads) if sql is not None else (),
+            reasons=decision.reasons,
+            candidates=decision.candidates,
             settings=stated.shown,
-            grouping_set=None if hit is None else _set_of(hit),
-            told=partial(outcome.told, registry, options, tuple(heads)),
+            grouping_set=None if hit is None else set_text(hit),
+            told=partial(decision.reasons_by_table, tuple(heads)),
         )
 
-    def _safely(self, decided: Callable[[], Outcome]) -> Outcome:
+    def _written(
+        self,
+        blocks: TextBlocks,
+        eligibility: TextEligibility,
+        options: MatchOptions,
+        heads: Mapping[str, TableHead],
+        explain: int | None,
+    ) -> tuple[str | None, Decision]:
+        """What is decided of a text, and the text to run instead; where that cannot be written
+        nothing is answered."""
+        decision = decide(
+            blocks,
+            self._feed.registry,
+            eligibility,
+            options,
+            explain=explain is not None,
+            most=explain,
+        )
+        if not decision.hits:
+            return None, decision
+        try:
+            return text_at_versions(blocks, decision, heads), decision
+        except NotRenderable as error:
+            reason = not_taken(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                f"the rest of the query cannot be held at one moment: no place for {error}",
+            )
+            return None, decision.without_hits(reason)
+
+    def _safely(
+        self, decided: Callable[[], tuple[str | None, Decision]]
+    ) -> tuple[str | None, Decision]:
         """An error of ours is a miss, as in a session."""
         try:
             return decided()
@@ -298,7 +330,7 @@ class TextDoor:
             )
             detail = f"deciding failed ({type(error).__name__})"
             reason = Reason(ReasonCode.INTERNAL_ERROR, detail, "report it with the query")
-            return Outcome(reasons=[reason])
+            return None, refused(reason)
 
     def _read(
         self, request: TextRequest, conf: TextConf, names: Names
@@ -371,9 +403,9 @@ class TextDoor:
     ) -> None:
         if not conf.own.decision_log_enabled:
             return
-        outcome = LoggedOutcome.MISS if found.sql is None else LoggedOutcome.HIT
+        outcome = Outcome.MISS if found.sql is None else Outcome.HIT
         if explain is not None and found.sql is not None:
-            outcome = LoggedOutcome.PLAN_ONLY
+            outcome = Outcome.PLAN_ONLY
         millis = (time.perf_counter() - started) * 1000
         at = datetime.now(UTC)
 
@@ -405,14 +437,10 @@ def _as_read(tables: Mapping[str, Table], heads: Mapping[str, TableHead]) -> boo
     return all(read_columns(h.columns) == tables[p].columns for p, h in heads.items())
 
 
-def _set_of(hit: Hit) -> str | None:
-    return set_text(hit.cache.plan, hit.rewrite.grouping_set)
-
-
-def _versions(outcome: Outcome, heads: Mapping[str, TableHead]) -> tuple[TableHead, ...]:
+def _versions(decision: Decision, heads: Mapping[str, TableHead]) -> tuple[TableHead, ...]:
     """The tables at the versions that the answer shows; those of a stale cache's snapshot."""
     shown = dict(heads)
-    for hit in outcome.hits.values():
+    for hit in decision.hits:
         for place, then in hit.cache.snapshot.items():
             if place in shown and then.table_id is not None and then.version is not None:
                 shown[place] = replace(
@@ -438,7 +466,7 @@ def _unreadable(error: MatcherError, names: Names) -> Reason:
         twice = names.twice()
         detail = f"{error}"
         if twice:
-            detail += f"; these names stand for two places each: {', '.join(twice[:5])}"
+            detail += f"; ambiguous names (two locations each): {', '.join(twice[:5])}"
         return Reason(
             ReasonCode.UNSUPPORTED_RELATION,
             detail,

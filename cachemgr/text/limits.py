@@ -13,6 +13,7 @@ import sqlglot
 from sqlglot import TokenType
 from sqlglot.errors import SqlglotError
 
+from cachemgr.errors import ErrorCode
 from matcher.model.errors import SqlInputError
 
 # characters of a text that waits apart, and of which nothing is remembered
@@ -38,7 +39,7 @@ def check_text(sql: str) -> None:
     try:
         tokens = sqlglot.tokenize(sql, read="spark")
     except SqlglotError as error:
-        raise SqlInputError("SYNTAX_ERROR", str(error).splitlines()[0]) from error
+        raise SqlInputError(ErrorCode.SYNTAX_ERROR, str(error).splitlines()[0]) from error
     if len(tokens) > MAX_TOKENS:
         raise _too("long", f"it has {len(tokens)} words, at most {MAX_TOKENS} are read")
     depth = types = open_joins = 0

@@ -6,23 +6,30 @@ given as text, and declared keys and joins count as validated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache
-from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError
+from cachemgr.delta.table_at import TableSeen
+from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError, ErrorCode
+from cachemgr.serving.decide import decide
+from cachemgr.serving.decision import Decision, refused
+from cachemgr.serving.eligibility import Checks, Cleared, Eligibility, QueryState
+from cachemgr.serving.explain import explanation_of
+from cachemgr.serving.unbuilt import checks_of, tables_of_nowhere, unbuilt
+from cachemgr.text.blocks import TextBlocks
 from cachemgr.text.offline_input import Conf, declare, join, plan, read_conf
+from matcher.catalyst.reader import LocatedBlock
 from matcher.index.registry import Registry
 from matcher.model.errors import MatcherError
-from matcher.model.ir import CachePlan, Candidate, Decision, Rewrite
+from matcher.model.ir import Block, CachePlan, Candidate, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
-from matcher.model.row_order import refused_below
 from matcher.render.select import NotRenderable, quote_path, render_rewrite, render_stored
-from matcher.rules.choose import not_named, unheeded
-from matcher.sql.reader import TextBlock, TextQuery, parse_query
+from matcher.rules.choose import unheeded
+from matcher.sql.reader import TextQuery, parse_query
 from matcher.sql.schema import Schema
 
 _DISABLED: Final = Reason(
@@ -40,24 +47,40 @@ class Workspace:
     plans: dict[str, CachePlan]
     disabled: frozenset[str]
     stored: dict[str, str]
+    seen: dict[str, list[TableSeen]]
+    checks: Checks
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one query: the rewrites chosen for its blocks, and every candidate.
+    """What became of one query.
 
-    `refused` is why some blocks were compared with no cache, `reasons` why the others found none.
+    Args:
+        parsed: The query.
+        decision: What was decided of its blocks.
+        candidates: Every cache considered, and those that were compared with no block.
+        sql: The query's text with the chosen rewrites in it; None where there are none.
     """
 
     parsed: TextQuery
-    rewrites: dict[TextBlock, Rewrite] = field(default_factory=dict)
-    candidates: list[Candidate] = field(default_factory=list)
-    refused: list[Reason] = field(default_factory=list)
-    reasons: list[Reason] = field(default_factory=list)
+    decision: Decision
+    candidates: tuple[Candidate, ...]
+    sql: str | None
 
-    def rewritten(self) -> str:
-        """The query's text with the chosen rewrites in it."""
-        return self.parsed.replace({b: _rewritten(r) for b, r in self.rewrites.items()})
+    @property
+    def rewrites(self) -> tuple[Rewrite, ...]:
+        """The rewrites chosen, outermost first."""
+        return tuple(hit.rewrite for hit in self.decision.hits)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why no cache answers the blocks that were compared with some."""
+        return tuple(r for o in self.decision.outcomes if o.is_compared for r in o.reasons)
+
+    @property
+    def refused(self) -> tuple[Reason, ...]:
+        """Why other blocks were compared with none."""
+        return tuple(r for o in self.decision.outcomes if not o.is_compared for r in o.reasons)
 
 
 def prepare(schema_sql: str, caches_sql: str, conf: Mapping[str, str] | None = None) -> Workspace:
@@ -89,7 +112,7 @@ def _prepare(schema_sql: str, caches_sql: str, conf: tuple[tuple[str, str], ...]
             declare(statement, caches, schema)
         else:
             raise DefinitionError(
-                "STATEMENT_NOT_SUPPORTED",
+                ErrorCode.STATEMENT_NOT_SUPPORTED,
                 f"the caches hold a {type(statement).__name__} statement: only CREATE RECORD "
                 "PRESERVING JOIN and CREATE RELATIONAL CACHE are read offline",
             )
@@ -103,12 +126,15 @@ def _prepare(schema_sql: str, caches_sql: str, conf: tuple[tuple[str, str], ...]
             stored[name] = render_stored(found, [quote_path(r.name) for r in found.relations])
         except NotRenderable as error:
             raise DefinitionError(
-                "EXPRESSION_NOT_SUPPORTED", f"cache {name}: {error} cannot be written as SQL"
+                ErrorCode.EXPRESSION_NOT_SUPPORTED,
+                f"cache {name}: {error} cannot be written as SQL",
             ) from error
         if cache.rewrite_enabled:
             registry.put(found)
     disabled = frozenset(n for n, c in caches.items() if not c.rewrite_enabled)
-    return Workspace(schema, read, registry, plans, disabled, stored)
+    seen = tables_of_nowhere(r for found in plans.values() for r in found.relations)
+    checks = checks_of([unbuilt(found, seen) for found in plans.values()])
+    return Workspace(schema, read, registry, plans, disabled, stored, seen, checks)
 
 
 def explain(
@@ -123,7 +149,7 @@ def explain(
         conf: session settings.
 
     Returns:
-        `hit`, `caches`, `rewritten_sql`, `candidates` and `stored`, ready for JSON.
+        What `Explanation.as_data` gives, and `stored`: what each cache would hold, as SQL.
 
     Raises:
         CacheManagerError: the caches or a setting are at fault.
@@ -136,14 +162,8 @@ def explain(
 def explain_query(workspace: Workspace, query: str) -> dict[str, Any]:
     """`explain` over declarations that are read already."""
     found = answer(workspace, query)
-    caches = [rewrite.cache for rewrite in found.rewrites.values()]
-    return {
-        "hit": bool(found.rewrites),
-        "caches": list(dict.fromkeys(caches)),
-        "rewritten_sql": found.rewritten() if found.rewrites else None,
-        "candidates": [_candidate(c) for c in found.candidates],
-        "stored": dict(workspace.stored),
-    }
+    said = replace(explanation_of(found.decision, found.sql), candidates=found.candidates)
+    return {**said.as_data(), "stored": dict(workspace.stored)}
 
 
 def answer(workspace: Workspace, query: str, *, explain: bool = True) -> Answer:
@@ -159,19 +179,18 @@ def answer(workspace: Workspace, query: str, *, explain: bool = True) -> Answer:
         MatcherError: the query does not parse or names what does not exist.
     """
     parsed = parse_query(query, workspace.schema, workspace.conf.text)
-    outcome = Answer(parsed)
     whole = list(parsed.reasons)
     if not workspace.conf.enabled:
         whole.append(
             Reason(ReasonCode.SETTINGS_DIFFER, "spark.cachemgr.enabled is false", "set it to true")
         )
-    if whole:
-        outcome.refused = whole
-    else:
-        parsed.visit(lambda block: _decide(workspace, parsed, block, outcome, explain))
-        _say_unheeded(workspace, parsed, outcome)
-    _complete(workspace, outcome)
-    return outcome
+    blocks = TextBlocks(parsed)
+    decision = refused(*whole) if whole else _decided(workspace, blocks, explain)
+    sql = blocks.rewritten(decision, lambda hit: _sql(hit.rewrite)) if decision.hits else None
+    compared = [c for outcome in decision.outcomes for c in outcome.candidates]
+    hinted = () if whole else _unheeded(workspace, parsed, decision, compared)
+    found = Answer(parsed, decision, (*compared, *hinted), sql)
+    return replace(found, candidates=(*found.candidates, *_not_compared(workspace, found)))
 
 
 def run_batch(
@@ -215,7 +234,9 @@ def _text(case: Mapping[str, Any], key: str) -> str:
     if isinstance(value, list):
         value = ";\n".join(str(v).rstrip().rstrip(";") for v in value)
     if not isinstance(value, str):
-        raise ConfigurationError("BAD_CASE", f"a case needs {key!r} as a text, not {value!r}")
+        raise ConfigurationError(
+            ErrorCode.BAD_CASE, f"a case needs {key!r} as a text, not {value!r}"
+        )
     return value
 
 
@@ -226,54 +247,29 @@ def _settings(conf: object) -> dict[str, str]:
     if isinstance(conf, list) and all(isinstance(c, str) and "=" in c for c in conf):
         conf = dict(c.split("=", 1) for c in conf)
     if not isinstance(conf, dict):
-        raise ConfigurationError("BAD_CASE", f"conf is {conf!r}: give an object of key to value")
+        raise ConfigurationError(
+            ErrorCode.BAD_CASE, f"conf is {conf!r}: give an object of key to value"
+        )
     return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in conf.items()}
 
 
 # -- the query ----------------------------------------------------------------------------------
 
 
-def _decide(
-    workspace: Workspace, parsed: TextQuery, block: TextBlock, outcome: Answer, explain: bool
-) -> bool:
-    if block.block is None:
-        outcome.refused += block.reasons
-        return False
-    refused = refused_below(block.above, block.block, workspace.conf.options)
-    if refused is not None:
-        outcome.refused.append(refused)
-        return False
-    try:
-        decision = workspace.registry.decide(
-            block.block,
-            replace(workspace.conf.options, forced=parsed.hinted),
-            _veto(parsed, block),
-            explain=explain,
-        )
-    except Exception as error:  # an error of ours is a miss, as in a session
-        decision = Decision(
-            None,
-            (),
-            (Reason(ReasonCode.INTERNAL_ERROR, internal(error), "report it with the input"),),
-        )
-    outcome.candidates += decision.candidates
-    outcome.reasons += decision.reasons
-    if decision.rewrite is None:
-        return False
-    outcome.rewrites[block] = decision.rewrite
-    return True
+class _Declared(Eligibility):
+    """Of declared caches it is checked that the text can name them."""
 
+    def __init__(self, query: QueryState, checks: Checks, blocks: TextBlocks) -> None:
+        super().__init__(query, checks)
+        self._blocks = blocks
 
-def _rewritten(rewrite: Rewrite) -> str:
-    return render_rewrite(rewrite, quote_path(rewrite.cache))
-
-
-def _veto(parsed: TextQuery, block: TextBlock) -> Callable[[Rewrite], Reason | None]:
-    hidden = parsed.cte_names if block.node is not parsed.document.root else frozenset()
-
-    def veto(rewrite: Rewrite) -> Reason | None:
-        if parsed.hinted and rewrite.cache.lower() not in parsed.hinted:
-            return not_named(rewrite.cache)
+    def clear(self, located: LocatedBlock, block: Block, rewrite: Rewrite) -> Cleared | Reason:
+        """See `Eligibility`."""
+        found = super().clear(located, block, rewrite)
+        if isinstance(found, Reason):
+            return found
+        parsed = self._blocks.parsed
+        hidden = frozenset() if self._blocks.is_root(located) else parsed.cte_names
         names = [rewrite.cache, *(e.relation.name for e in rewrite.extra)]
         name = next((n for n in names if n.lower() in hidden), None)
         if name is not None:
@@ -281,53 +277,59 @@ def _veto(parsed: TextQuery, block: TextBlock) -> Callable[[Rewrite], Reason | N
             detail = f"the query has a CTE named {name}, which hides {what}"
             return Reason(ReasonCode.UNSUPPORTED_RELATION, detail, "rename the CTE")
         try:
-            _rewritten(rewrite)
+            _sql(rewrite)
         except NotRenderable as error:
             return not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, f"no SQL spelling for {error}")
-        return None
-
-    return veto
+        return found
 
 
-def _say_unheeded(workspace: Workspace, parsed: TextQuery, outcome: Answer) -> None:
+def _decided(workspace: Workspace, blocks: TextBlocks, explain: bool) -> Decision:
+    """What is decided; an error of ours is a miss, as in a session."""
+    hinted = blocks.parsed.hinted
+    query = QueryState(workspace.seen, frozenset(), "", 0, 0, only=hinted)
+    eligibility = _Declared(query, workspace.checks, blocks)
+    options = replace(workspace.conf.options, forced=hinted)
+    try:
+        return decide(blocks, workspace.registry, eligibility, options, explain=explain)
+    except Exception as error:
+        reason = Reason(ReasonCode.INTERNAL_ERROR, internal(error), "report it with the input")
+        return refused(reason)
+
+
+def _sql(rewrite: Rewrite) -> str:
+    return render_rewrite(rewrite, quote_path(rewrite.cache))
+
+
+def _unheeded(
+    workspace: Workspace, parsed: TextQuery, decision: Decision, compared: Sequence[Candidate]
+) -> list[Candidate]:
     """A line for each cache that the query's hint asks for and that does not answer."""
-    used = [rewrite.cache for rewrite in outcome.rewrites.values()]
+    used = [hit.rewrite.cache for hit in decision.hits]
     known = {name.lower(): name for name in workspace.plans}
-    for name in sorted(parsed.hinted):
-        for reason in unheeded([name], used, known, outcome.candidates):
-            cache = known.get(name, name)
-            outcome.candidates.append(Candidate(cache, None, "refused", (reason,)))
+    return [
+        Candidate(known.get(name, name), None, "refused", (reason,))
+        for name in sorted(parsed.hinted)
+        for reason in unheeded([name], used, known, compared)
+    ]
 
 
-def _complete(workspace: Workspace, outcome: Answer) -> None:
+def _not_compared(workspace: Workspace, found: Answer) -> list[Candidate]:
     """Lines for blocks that no cache was compared with, and caches that no block was."""
-    compared = {c.cache for c in outcome.candidates}
-    refused = tuple(dict.fromkeys(outcome.refused))
-    others = tuple(dict.fromkeys(outcome.reasons))
+    compared = {c.cache for c in found.candidates}
+    refused_blocks = tuple(dict.fromkeys(found.refused))
+    others = tuple(dict.fromkeys(found.reasons))
+    lines = []
     for name in workspace.plans:
         why: tuple[Reason, ...] = ()
         if name in workspace.disabled:
             why = (_DISABLED,)
-        elif not outcome.rewrites and refused:
-            why = refused
+        elif not found.rewrites and refused_blocks:
+            why = refused_blocks
         elif name not in compared:
             nothing = f"{name} reads none of the query's tables"
             why = others or (
                 Reason(ReasonCode.NO_CACHE_FOR_TABLES, nothing, "declare a cache over them"),
             )
         if why:
-            outcome.candidates.append(Candidate(name, None, "refused", why))
-
-
-def _candidate(candidate: Candidate) -> dict[str, Any]:
-    keys = candidate.grouping_set
-    return {
-        "cache": candidate.cache,
-        "grouping_set": None if keys is None else list(keys),
-        "outcome": candidate.outcome,
-        "cost": candidate.cost,
-        "reasons": [
-            {"code": r.code.value, "detail": r.detail, "suggestion": r.suggestion}
-            for r in candidate.reasons
-        ],
-    }
+            lines.append(Candidate(name, None, "refused", why))
+    return lines

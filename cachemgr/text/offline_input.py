@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from cachemgr.config.match_options import match_options, spark_settings
 from cachemgr.config.session_settings import Settings, setting
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
-from cachemgr.errors import ConfigurationError, DefinitionError, NotFoundError
+from cachemgr.errors import ConfigurationError, DefinitionError, ErrorCode, NotFoundError
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, CachePlan, MatchOptions, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode
@@ -65,40 +66,21 @@ def read_conf(values: Mapping[str, str]) -> Conf:
         usual = FIXED.get(key)
         if usual is not None and value.strip().lower() != usual:
             raise ConfigurationError(
-                "SETTING_NOT_MODELLED",
+                ErrorCode.SETTING_NOT_MODELLED,
                 f"{key} is {value!r}: SQL texts are read under {usual!r} alone; "
                 "leave it out, or use EXPLAIN REWRITE in a session",
             )
         if key.startswith("spark.sql.legacy.") and key != _HARMLESS_LEGACY:
             raise ConfigurationError(
-                "SETTING_NOT_MODELLED",
+                ErrorCode.SETTING_NOT_MODELLED,
                 f"{key}: legacy behaviour of SQL texts is not modelled; "
                 "leave it out, or use EXPLAIN REWRITE in a session",
             )
     own = Settings.from_mapping(values)
-    ansi = _flag(values, "spark.sql.ansi.enabled", True)
-    loss = _flag(values, "spark.sql.decimalOperations.allowPrecisionLoss", True)
-    zone = values.get("spark.sql.session.timeZone", "").strip()
-    options = MatchOptions(
-        approximate_floats=own.approximate_floats,
-        trust_unvalidated=own.trust_unvalidated,
-        assume_exact_averages=own.assume_exact_averages,
-        ansi=ansi,
-        decimal_precision_loss=loss,
-        time_zone=zone,
-        approximate_distinct=own.approximate_distinct,
-    )
-    return Conf(TextSettings(ansi, loss, zone.lower() in _UTC), options, own.enabled)
-
-
-def _flag(values: Mapping[str, str], key: str, default: bool) -> bool:
-    text = values.get(key)
-    if text is None:
-        return default
-    word = text.strip().lower()
-    if word not in ("true", "false"):
-        raise ConfigurationError("BAD_SETTING", f"{key} is {text!r}: set it to true or false")
-    return word == "true"
+    spark = spark_settings(values)
+    utc = spark.time_zone.lower() in _UTC
+    text = TextSettings(spark.ansi, spark.decimal_precision_loss, utc)
+    return Conf(text, match_options(values, own, only_declared=True), own.enabled)
 
 
 def _cache_name(parts: tuple[str, ...]) -> str:
@@ -119,13 +101,14 @@ def declare(
             return
         if not statement.or_replace:
             raise DefinitionError(
-                "CACHE_ALREADY_EXISTS",
+                ErrorCode.CACHE_ALREADY_EXISTS,
                 f"cache {name} is declared twice: rename one, or say OR REPLACE or IF NOT EXISTS",
             )
         del caches[taken]
     if schema.find(parts) is not None:
         raise DefinitionError(
-            "NAME_TAKEN", f"cache {name} has the name of a table or view: choose another name"
+            ErrorCode.NAME_TAKEN,
+            f"cache {name} has the name of a table or view: choose another name",
         )
     caches[name] = statement
 
@@ -205,7 +188,9 @@ def _table(parts: tuple[str, ...], join: str, schema: Schema) -> Table:
     near = schema.similar(parts[-1])
     what = "is a view: declare the join on its base table" if found else "is not declared"
     hint = f"; did you mean {near}?" if near and not found else ""
-    raise NotFoundError("TABLE_NOT_FOUND", f"join {join}: table {'.'.join(parts)} {what}{hint}")
+    raise NotFoundError(
+        ErrorCode.TABLE_NOT_FOUND, f"join {join}: table {'.'.join(parts)} {what}{hint}"
+    )
 
 
 def _key(key: JoinKey, left: Table, right: Table, join: str) -> tuple[str, str]:
@@ -217,7 +202,7 @@ def _key(key: JoinKey, left: Table, right: Table, join: str) -> tuple[str, str]:
         if one is not None and two is not None:
             return one.name, two.name
     raise NotFoundError(
-        "COLUMN_NOT_FOUND",
+        ErrorCode.COLUMN_NOT_FOUND,
         f"join {join}: {key.left} = {key.right} names a column that "
         f"{left.name} and {right.name} do not have",
     )

@@ -14,7 +14,7 @@ import tzlocal
 
 from cachemgr.config.result_settings import TIME_ZONE, changes_results
 from cachemgr.config.session_settings import PREFIX, Settings
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.text.offline_input import FIXED, read_conf
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.sql.reader import TextSettings
@@ -78,7 +78,7 @@ def read_settings(values: Mapping[str, str]) -> TextConf | Reason:
     try:
         read = read_conf(counted)
     except ConfigurationError as error:
-        if error.code != "SETTING_NOT_MODELLED":
+        if error.code != ErrorCode.SETTING_NOT_MODELLED:
             raise
         return Reason(ReasonCode.SETTINGS_DIFFER, error.message, "leave the setting out")
     return TextConf(read.text, Settings.from_mapping(counted))

@@ -1,0 +1,179 @@
+"""What was decided of one query: which parts are answered from which caches, and why others are
+not. The same data at every door; `cachemgr.serving.explain` puts it into words and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from cachemgr.serving.served_cache import ServedCache
+from matcher.catalyst.split import Split
+from matcher.model.ir import Block, Candidate, Rewrite
+from matcher.model.reasons import Reason
+
+Path = tuple[int, ...]
+Why = Callable[[Block, tuple[Reason, ...]], tuple[Reason, ...]]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A block that is answered from a cache.
+
+    Args:
+        path: Where the block stands in the query.
+        block: The block.
+        rewrite: What runs instead.
+        cache: The state of the cache that was checked.
+        exact: All tables that the block reads stand at the snapshot's versions.
+        sql: What runs over the cache, outputs named c0, c1, …
+        split: Which parts of the subtree's outputs the block's are; None for the outputs.
+    """
+
+    path: Path
+    block: Block
+    rewrite: Rewrite
+    cache: ServedCache
+    exact: bool
+    sql: str
+    split: Split | None = None
+
+
+@dataclass(frozen=True)
+class BlockOutcome:
+    """What was found for one block, or why a part of the query is none.
+
+    Args:
+        path: Where it stands in the query.
+        block: The block; None where the part is none.
+        hit: What answers it.
+        candidates: The caches considered, if that was asked for.
+        reasons: Why none answers it.
+        is_compared: Whether it was compared with caches at all.
+    """
+
+    path: Path
+    block: Block | None
+    hit: Hit | None
+    candidates: tuple[Candidate, ...]
+    reasons: tuple[Reason, ...]
+    is_compared: bool = True
+
+
+def _no_more(block: Block, reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    return reasons
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided of one query.
+
+    Args:
+        outcomes: What was found for each block.
+        unheeded: Why caches that the query's hint asks for are not used.
+        why: Gives all that can be said of a block's miss.
+        served_once: Some rewrite of a subquery gives each of its rows once, which is right if it is
+            that of EXISTS or IN.
+        keys_moved: Some rewrite relies on a promised key that does not hold: this is not what may
+            run, and the query has to be decided by the keys that do.
+        apart: What was decided of the queries of EXISTS and IN, which Spark asks about apart;
+            filled where a query is explained.
+    """
+
+    outcomes: tuple[BlockOutcome, ...] = ()
+    unheeded: tuple[Reason, ...] = ()
+    why: Why = _no_more
+    served_once: bool = False
+    keys_moved: bool = False
+    apart: tuple[Decision, ...] = ()
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The blocks that are answered from caches."""
+        found = [o.hit for o in self.outcomes if o.hit is not None]
+        return (*found, *(hit for each in self.apart for hit in each.hits))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the answer is that of the tables as they are now."""
+        return all(hit.exact for hit in self.hits)
+
+    @property
+    def reportable(self) -> tuple[BlockOutcome, ...]:
+        """The outcomes worth reporting: hits, and blocks that are not the mere input of another.
+        A missed ORDER BY … LIMIT says why no cache of first rows serves, the block in it the rest.
+
+        The rows that an aggregate reads are a block as well, and no cube ever answers it: why not
+        says nothing to a person who asked about the aggregate.
+        """
+        missed = [o for o in self.outcomes if o.block is not None and o.hit is None]
+        blocks = [o.path for o in missed if o.block is not None and o.block.limit is None]
+        found = tuple(
+            o
+            for o in self.outcomes
+            if o.hit is not None or not any(_inside(o.path, path) for path in blocks)
+        )
+        return (*found, *(outcome for each in self.apart for outcome in each.reportable))
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The caches considered for what is reportable."""
+        return tuple(c for o in self.reportable for c in o.candidates)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why the blocks that are not answered are not, each once; first of all why a cache that
+        the hint asks for is not used."""
+        found = [*self.unheeded]
+        found += [r for o in self.reportable if o.hit is None for r in o.reasons]
+        return tuple(dict.fromkeys(found))
+
+    def with_full_reasons(self) -> Decision:
+        """The same with all that can be said of its misses, which takes a while."""
+        outcomes = tuple(
+            o
+            if o.hit is not None or o.block is None
+            else replace(o, reasons=self.why(o.block, o.reasons))
+            for o in self.outcomes
+        )
+        return replace(self, outcomes=outcomes)
+
+    def without_hits(self, reason: Reason) -> Decision:
+        """The same where nothing is answered after all.
+
+        Args:
+            reason: Why not.
+        """
+        outcomes = tuple(
+            o if o.hit is None else replace(o, hit=None, reasons=(*o.reasons, reason))
+            for o in self.outcomes
+        )
+        return replace(self, outcomes=outcomes)
+
+    def reasons_by_table(self, everywhere: Iterable[str] = ()) -> dict[Reason, set[str]]:
+        """All that can be said of the misses, each reason with the places of the tables that it
+        concerns: by them it is known later which caches a miss concerns. Takes a while.
+
+        Args:
+            everywhere: The places for reasons that are not of one block.
+        """
+        full = self.with_full_reasons()
+        found: dict[Reason, set[str]] = {reason: set() for reason in full.reasons}
+        for outcome in full.reportable:
+            if outcome.hit is None and outcome.block is not None:
+                for reason in outcome.reasons:
+                    found[reason] |= {relation.key for relation in outcome.block.relations}
+        everywhere = set(everywhere)
+        return {reason: places or set(everywhere) for reason, places in found.items()}
+
+
+def refused(*reasons: Reason) -> Decision:
+    """The decision about a query that was compared with no cache.
+
+    Args:
+        reasons: Why.
+    """
+    return Decision((BlockOutcome((), None, None, (), reasons, is_compared=False),))
+
+
+def _inside(path: Path, outer: Path) -> bool:
+    return len(path) > len(outer) and path[: len(outer)] == outer

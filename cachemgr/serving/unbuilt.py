@@ -1,0 +1,73 @@
+"""Caches of which only the declaration is there: what they would answer if they were fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from cachemgr.access.grants import keys_of
+from cachemgr.config.result_settings import SettingsComparer
+from cachemgr.delta.table_at import UNKNOWN_PAST, TableHead, TableSeen
+from cachemgr.serving.eligibility import Checks
+from cachemgr.serving.freshness import Histories
+from cachemgr.serving.served_cache import ServedCache
+from cachemgr.vocabulary import FreshnessKind
+from matcher.model.ir import CachePlan, Relation
+
+
+def unbuilt(
+    plan: CachePlan,
+    seen: Mapping[str, Sequence[TableSeen]],
+    settings: frozenset[tuple[str, str]] = frozenset(),
+    *,
+    rewrite_enabled: bool = True,
+) -> ServedCache:
+    """A cache as if it had been refreshed from the very tables that a query sees.
+
+    Args:
+        plan: Its plan.
+        seen: The tables by place.
+        settings: Fingerprint of the settings that it would be refreshed under.
+        rewrite_enabled: What was declared.
+    """
+    places = {relation.key for relation in plan.relations}
+    return ServedCache(
+        id="",
+        name=plan.name,
+        plan=plan,
+        location="",
+        version=0,
+        snapshot={place: tables[0].state for place, tables in seen.items()},
+        freshness=FreshnessKind.UNLIMITED,
+        max_staleness_seconds=None,
+        rewrite_enabled=rewrite_enabled,
+        settings=settings,
+        principals=None,
+        unvalidated=frozenset(join.name for join in plan.joins if not join.validated),
+        reads=frozenset().union(*map(keys_of, places)),
+    )
+
+
+def tables_of_nowhere(relations: Iterable[Relation]) -> dict[str, list[TableSeen]]:
+    """Tables that are only declared, as a query sees tables.
+
+    Args:
+        relations: The tables.
+    """
+    return {
+        relation.key: [TableHead(relation.name, relation.key, relation.key, 0, "", 0, "")]
+        for relation in relations
+    }
+
+
+def checks_of(caches: Collection[ServedCache]) -> Checks:
+    """What eligibility asks where there are only declarations.
+
+    Args:
+        caches: The caches.
+    """
+    return Checks(
+        {cache.name: cache for cache in caches}.get,
+        SettingsComparer(lambda key: None),
+        Histories(lambda table, version, *, columns_then: UNKNOWN_PAST),
+        dict,
+    )
