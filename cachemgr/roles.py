@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 
 MAX_PRINCIPAL: Final = 256
 
@@ -35,7 +35,7 @@ def check_principal(name: str) -> str:
     found = name.strip()
     if not found or len(found) > MAX_PRINCIPAL or not found.isprintable():
         raise ConfigurationError(
-            "BAD_PRINCIPAL",
+            ErrorCode.BAD_PRINCIPAL,
             f"a principal has 1 to {MAX_PRINCIPAL} printable characters: name one",
         )
     return found

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 
 _MASKS: Final = (
     # a URL's password: postgresql://ann:secret@db/x
@@ -61,7 +61,7 @@ def refuse_secrets(cache: str, texts: Mapping[str, str], properties: Mapping[str
         )
     if held is not None:
         raise ConfigurationError(
-            "SECRET_IN_DEFINITION",
+            ErrorCode.SECRET_IN_DEFINITION,
             f"cache {cache}: {held} holds what looks like a password or key, and everybody can "
             "read a cache's definition: give keys to the storage as settings of the Spark "
             "application (spark.hadoop.…), and leave them out here",

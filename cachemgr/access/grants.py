@@ -34,7 +34,8 @@ from matcher.render.select import quote
 
 # A cache's files lie in a folder named by its id; Delta's own table ids have dashes.
 _CACHE_ID = re.compile(r"[0-9a-f]{32}")
-# A folder that was lost is left, and another one beside it has a number (`names.moved_location`).
+# A folder that was lost is left, and another one beside it has a number
+# (`delta.places.moved_location`).
 _CACHE_FOLDER = re.compile(r"([0-9a-f]{32})((?:-\d+)?)")
 
 
@@ -64,16 +65,16 @@ def may_use(
     """
     if principals is not None and principal in principals:
         return None
-    mend = f"GRANT USE ON RELATIONAL CACHE {cache} TO {quote(principal)}"
+    remedy = f"GRANT USE ON RELATIONAL CACHE {cache} TO {quote(principal)}"
     table = next((restricted[key] for key in reads if key in restricted), None)
     if table is not None:
         return Reason(
             ReasonCode.TABLE_RESTRICTED,
             f"{table} is restricted, and {principal} has no grant on cache {cache}",
-            mend,
+            remedy,
         )
     if principals is not None:
-        return Reason(ReasonCode.NOT_GRANTED, f"{principal} has no grant on cache {cache}", mend)
+        return Reason(ReasonCode.NOT_GRANTED, f"{principal} has no grant on cache {cache}", remedy)
     return None
 
 
@@ -101,7 +102,7 @@ def role_needed(statement: Statement) -> Role:
 
 def keys_of(location: str) -> tuple[str, ...]:
     """What a place is known by: itself, and the id of the cache whose files lie there, plain and
-    veiled.
+    hashed_id.
 
     >>> keys_of("file:/data/t"), len(keys_of("file:/caches/" + "0" * 32))
     (('file:/data/t',), 3)
@@ -109,10 +110,10 @@ def keys_of(location: str) -> tuple[str, ...]:
     True
     """
     found = _CACHE_FOLDER.fullmatch(location.rstrip("/").rpartition("/")[2])
-    return (location,) if found is None else (location, found[1], veiled(found[1]))
+    return (location,) if found is None else (location, found[1], hashed_id(found[1]))
 
 
-def veiled(key: str) -> str:
+def hashed_id(key: str) -> str:
     """A key as it is told to those who may not use the cache that it may be the id of. An id names
     the folder of the cache's files; its SHA-256 tells whoever has found them all the same that they
     are that cache's, and nobody where they are.
@@ -123,15 +124,15 @@ def veiled(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest() if _CACHE_ID.fullmatch(key) else key
 
 
-def veiled_place(location: str) -> str:
-    """A place with the id of the cache whose files lie there veiled.
+def redacted_location(location: str) -> str:
+    """A place with the id of the cache whose files lie there hashed_id.
 
-    >>> veiled_place("file:/data/t")
+    >>> redacted_location("file:/data/t")
     'file:/data/t'
     """
     folder, slash, last = location.rstrip("/").rpartition("/")
     found = _CACHE_FOLDER.fullmatch(last)
-    return location if found is None else f"{folder}{slash}{veiled(found[1])}{found[2]}"
+    return location if found is None else f"{folder}{slash}{hashed_id(found[1])}{found[2]}"
 
 
 def reads_of(entry: RegistryEntry) -> frozenset[str]:

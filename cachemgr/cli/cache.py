@@ -55,8 +55,9 @@ def list_caches(
 def _with_clauses(cache: dict[str, Any]) -> dict[str, Any]:
     """A cache with its policies in the words of the DDL."""
     from cachemgr.ddl.render import render_freshness, render_refresh
-    from cachemgr.ddl.statements import Freshness, FreshnessKind, RefreshMode, RefreshPolicy
+    from cachemgr.ddl.statements import Freshness, RefreshPolicy
     from cachemgr.statements.convert import trigger_of
+    from cachemgr.vocabulary import FreshnessKind, RefreshMode
 
     trigger = {_snake(key): value for key, value in cache.pop("trigger").items()}
     policy = RefreshPolicy(trigger_of(trigger), RefreshMode[cache.pop("refreshMode")])
@@ -200,8 +201,8 @@ def _switch(word: str, what: str) -> None:
 
 _switch("enable", "Let queries be answered from it.")
 _switch("disable", "Answer no query from it any more; it goes on being refreshed.")
-_switch("pause", "Refresh it no more by its trigger.")
-_switch("resume", "Refresh it by its trigger again.")
+_switch("pause", "Pause scheduled refreshes.")
+_switch("resume", "Resume scheduled refreshes.")
 
 
 @app.command()

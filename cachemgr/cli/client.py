@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cachemgr.cli.output import Format, say
 from cachemgr.cli.starting import STARTING, STARTING_THERE
 from cachemgr.config.service_address import checked_token, is_service_url
-from cachemgr.errors import CacheManagerError, ConfigurationError, MetastoreError
+from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode, MetastoreError
 
 if TYPE_CHECKING:
     import httpx
@@ -42,7 +42,8 @@ class Client:
     def __post_init__(self) -> None:
         if self.server is not None and not is_service_url(self.server):
             raise ConfigurationError(
-                "BAD_SETTING", f"{self.server!r} is no URL of a service: write http://host:8470"
+                ErrorCode.BAD_SETTING,
+                f"{self.server!r} is not a service URL: expected e.g. http://host:8470",
             )
         checked_token(self.token or "", "--token or CACHEMGR_TOKEN")
 
@@ -78,7 +79,7 @@ class Client:
         try:
             work_once(service_settings(metastore_url=self.metastore))
         except MetastoreError as error:
-            if error.code != "METASTORE_TAKEN":
+            if error.code != ErrorCode.METASTORE_TAKEN:
                 raise
 
     async def _call(self, method: str, path: str, more: dict[str, Any]) -> Any:
@@ -99,7 +100,7 @@ class Client:
                 answer = await asked
             except httpx.HTTPError as error:
                 raise CacheManagerError(
-                    "SERVICE_UNREACHABLE",
+                    ErrorCode.SERVICE_UNREACHABLE,
                     f"the service at {self.server} does not answer ({error or type(error).__name__}"
                     "): check --server, and that `cachemgr serve` runs",
                 ) from None
@@ -154,6 +155,6 @@ def _read(answer: httpx.Response, server: str | None) -> Any:
         raise CacheManagerError(str(error["type"]), str(error["message"]))
     except (ValueError, KeyError, TypeError):
         raise CacheManagerError(
-            "NOT_THE_SERVICE",
+            ErrorCode.NOT_THE_SERVICE,
             f"{server} answered {answer.status_code}, and not as cachemgr does: check --server",
         ) from None

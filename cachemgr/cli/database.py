@@ -10,7 +10,7 @@ import typer
 from cachemgr.cli.failure import handled
 from cachemgr.cli.input import confirm
 from cachemgr.cli.output import Format, Output, say, show, show_one
-from cachemgr.errors import METASTORE_MISSING, ConfigurationError, MetastoreError
+from cachemgr.errors import ConfigurationError, ErrorCode, MetastoreError
 
 app = typer.Typer(
     help="The metastore: its schema version, and rebuilding it.", no_args_is_help=True
@@ -133,7 +133,7 @@ def _refuse_filled(url: str) -> None:
         with open_metastore(url, create=False) as store:
             filled = bool(store.reader.caches(include_dropped=True))
     except MetastoreError as error:
-        if error.code != METASTORE_MISSING:
+        if error.code != ErrorCode.METASTORE_MISSING:
             raise
         return
     if filled:
@@ -173,7 +173,7 @@ def rebuild(
             found = rebuilding.look(roots, files_of)
             if not found.restored:
                 raise ConfigurationError(
-                    "NOTHING_TO_REBUILD",
+                    ErrorCode.NOTHING_TO_REBUILD,
                     f"there are no records of caches under {', '.join(roots)}: name the caches' "
                     "root folder with --location",
                 )

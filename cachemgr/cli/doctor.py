@@ -1,4 +1,4 @@
-"""`cachemgr doctor`: whether all that a service needs works, and how to mend what does not."""
+"""`cachemgr doctor`: whether all that a service needs works, and how to fix what does not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def doctor(
     spark: Annotated[bool, typer.Option(help="Also start Spark, and write a Delta table.")] = True,
     output: Output = Format.TABLE,
 ) -> None:
-    """Check Java, Spark, Delta, metastore, migrations, clock, tokens and storage; say how to mend
+    """Check Java, Spark, Delta, metastore, migrations, clock, tokens and storage; say how to fix
     each. Exit code 1 if something fails."""
     from cachemgr.config.service_settings import service_settings
     from cachemgr.server.doctor import FAILED, SKIPPED, Finding, examine
@@ -68,18 +68,18 @@ def doctor(
 def _show_remedies(rows: Sequence[Mapping[str, str]]) -> None:
     """Each on a line of its own, which no table folds: to be pasted as it stands."""
     for row in rows:
-        if row["mend"]:
-            typer.echo(f"\nTo mend {row['check']}:\n  {row['mend']}")
+        if row["fix"]:
+            typer.echo(f"\nTo fix {row['check']}:\n  {row['fix']}")
 
 
 def _checks(
     settings: ServiceSettings, application: SparkHost, *, with_spark: bool
 ) -> Iterator[Check]:
-    from cachemgr.ddl.names import is_local
     from cachemgr.delta.hadoop_files import HadoopFiles
+    from cachemgr.delta.places import is_local
     from cachemgr.delta.storage import LocalFiles
     from cachemgr.server import doctor as checks
-    from cachemgr.spark import doctor_checks as checkup
+    from cachemgr.spark import doctor_checks
 
     yield from checks.light_checks(settings)
     local = is_local(settings.location)
@@ -87,9 +87,9 @@ def _checks(
         yield "storage", lambda: checks.storage(settings, LocalFiles())
     if with_spark:
         say(STARTING)
-        yield "spark", lambda: checkup.spark(application.plain())
+        yield "spark", lambda: doctor_checks.spark(application.plain())
         if settings.spark_init:
             yield "spark_init", application.initialised
-        yield "delta", lambda: checkup.delta(application.plain(), settings.location)
+        yield "delta", lambda: doctor_checks.delta(application.plain(), settings.location)
         if not local:
             yield "storage", lambda: checks.storage(settings, HadoopFiles(application.plain()))

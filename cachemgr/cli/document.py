@@ -13,7 +13,7 @@ from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm
 from cachemgr.cli.output import Format, say, show
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.printable import printable
 
 _DIFFERENT = 2
@@ -100,11 +100,12 @@ def _document(file: str) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError) as error:
         first = str(error).replace("\n", " ")[:300]
         raise ConfigurationError(
-            "BAD_DOCUMENT", f"{name} is neither YAML nor JSON: {first}"
+            ErrorCode.BAD_DOCUMENT, f"{name} is neither YAML nor JSON: {first}"
         ) from None
     if not isinstance(found, dict):
         raise ConfigurationError(
-            "BAD_DOCUMENT", f"{name} holds no definitions: `cachemgr export` shows how they look"
+            ErrorCode.BAD_DOCUMENT,
+            f"{name} holds no definitions: `cachemgr export` shows how they look",
         )
     return found
 

@@ -15,7 +15,7 @@ from cachemgr.cli.connected import connected
 from cachemgr.cli.input import text_of
 from cachemgr.cli.output import Format
 from cachemgr.cli.reasons import show_candidates, show_reasons
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.printable import printable_data
 
 
@@ -111,10 +111,11 @@ def _run_batch(path: Path, settings: Mapping[str, str]) -> None:
     try:
         cases = json.loads(path.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
-        raise ConfigurationError("BAD_BATCH", f"{path} is not JSON: {error}") from error
+        raise ConfigurationError(ErrorCode.BAD_BATCH, f"{path} is not JSON: {error}") from error
     if not isinstance(cases, list) or not all(isinstance(c, dict) for c in cases):
         raise ConfigurationError(
-            "BAD_BATCH", f"{path} holds no list of objects: give [{{id, schema, caches, query}}, …]"
+            ErrorCode.BAD_BATCH,
+            f"{path} holds no list of objects: give [{{id, schema, caches, query}}, …]",
         )
     typer.echo(json.dumps(run_batch(cases, settings), indent=2, ensure_ascii=False))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
@@ -33,6 +33,6 @@ def confirm(question: str, yes: bool, option: str = "--yes") -> None:
         return
     if not sys.stdin.isatty():
         raise ConfigurationError(
-            "NOT_CONFIRMED", f"{question} Nobody can be asked here: give {option}"
+            ErrorCode.NOT_CONFIRMED, f"{question} Nobody can be asked here: give {option}"
         )
     typer.confirm(question, abort=True, err=True)

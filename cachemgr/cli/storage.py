@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from cachemgr.config.service_settings import service_settings
-from cachemgr.ddl.names import absolute_location, is_local
+from cachemgr.delta.places import absolute_location, is_local
 from cachemgr.delta.storage import Files, LocalFiles
 
 

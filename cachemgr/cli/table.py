@@ -7,7 +7,7 @@ import typer
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.output import say, show, show_one
-from cachemgr.errors import NotFoundError
+from cachemgr.errors import ErrorCode, NotFoundError
 
 app = typer.Typer(help="Restricted base tables.", no_args_is_help=True)
 
@@ -36,7 +36,7 @@ def unrestrict(client: Client, table: str) -> None:
     found = found or [m for m in marks if m["name"].lower() == table.lower()]
     if not found:
         raise NotFoundError(
-            "TABLE_NOT_RESTRICTED",
+            ErrorCode.TABLE_NOT_RESTRICTED,
             f"{table} is not restricted: `cachemgr table list` shows the tables that are",
         )
     for mark in found:

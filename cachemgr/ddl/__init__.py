@@ -7,7 +7,7 @@ checked to be selects. It refuses, with line and column, whatever the grammar do
 from __future__ import annotations
 
 from cachemgr.ddl.parser import parse, parse_script
-from cachemgr.ddl.recognise import looks_like_ours
+from cachemgr.ddl.recognise import looks_like_ours, nearly_ours
 from cachemgr.ddl.render import STATEMENTS, render
 from cachemgr.ddl.statements import QualifiedName, SelectText, Statement
 
@@ -17,6 +17,7 @@ __all__ = [
     "SelectText",
     "Statement",
     "looks_like_ours",
+    "nearly_ours",
     "parse",
     "parse_script",
     "render",

@@ -12,14 +12,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from cachemgr.ddl.cursor import Cursor, unit_seconds
-from cachemgr.ddl.statements import (
-    Freshness,
-    FreshnessKind,
-    Properties,
-    RefreshMode,
-    RefreshPolicy,
-)
+from cachemgr.ddl.statements import Freshness, Properties, RefreshPolicy
 from cachemgr.ddl.text import Kind, Tok
+from cachemgr.vocabulary import FreshnessKind, RefreshMode
 from scheduler.triggers import (
     Cron,
     Every,

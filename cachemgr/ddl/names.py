@@ -1,14 +1,13 @@
-"""Where a cache's name points to, and where its files go."""
+"""What a cache's name points to."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
+from cachemgr.config.session_settings import nearest
 from cachemgr.ddl.statements import QualifiedName
+from cachemgr.errors import ErrorCode, NotFoundError
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 SESSION_CATALOG = "spark_catalog"
 DEFAULT_NAMESPACE = "default"
 
@@ -44,6 +43,29 @@ def shown_name(namespace: str, name: str) -> str:
     return name if namespace.lower() in ("", DEFAULT_NAMESPACE) else f"{namespace}.{name}"
 
 
+def no_cache(written: str, known: Iterable[tuple[str, str]], lists: str) -> NotFoundError:
+    """That there is no such cache, with the one that was most likely meant.
+
+    Args:
+        written: The name as the user wrote it.
+        known: Namespace and name of all caches.
+        lists: What shows them all, for the message.
+
+    >>> no_cache("sale", [("s", "sales")], "SHOW …").message
+    'there is no relational cache sale: did you mean s.sales? SHOW … lists those that exist'
+    """
+    names = [shown_name(namespace, name) for namespace, name in known]
+    by_last = {shown.rpartition(".")[2]: shown for shown in names}
+    near = nearest(written, names)
+    if near is None and (last := nearest(written.rpartition(".")[2], by_last)) is not None:
+        near = by_last[last]
+    hint = f"did you mean {near}? " if near else ""
+    return NotFoundError(
+        ErrorCode.CACHE_NOT_FOUND,
+        f"there is no relational cache {written}: {hint}{lists} lists those that exist",
+    )
+
+
 def hinted_name(written: str, catalog: str, schema: str, known: Callable[[str], str | None]) -> str:
     """The lower-case name of the cache that a hint means: by Spark's rules that of the session's
     own schema, or else the name as it is shown.
@@ -66,42 +88,3 @@ def hinted_name(written: str, catalog: str, schema: str, known: Callable[[str], 
         if known(found) is not None:
             return found
     return written.lower()
-
-
-def absolute_location(root: str) -> str:
-    """A root folder with a scheme or from the top, so that a later chdir changes nothing.
-
-    Args:
-        root: A URI or a path.
-    """
-    if _SCHEME.match(root):
-        return root.rstrip("/")
-    return str(Path(root).absolute())
-
-
-def is_local(location: str) -> bool:
-    """Whether a place is in this machine's own file system.
-
-    >>> is_local("/caches"), is_local("file:///caches"), is_local("s3a://bucket/caches")
-    (True, True, False)
-    """
-    return _SCHEME.match(location) is None or location.startswith("file:")
-
-
-def moved_location(location: str, cache_id: str, number: int) -> str:
-    """Another place of a cache, beside the one that is lost.
-
-    >>> moved_location("/caches/0a1b", "0a1b", 7)
-    '/caches/0a1b-7'
-    """
-    return f"{location.rpartition('/')[0]}/{cache_id}-{number}"
-
-
-def cache_location(root: str, cache_id: str) -> str:
-    """The private place of one cache: never another cache's, also after OR REPLACE.
-
-    Args:
-        root: `spark.cachemgr.location`, or the LOCATION that the statement gave.
-        cache_id: The cache's id.
-    """
-    return f"{absolute_location(root)}/{cache_id}"

@@ -24,10 +24,8 @@ from cachemgr.ddl.statements import (
     ExplainRefresh,
     ExplainRewrite,
     Freshness,
-    FreshnessKind,
     GrantUse,
     Properties,
-    RefreshMode,
     RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
@@ -47,6 +45,7 @@ from cachemgr.ddl.statements import (
     ValidateRecordPreservingJoin,
 )
 from cachemgr.ddl.text import Kind, Tok, lex, split_statements
+from cachemgr.vocabulary import FreshnessKind, RefreshMode
 
 
 def parse(text: str) -> Statement:
@@ -111,7 +110,7 @@ def _dispatch(cur: Cursor) -> Statement:
             # EXPLAIN REFRESH name is the one phrase that others continue; all else is spelled out.
             expected = _BEGINNINGS if depth == 0 else tuple(words)
             raise (
-                cur.fail("this is none of our statements", expected)
+                cur.fail("this is not a relational-cache statement", expected)
                 if (depth == 0 and cur.peek().kind is not Kind.WORD)
                 else cur.fail(None, expected)
             )

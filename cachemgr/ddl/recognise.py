@@ -8,6 +8,10 @@ relational cache` describes a column of a table, `EXPLAIN REFRESH TABLE t` is Sp
 from __future__ import annotations
 
 import re
+from difflib import SequenceMatcher
+from typing import Final
+
+from cachemgr.ddl.render import STATEMENTS
 
 
 def _comment(depth: int) -> str:
@@ -60,3 +64,33 @@ def looks_like_ours(text: str) -> bool:
     (True, False)
     """
     return _RECOGNISE(text) is not None
+
+
+_WORD: Final = re.compile(r"\w+")
+_ALIKE: Final = 0.7
+
+
+def nearly_ours(text: str) -> str | None:
+    """The statement of ours that a text most likely means, which Spark could not parse.
+
+    Args:
+        text: The text given to `spark.sql`.
+
+    Returns:
+        Its first words; None if each of them is not at least nearly there.
+
+    >>> nearly_ours("refersh relational cashe c"), nearly_ours("REFRESH TABLE t")
+    ('REFRESH RELATIONAL CACHE', None)
+    """
+    words = [word.upper() for word in _WORD.findall(text[:200])]
+    found: dict[str, float] = {}
+    for name in STATEMENTS.values():
+        meant = name.split()
+        ratios = [_likeness(*pair) for pair in zip(words, meant, strict=False)]
+        if len(ratios) == len(meant) and min(ratios) >= _ALIKE:
+            found[name] = sum(ratios)
+    return max(found, key=lambda name: found[name]) if found else None
+
+
+def _likeness(written: str, meant: str) -> float:
+    return SequenceMatcher(None, written, meant).ratio()

@@ -22,11 +22,9 @@ from cachemgr.ddl.statements import (
     ExplainRefresh,
     ExplainRewrite,
     Freshness,
-    FreshnessKind,
     GrantUse,
     Properties,
     QualifiedName,
-    RefreshMode,
     RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
@@ -46,6 +44,7 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
+from cachemgr.vocabulary import FreshnessKind, RefreshMode
 from matcher.render.select import quote as quote_name
 from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
 
@@ -156,7 +155,7 @@ def render_refresh(policy: RefreshPolicy) -> str:
     >>> render_refresh(RefreshPolicy(Every(3600)))
     'REFRESH EVERY 1 HOUR AUTO'
     """
-    return f"REFRESH {_trigger(policy.trigger)} {policy.mode.value}"
+    return f"REFRESH {_trigger(policy.trigger)} {policy.mode.words}"
 
 
 def render_freshness(freshness: Freshness) -> str:
@@ -279,7 +278,7 @@ def _duration(seconds: int) -> str:
 
 
 def _mode(mode: RefreshMode | None) -> str:
-    return "" if mode is None else f" {mode.value}"
+    return "" if mode is None else f" {mode.words}"
 
 
 def _if_exists(if_exists: bool) -> str:

@@ -12,7 +12,7 @@ from cachemgr.ddl.statements import (
     SetRefresh,
     ShowCreateRelationalCache,
 )
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 
 
 def read_refresh(clause: str) -> RefreshPolicy:
@@ -24,7 +24,7 @@ def read_refresh(clause: str) -> RefreshPolicy:
     statement = parse(f"ALTER RELATIONAL CACHE c SET REFRESH {clause}")
     if isinstance(statement, AlterRelationalCache) and isinstance(statement.action, SetRefresh):
         return statement.action.refresh
-    raise ConfigurationError("NOT_A_CLAUSE", f"{clause!r} is not a REFRESH clause")
+    raise ConfigurationError(ErrorCode.NOT_A_CLAUSE, f"{clause!r} is not a REFRESH clause")
 
 
 def read_freshness(clause: str) -> Freshness:
@@ -36,7 +36,7 @@ def read_freshness(clause: str) -> Freshness:
     statement = parse(f"ALTER RELATIONAL CACHE c SET {clause}")
     if isinstance(statement, AlterRelationalCache) and isinstance(statement.action, SetFreshness):
         return statement.action.freshness
-    raise ConfigurationError("NOT_A_CLAUSE", f"{clause!r} is not a freshness clause")
+    raise ConfigurationError(ErrorCode.NOT_A_CLAUSE, f"{clause!r} is not a freshness clause")
 
 
 def read_name(text: str) -> QualifiedName:

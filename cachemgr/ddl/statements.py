@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from cachemgr.vocabulary import FreshnessKind, RefreshMode
 from scheduler.triggers import OnDemand, Trigger, check_seconds
 
 
@@ -47,29 +48,12 @@ class SelectText:
     offset: int = field(default=0, compare=False)
 
 
-class RefreshMode(Enum):
-    """How a refresh may be done; the value is its spelling in DDL."""
-
-    AUTO = "AUTO"
-    FULL = "FULL"
-    INCREMENTAL = "INCREMENTAL"
-    INCREMENTAL_ONLY = "INCREMENTAL ONLY"
-
-
 @dataclass(frozen=True, slots=True)
 class RefreshPolicy:
     """The REFRESH clause: when, and how."""
 
     trigger: Trigger = field(default_factory=OnDemand)
     mode: RefreshMode = RefreshMode.AUTO
-
-
-class FreshnessKind(Enum):
-    """What a hit may lag behind the base tables."""
-
-    STRICT = "STRICT"
-    MAX_STALENESS = "MAX_STALENESS"
-    UNLIMITED = "UNLIMITED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ def _type_of(field: dict[str, Any]) -> str:
     declared = str(metadata.get(_CHAR, ""))
     if declared.startswith("char"):
         return declared  # Spark pads it in comparisons
+    if "char(" in declared and not declared.startswith("varchar"):
+        return UNKNOWN  # and what is inside of a struct or an array as well
     return _spelled(field["type"])
 
 

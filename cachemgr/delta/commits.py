@@ -22,6 +22,16 @@ class AddedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """The newest commit of the cache's own Delta table, and what its userMetadata says (empty if
+    not ours).
+    """
+
+    version: int
+    stamp: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One commit: what it says about itself, its transaction identifier, the files that it added,
     and the paths of those that it removed.

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cachemgr.ddl.names import is_local
+from cachemgr.delta.places import is_local
 from cachemgr.delta.storage import FileInfo, Files, LocalFiles
 from cachemgr.jvm.loader import java_class, session_of
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from cachemgr.delta.local_log import LocalLog
-from cachemgr.delta.table_at import TableHead
+from cachemgr.delta.table_at import UNKNOWN_PAST, Past, TableHead, TableSeen
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.serving.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.telemetry import Telemetry
 
 _LOCAL: Final = "file:"

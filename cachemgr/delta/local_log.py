@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from cachemgr.delta.table_at import TableHead, head_of
+from cachemgr.delta.table_at import Past, TableHead, head_of
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.serving.freshness import Past
 
 _Stamp = tuple[int, int, int]
 _TRIES: Final = 3

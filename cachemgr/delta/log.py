@@ -16,9 +16,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from cachemgr.delta.commits import Commit, parse_commit
+from cachemgr.delta.commits import Commit, Head, parse_commit
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.refresh.plan import Head
 
 # Between two commits of rows stand few others: restores, properties.
 LOOK_BACK = 20

@@ -11,13 +11,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.config.result_settings import changes_results
+from cachemgr.config.session_settings import ENABLED
 from cachemgr.config.substitution import SUBSTITUTE
-from cachemgr.errors import RefreshError
+from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.jvm.session_conf import explicit_settings, unnoticed
 
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {
-    "spark.cachemgr.enabled": "false",
+    ENABLED: "false",
     "spark.cachemgr.mode": "off",
     "spark.databricks.delta.snapshotPartitions": "2",
     # Without it each task of a write is sorted by partition first, which takes the place of the
@@ -85,7 +86,7 @@ def _change(key: str, value: str, action: Callable[[], None]) -> None:
         action()
     except PySparkException as error:
         raise RefreshError(
-            "SETTING_NOT_AVAILABLE",
+            ErrorCode.SETTING_NOT_AVAILABLE,
             f"the cache was created under {key} = {value}, and this application cannot set that: "
             f"{error.getCondition() or error}; start Spark with it, or create the cache again",
         ) from error

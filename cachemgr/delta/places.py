@@ -1,11 +1,12 @@
-"""Places of tables as they are written: their one spelling, and those that can hold none."""
+"""Places of tables: their one spelling, those that can hold none, and where caches lie."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
-from cachemgr.errors import DefinitionError
+from cachemgr.errors import DefinitionError, ErrorCode
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 # Hadoop opens these for reading: the process would ask any server of its network, or any archive.
@@ -37,7 +38,7 @@ def refuse_scheme(place: str, what: str) -> None:
     scheme = scheme_of(place)
     if scheme in _NO_STORAGE:
         raise DefinitionError(
-            "PLACE_NOT_SUPPORTED",
+            ErrorCode.PLACE_NOT_SUPPORTED,
             f"{what}: {scheme}: is no storage that Delta tables can lie in: give a path, or a URI "
             "of a file system (file:, hdfs:, s3a:, abfss:, gs:, …)",
         )
@@ -77,7 +78,7 @@ def storage_place(place: str, what: str) -> str:
         wrong = "is the top of the file system"
     if wrong is not None:
         raise DefinitionError(
-            "PLACE_NOT_SUPPORTED",
+            ErrorCode.PLACE_NOT_SUPPORTED,
             f"{what}: {place!r} {wrong}: give a path from the top, as /folder, or a whole URI",
         )
     path = re.sub("/+", "/", path).rstrip("/")
@@ -110,3 +111,42 @@ def above(place: str) -> list[str]:
     start = f"{scheme}:{host}" if scheme else ""
     found = [f"{start}/{'/'.join(parts[:n])}" for n in range(len(parts), 0, -1)]
     return [*found, start] if host else found
+
+
+def absolute_location(root: str) -> str:
+    """A root folder with a scheme or from the top, so that a later chdir changes nothing.
+
+    Args:
+        root: A URI or a path.
+    """
+    if scheme_of(root):
+        return root.rstrip("/")
+    return str(Path(root).absolute())
+
+
+def is_local(location: str) -> bool:
+    """Whether a place is in this machine's own file system.
+
+    >>> is_local("/caches"), is_local("file:///caches"), is_local("s3a://bucket/caches")
+    (True, True, False)
+    """
+    return scheme_of(location) in ("", "file")
+
+
+def moved_location(location: str, cache_id: str, number: int) -> str:
+    """Another place of a cache, beside the one that is lost.
+
+    >>> moved_location("/caches/0a1b", "0a1b", 7)
+    '/caches/0a1b-7'
+    """
+    return f"{location.rpartition('/')[0]}/{cache_id}-{number}"
+
+
+def cache_location(root: str, cache_id: str) -> str:
+    """The private place of one cache: never another cache's, also after OR REPLACE.
+
+    Args:
+        root: `spark.cachemgr.location`, or the LOCATION that the statement gave.
+        cache_id: The cache's id.
+    """
+    return f"{absolute_location(root)}/{cache_id}"

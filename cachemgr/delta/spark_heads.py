@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import SparkSession
 
-from cachemgr.delta.table_at import TableHead, head_of
+from cachemgr.delta.table_at import UNKNOWN_PAST, Past, TableHead, TableSeen, head_of
 from cachemgr.delta.tables import TableVersion, base_table, current_versions, past_of
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.serving.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.telemetry import logger
 
 
@@ -29,7 +28,7 @@ class SparkHeads:
         self._started = False
 
     def look(self, seeds: Iterable[BaseTableRecord]) -> Mapping[str, TableHead]:
-        """The tables at these places as they are now; see `cachemgr.delta.head_lookup.RemoteHeads`."""
+        """The tables at these places as they are now; see `head_lookup.RemoteHeads`."""
         spark = self._ready()
         if spark is None:
             return {}

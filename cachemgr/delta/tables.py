@@ -17,13 +17,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import BaseState
-from cachemgr.ddl.names import is_local
-from cachemgr.delta.places import above
+from cachemgr.delta.places import above, is_local
 from cachemgr.delta.storage import why_no_folder
-from cachemgr.errors import DefinitionError
+from cachemgr.delta.table_at import Past, TableSeen
+from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.metastore.records import BaseTableRecord
-from cachemgr.serving.freshness import Past, TableSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +215,7 @@ def refuse_inside_table(spark: SparkSession, place: str, what: str) -> None:
     table = next((folder for folder in above(place) if has_delta_log(spark, folder)), None)
     if table is not None:
         raise DefinitionError(
-            "PLACE_TAKEN",
+            ErrorCode.PLACE_TAKEN,
             f"{what}: {place} lies in the Delta table at {table}, whose VACUUM would delete the "
             "cache's files: give a folder outside of all tables",
         )
@@ -242,7 +241,7 @@ def refuse_unwritable(spark: SparkSession, place: str, what: str) -> None:
     why = why_no_folder(place)
     if why:
         raise DefinitionError(
-            "PLACE_NOT_WRITABLE",
+            ErrorCode.PLACE_NOT_WRITABLE,
             f"{what}: no folder can be made below {place} ({why}): give a place that this process "
             "may write to",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachemgr.errors import CacheManagerError
+from cachemgr.errors import CacheManagerError, ErrorCode
 
 
 class DemoError(CacheManagerError):
@@ -13,7 +13,7 @@ class DemoError(CacheManagerError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__("DEMO", message)
+        super().__init__(ErrorCode.DEMO, message)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (DemoError, (self.message,))

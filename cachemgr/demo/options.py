@@ -41,6 +41,11 @@ class DemoOptions:
         """Where the report goes."""
         return (self.report or self.folder / "report.html").resolve()
 
+    @property
+    def figures_path(self) -> Path:
+        """Where the figures go, as JSON: beside the report."""
+        return self.report_path.with_name(f"{self.report_path.stem}-figures.json")
+
 
 def open_folder(options: DemoOptions) -> bool:
     """Makes the run's folder, emptied first if a fresh start is asked for.

@@ -1,15 +1,14 @@
 """The HTML report: one file, no network, readable in light and dark, by eye and by screen reader.
 
-The chart is inline SVG on a logarithmic scale (a hit is some 20 times shorter than its query: on
-a linear scale it would be a dot); the table beside it holds the same numbers.
+The chart is inline SVG; the table beside it holds the same numbers.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from cachemgr.demo.chart import Bars, bar_chart
 from cachemgr.demo.measure import QueryResult
 from cachemgr.demo.result import DemoResult
 
@@ -35,7 +34,6 @@ svg { width: 100%; height: auto; } svg text { fill: var(--fg); font: 13px system
 svg .grid { stroke: var(--line); } svg .without { fill: var(--without); }
 svg .with { fill: var(--with); }
 """
-_ROW, _LEFT, _WIDTH, _RIGHT = 44, 50, 900, 90
 
 
 def render_report(result: DemoResult) -> str:
@@ -91,45 +89,8 @@ def _failures(result: DemoResult) -> str:
 
 
 def _chart(queries: Sequence[QueryResult]) -> str:
-    ran = [query for query in queries if query.runs]
-    if not ran:
-        return "<p>No query ran.</p>"
-    times = [t for query in ran for t in (query.without, query.with_hook)]
-    low = 10 ** math.floor(math.log10(max(min(times), 1e-3)))
-    high = 10 ** math.ceil(math.log10(max(*times, low * 10)))
-    span = math.log10(high / low)
-
-    def x(seconds: float) -> float:
-        share = math.log10(max(seconds, low) / low) / span
-        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
-
-    height = _ROW * len(ran) + 60
-    parts = [
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" '
-        'aria-labelledby="chart-title chart-desc">',
-        '<title id="chart-title">Seconds a query, without and with the cache</title>',
-        '<desc id="chart-desc">Two bars a query on a logarithmic scale; the table below holds '
-        "the same numbers.</desc>",
-        f'<rect class="without" x="{_LEFT}" y="6" width="14" height="14"/>'
-        f'<text x="{_LEFT + 20}" y="18">without</text>',
-        f'<rect class="with" x="{_LEFT + 90}" y="6" width="14" height="14"/>'
-        f'<text x="{_LEFT + 110}" y="18">with (seconds, logarithmic)</text>',
-    ]
-    for power in range(round(span) + 1):
-        at, value = x(low * 10**power), low * 10**power
-        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="30" y2="{height - 20}"/>')
-        parts.append(f'<text x="{at:.1f}" y="{height - 4}" text-anchor="middle">{value:g} s</text>')
-    for number, query in enumerate(ran):
-        top = 34 + number * _ROW
-        parts.append(f'<text x="0" y="{top + 22}">{escape(query.name)}</text>')
-        for offset, kind, seconds in ((2, "without", query.without), (19, "with", query.with_hook)):
-            end = x(seconds)
-            parts.append(
-                f'<rect class="{kind}" x="{_LEFT}" y="{top + offset}" '
-                f'width="{max(end - _LEFT, 1):.1f}" height="15"/>'
-                f'<text x="{end + 6:.1f}" y="{top + offset + 12}">{seconds:.2f} s</text>'
-            )
-    return "\n".join([*parts, "</svg>"])
+    ran = [Bars(query.name, query.without, query.with_hook) for query in queries if query.runs]
+    return bar_chart(ran) if ran else "<p>No query ran.</p>"
 
 
 def _table(caption: str, head: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]]) -> str:

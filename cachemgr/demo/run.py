@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
@@ -9,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cachemgr.demo.figures import figures
 from cachemgr.demo.measure import QueryResult, failures, measure, warm_up
 from cachemgr.demo.options import (
     DemoOptions,
@@ -22,6 +25,7 @@ from cachemgr.demo.published import Coverage, published_cube_coverage
 from cachemgr.demo.report import example_of, render_report
 from cachemgr.demo.result import DemoResult
 from cachemgr.demo.session import shown_settings, start_session
+from cachemgr.demo.spark_log import SparkLog
 from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare
 from cachemgr.demo.ssb_queries import QUERIES
@@ -49,14 +53,24 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> int:
     steps = Steps(console, _plan(options.scale, kept))
     console.print(f"[bold]Relational Cache demo[/] scale {options.scale:g}, seed {options.seed}")
     console.print(f"[dim]folder {escape(str(options.folder))}[/]")
-    with steps.step():
+    log = SparkLog(options.folder / "spark.log")
+    with steps.step(), log.receives_jvm():
         spark = start_session(options.folder)
     try:
-        result = _run(spark, options, steps, console)
+        with log.shows_errors(lambda line: print(line, file=sys.stderr, flush=True)):
+            result = _run(spark, options, steps, console)
+    except BaseException:
+        _name_log(console, log)
+        raise
     finally:
         spark.stop()
     _summary(console, result, options)
+    _name_log(console, log)
     return 1 if result.failures else 0
+
+
+def _name_log(console: Console, log: SparkLog) -> None:
+    console.print(f"[dim]what Spark itself logged is in {escape(str(log.path))}[/]")
 
 
 def _console() -> Console:
@@ -112,6 +126,8 @@ def _run(spark: SparkSession, options: DemoOptions, steps: Steps, console: Conso
         )
         options.report_path.parent.mkdir(parents=True, exist_ok=True)
         options.report_path.write_text(render_report(result), encoding="utf-8")
+        text = json.dumps(figures(result), indent=2, ensure_ascii=False)
+        options.figures_path.write_text(f"{text}\n", encoding="utf-8")
     return result
 
 

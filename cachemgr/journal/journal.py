@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from cachemgr.ddl.names import absolute_location, is_local
+from cachemgr.delta.places import absolute_location, is_local
 from cachemgr.delta.storage import Files, LocalFiles
 from cachemgr.metastore.dump import FORMAT, CacheDump, Dumped
 from cachemgr.metastore.store import Metastore

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from cachemgr.ddl.names import absolute_location
 from cachemgr.delta.commits import Commit, parse_commit
+from cachemgr.delta.places import absolute_location
 from cachemgr.delta.storage import Files
-from cachemgr.errors import MetastoreError
+from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.journal.journal import FOLDER, SHARED
 from cachemgr.metastore.dump import FORMAT, CacheDump, Rows
 from cachemgr.metastore.records import CacheRecord
@@ -206,7 +206,7 @@ def _newest(files: Files, folder: str) -> tuple[int, dict[str, Any] | None]:
             continue
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise MetastoreError(
-                "RECORD_FORMAT",
+                ErrorCode.RECORD_FORMAT,
                 f"{folder}/{name} is of another release's format: rebuild with that release",
             )
         return int(name.partition(".")[0]), content

@@ -13,9 +13,10 @@ from importlib.metadata import version
 from typing import Any, Final
 
 import pyspark
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
-from cachemgr.errors import CacheManagerError, ConfigurationError
+from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 
 PACKAGE: Final = "relationalcache"
 SOURCES: Final = (
@@ -37,11 +38,14 @@ SOURCES: Final = (
     "Frames",
     "Subqueries",
     "Request",
+    "Wire",
     "Hook",
 )
 
 # Those that Python calls.
-DOORS: Final = frozenset({"Counters", "Hook", "Nested", "Pins", "Problems", "Tables", "Texts"})
+DOORS: Final = frozenset(
+    {"Counters", "Hook", "Nested", "Pins", "Problems", "Tables", "Texts", "Wire"}
+)
 
 _lock = threading.Lock()
 _loaded: dict[int, tuple[object, dict[str, Any]]] = {}
@@ -85,7 +89,7 @@ def _jvm(spark: SparkSession) -> Any:
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         raise ConfigurationError(
-            "NO_JVM",
+            ErrorCode.NO_JVM,
             f"{type(spark).__name__} has no JVM in this process (Spark Connect?): "
             "enable relational caches in the server's own session",
         )
@@ -100,7 +104,7 @@ def _refuse_without_delta(loader: Any) -> None:
     except Exception as error:
         lake, spark = version("delta-spark"), ".".join(pyspark.__version__.split(".")[:2])
         raise ConfigurationError(
-            "DELTA_MISSING",
+            ErrorCode.DELTA_MISSING,
             "this Spark was started without Delta Lake, and cannot be given it any more: start it "
             f"by `pyspark --packages io.delta:delta-spark_{spark}_2.13:{lake} --conf "
             "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension --conf "
@@ -127,8 +131,10 @@ def _compile(jvm: Any) -> dict[str, Any]:
                 classes[name] = loader.loadClass(f"{PACKAGE}.{name}").newInstance()
         except Exception as error:
             raise HookError(
-                "HOOK_COMPILE",
+                ErrorCode.HOOK_COMPILE,
                 f"{name}.java does not compile against this Spark: {error}; "
                 "use the pinned pyspark and delta-spark versions",
             ) from error
+    server = JavaObject("GATEWAY_SERVER", jvm._gateway_client)  # as pyspark.java_gateway names it
+    classes["Wire"].use(server.getGateway())
     return classes

@@ -29,7 +29,8 @@ def unnoticed() -> Iterator[None]:
 
 
 def explicit_settings(spark: SparkSession) -> dict[str, str]:
-    """All settings explicitly set in a session, and its time zone.
+    """The settings of Spark's SQL, Delta and ours (`spark.sql.*`, `spark.databricks.delta.*`,
+    `spark.cachemgr.*`) that are explicitly set in a session, and its time zone.
 
     Args:
         spark: The session.

@@ -10,7 +10,13 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import AlreadyExistsError, ConflictError, MetastoreError, NotFoundError
+from cachemgr.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ErrorCode,
+    MetastoreError,
+    NotFoundError,
+)
 from cachemgr.metastore.dependants import (
     refuse_broken_order,
     refuse_with_dependants,
@@ -27,16 +33,10 @@ from cachemgr.metastore.models import (
     ScheduleRow,
 )
 from cachemgr.metastore.record_rows import cache_record, cache_row, cache_values, set_rows
-from cachemgr.metastore.records import (
-    EVERYBODY,
-    CacheRecord,
-    GroupingSetRecord,
-    RunState,
-    as_utc,
-    name_key,
-)
+from cachemgr.metastore.records import EVERYBODY, CacheRecord, GroupingSetRecord, as_utc, name_key
 from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
 from cachemgr.roles import check_principal
+from cachemgr.vocabulary import RunState
 
 
 class CacheWrites(Writes):
@@ -141,7 +141,7 @@ class CacheWrites(Writes):
                 raise _taken(f"{changed.get('namespace', row.namespace)}.{wanted}") from error
             if done is None:
                 raise ConflictError(
-                    "CACHE_CHANGED",
+                    ErrorCode.CACHE_CHANGED,
                     f"the relational cache {row.namespace}.{row.name} was changed by someone else "
                     f"(version {expected_version} was expected, it has {row.version}): repeat",
                 )
@@ -202,7 +202,7 @@ class CacheWrites(Writes):
                 return
             if row.dropped_at is None:
                 raise MetastoreError(
-                    "CACHE_IN_USE",
+                    ErrorCode.CACHE_IN_USE,
                     f"the relational cache {row.namespace}.{row.name} is not dropped: "
                     "DROP RELATIONAL CACHE comes first",
                 )
@@ -271,7 +271,7 @@ class CacheWrites(Writes):
             if principal not in principals:
                 granted = ", ".join(sorted(principals)) or "nobody"
                 raise NotFoundError(
-                    "GRANT_NOT_FOUND",
+                    ErrorCode.GRANT_NOT_FOUND,
                     f"{principal} has no grant on the relational cache {row.namespace}.{row.name}: "
                     f"granted are {granted}",
                 )
@@ -304,7 +304,7 @@ def _narrow(session: Session, row: CacheRow, moment: datetime) -> None:
 
 def _taken(name: str) -> AlreadyExistsError:
     return AlreadyExistsError(
-        "CACHE_EXISTS",
+        ErrorCode.CACHE_EXISTS,
         f"the relational cache {name} exists already: "
         "use CREATE OR REPLACE, IF NOT EXISTS, or another name",
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from cachemgr.errors import METASTORE_MISSING, MetastoreError
+from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.secrets import masked
 
 DEFAULT_BUSY_SECONDS = 10.0
-_SQLITE_MAGIC = b"SQLite format 3\x00"
 _ACCEPTED = "sqlite:///path/to/file.db or postgresql://user:password@host:5432/database"
 _WRITES = "cachemgr_writes"
+# A database has one page or none; SQLite overwrites what is shorter.
+_SMALLEST = 512
 # A process that is stopped or cut off inside a transaction must not hold its locks for longer than
 # the others wait for them.
 _LONGEST_PAUSE = 0.8
@@ -35,24 +37,24 @@ def metastore_url(text: str) -> URL:
         The URL, with an absolute path for SQLite, so that a later chdir changes nothing.
 
     Raises:
-        MetastoreError: The text is no URL, or of a database that is not supported.
+        MetastoreError: The text is not a URL, or of a database that is not supported.
     """
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise MetastoreError(
-            "METASTORE_URL", f"{masked(text)!r} is not a metastore URL: give {_ACCEPTED}"
+            ErrorCode.METASTORE_URL, f"{masked(text)!r} is not a metastore URL: give {_ACCEPTED}"
         ) from None
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("sqlite", "sqlite+pysqlite"):
         raise MetastoreError(
-            "METASTORE_URL",
+            ErrorCode.METASTORE_URL,
             f"a metastore cannot be kept in {url.drivername} ({hidden(url)}): give {_ACCEPTED}",
         )
     if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
         raise MetastoreError(
-            "METASTORE_URL",
+            ErrorCode.METASTORE_URL,
             f"{hidden(url)} is not a plain SQLite file, and a metastore is shared by processes: "
             "give sqlite:///path/to/file.db",
         )
@@ -79,37 +81,50 @@ def check_sqlite_file(url: URL, *, create: bool) -> None:
     path = Path(str(url.database))
     if path.is_dir():
         raise MetastoreError(
-            "METASTORE_UNREADABLE", f"{path} is a folder: name a file inside it in the URL"
+            ErrorCode.METASTORE_UNREADABLE, f"{path} is a folder: name a file inside it in the URL"
         )
     if not path.exists():
         if not path.parent.is_dir():
             raise MetastoreError(
-                "METASTORE_UNREADABLE",
+                ErrorCode.METASTORE_UNREADABLE,
                 f"the folder of the metastore {path} does not exist: "
                 f"create {path.parent}, or give another URL",
             )
         if not create:
             raise MetastoreError(
-                METASTORE_MISSING,
+                ErrorCode.METASTORE_MISSING,
                 f"there is no metastore at {path}: check the URL, or create it with "
                 f"`cachemgr db upgrade --metastore {hidden(url)}`",
             )
         return
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(_SQLITE_MAGIC))
-    except OSError as error:
+    if not os.access(path, os.R_OK):
         raise MetastoreError(
-            "METASTORE_UNREADABLE",
-            f"the metastore {path} cannot be read ({error.strerror}): "
+            ErrorCode.METASTORE_UNREADABLE,
+            f"the metastore {path} cannot be read (Permission denied): "
             "check its permissions, or give another URL",
-        ) from None
-    if head and head != _SQLITE_MAGIC:
+        )
+    if not _is_database(path):
         raise MetastoreError(
-            "NOT_A_METASTORE",
+            ErrorCode.NOT_A_METASTORE,
             f"{path} is not a SQLite database, it was left as it is: "
             "give the URL of another file, or move this one away",
         )
+
+
+def _is_database(path: Path) -> bool:
+    """SQLite is asked: a file that this process opened and closed itself would lose the locks that
+    SQLite holds on it (https://sqlite.org/howtocorrupt.html, 2.2), and the next process to close it
+    would take it for its own alone, and remove the journal that this one writes."""
+    size = path.stat().st_size
+    if size < _SMALLEST:
+        return size == 0
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as base:
+            base.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.DatabaseError as error:
+        # what else is wrong, the one who uses it will be told
+        return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+    return True
 
 
 def make_engine(url: URL, busy_seconds: float = DEFAULT_BUSY_SECONDS) -> Engine:
@@ -228,7 +243,7 @@ def translated(url: URL) -> Iterator[None]:
         raise _meaning(url, error.orig, str(error.orig)) from error
     except SQLAlchemyError as error:
         raise MetastoreError(
-            "METASTORE_FAILED", f"the metastore {hidden(url)} failed: {error}"
+            ErrorCode.METASTORE_FAILED, f"the metastore {hidden(url)} failed: {error}"
         ) from error
     except sqlite3.Error as error:
         raise _meaning(url, error, str(error)) from error
@@ -241,29 +256,30 @@ def _meaning(url: URL, cause: Any, text: str) -> MetastoreError:
     reason = masked(" ".join(text.split()))
     if "is locked" in lowered or sqlstate in ("55P03", "40P01", "40001"):
         return MetastoreError(
-            "METASTORE_BUSY",
+            ErrorCode.METASTORE_BUSY,
             f"another process is writing to the metastore {where} and did not finish in time; "
             "nothing was changed: repeat, or find the process that holds it",
         )
     if "not a database" in lowered or "malformed" in lowered:
         return MetastoreError(
-            "NOT_A_METASTORE",
+            ErrorCode.NOT_A_METASTORE,
             f"{where} is not a readable SQLite database ({reason}): restore it from a backup, "
             "or give another URL",
         )
     if "readonly" in lowered or "read-only" in lowered or sqlstate == "42501":
         return MetastoreError(
-            "METASTORE_READ_ONLY",
+            ErrorCode.METASTORE_READ_ONLY,
             f"the metastore {where} may not be written ({reason}): check its permissions",
         )
     if "disk is full" in lowered or sqlstate == "53100":
         return MetastoreError(
-            "METASTORE_FULL", f"no room is left for the metastore {where}: free some and repeat"
+            ErrorCode.METASTORE_FULL,
+            f"no room is left for the metastore {where}: free some and repeat",
         )
     if "unable to open" in lowered or "connection" in lowered or sqlstate is None:
         return MetastoreError(
-            "METASTORE_UNREADABLE",
+            ErrorCode.METASTORE_UNREADABLE,
             f"the metastore {where} cannot be opened ({reason}): check the URL, "
             "and that the database runs and admits this user",
         )
-    return MetastoreError("METASTORE_FAILED", f"the metastore {where} failed ({reason})")
+    return MetastoreError(ErrorCode.METASTORE_FAILED, f"the metastore {where} failed ({reason})")

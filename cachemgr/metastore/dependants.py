@@ -10,7 +10,7 @@ import json
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import ConflictError, DefinitionError
+from cachemgr.errors import ConflictError, DefinitionError, ErrorCode
 from cachemgr.metastore.models import CacheRow
 from cachemgr.metastore.records import CacheRecord
 from scheduler.order import cycle_in
@@ -30,7 +30,7 @@ def refuse_with_dependants(session: Session, row: CacheRow, what: str) -> None:
     names = [_shown(other) for other in _dependants(session, row.id)]
     if names:
         raise ConflictError(
-            "CACHE_HAS_DEPENDANTS",
+            ErrorCode.CACHE_HAS_DEPENDANTS,
             f"the relational cache {_shown(row)} cannot be {what}: {', '.join(names)} "
             f"{'is' if len(names) == 1 else 'are'} defined over it; drop "
             f"{'that' if len(names) == 1 else 'those'} first",
@@ -92,7 +92,7 @@ def refuse_broken_order(session: Session, record: CacheRecord, replaces: str | N
         reads[cache_id] = [record.id if i == replaces else i for i in depends_on or ()]
     if any(i not in names for i in record.depends_on):
         raise ConflictError(
-            "CACHE_CHANGED",
+            ErrorCode.CACHE_CHANGED,
             f"a cache that the definition of {record.qualified_name} names was dropped or replaced "
             "meanwhile: repeat",
         )
@@ -111,7 +111,7 @@ def cycle(names: list[str]) -> DefinitionError:
         names: The circle, its first repeated at the end.
     """
     return DefinitionError(
-        "CACHE_CYCLE",
+        ErrorCode.CACHE_CYCLE,
         f"the caches would be defined over each other: {' → '.join(names)}; "
         "define one of them over its base tables",
     )

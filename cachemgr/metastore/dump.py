@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, func, inspect, or_, select, update
 from sqlalchemy.orm import Session, defer
 
-from cachemgr.errors import MetastoreError
+from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.metastore.history import RUNS_KEPT
 from cachemgr.metastore.models import (
     Base,
@@ -33,9 +33,9 @@ from cachemgr.metastore.models import (
     UtcDateTime,
 )
 from cachemgr.metastore.reads import Reads
-from cachemgr.metastore.records import RunState
 from cachemgr.metastore.registry_reads import registry_mark
 from cachemgr.metastore.writes import GAP, Writes, bump_revision
+from cachemgr.vocabulary import RunState
 
 FORMAT: Final = 1
 _OF_A_CACHE: Final = (GroupingSetRow, GrantRow, ScheduleRow, LeaseRow, CommitNumberRow)
@@ -163,7 +163,7 @@ class DumpWrites(Writes):
 def not_empty() -> MetastoreError:
     """Why a metastore takes no dumps."""
     return MetastoreError(
-        "METASTORE_NOT_EMPTY",
+        ErrorCode.METASTORE_NOT_EMPTY,
         "the metastore holds caches: give an empty one, nothing was changed",
     )
 
@@ -246,7 +246,7 @@ def _add(session: Session, model: type[Base], rows: Sequence[Mapping[str, Any]])
         ]
         if lacking:
             raise MetastoreError(
-                "DUMP_OF_ANOTHER_RELEASE",
+                ErrorCode.DUMP_OF_ANOTHER_RELEASE,
                 f"a record has no {', '.join(lacking)} for {model.__tablename__}: it was written "
                 "by another release, which can rebuild it; nothing was changed",
             )

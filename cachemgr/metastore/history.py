@@ -10,8 +10,9 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from cachemgr.metastore.models import CacheRow, DecisionRow, PastGrantRow, RefreshRunRow
-from cachemgr.metastore.records import RunState, as_utc
+from cachemgr.metastore.records import as_utc
 from cachemgr.metastore.writes import Writes
+from cachemgr.vocabulary import RunState
 
 # Of each cache, however old. A refresh looks back over the last ones to learn what the table's log
 # may hold of them, and records beside the tables have as many.

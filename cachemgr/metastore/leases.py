@@ -9,7 +9,7 @@ from sqlalchemy import or_, update
 from sqlalchemy.orm import Session
 
 from cachemgr.metastore.models import LeaseRow, RefreshRunRow
-from cachemgr.metastore.records import RunState
+from cachemgr.vocabulary import RunState
 
 
 def take_lease(

@@ -33,10 +33,10 @@ from cachemgr.metastore.records import (
     CacheRecord,
     RefreshRequestRecord,
     RefreshRunRecord,
-    RunState,
     ScheduleRecord,
     as_utc,
 )
+from cachemgr.vocabulary import RunState
 
 _RECENT = 5
 _ENDED = tuple(s.value for s in (RunState.PUBLISHED, RunState.UNCHANGED, RunState.FAILED))

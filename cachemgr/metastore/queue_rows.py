@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from cachemgr.metastore.leases import touch_lease
 from cachemgr.metastore.models import RefreshRequestRow, RefreshRunRow, ScheduleRow
-from cachemgr.metastore.records import RunState, new_id
+from cachemgr.metastore.records import new_id
+from cachemgr.vocabulary import RefreshMode, RunState
 
 # so many workers may be lost with a refresh before it waits like one just asked for
 _KEEPS_ITS_PLACE: Final = 3
-_FULL: Final = "FULL"
 # among the facts of a run: the mode that somebody asked for, since `mode` says the way taken
 ASKED: Final = "asked"
 # among the facts of a run that was given up through no fault of its own
@@ -98,7 +98,7 @@ def ask(
         session.flush()
     elif mode is not None and mode != waiting.mode:
         # FULL does what any other asks for; of two others the later says what is wanted
-        waiting.mode = waiting.mode if waiting.mode == _FULL else mode
+        waiting.mode = waiting.mode if waiting.mode == RefreshMode.FULL else mode
         session.flush()
     return waiting
 

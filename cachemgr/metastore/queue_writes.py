@@ -14,7 +14,7 @@ from typing import Final
 from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import ConflictError, NotFoundError
+from cachemgr.errors import ConflictError, ErrorCode, NotFoundError
 from cachemgr.metastore.leases import take_lease, touch_lease
 from cachemgr.metastore.models import (
     CacheRow,
@@ -25,15 +25,9 @@ from cachemgr.metastore.models import (
 )
 from cachemgr.metastore.queue_rows import ASKED, ask, give_up, move_epoch
 from cachemgr.metastore.record_rows import request_record, run_record
-from cachemgr.metastore.records import (
-    Origin,
-    RefreshRequestRecord,
-    RefreshRunRecord,
-    RunState,
-    as_utc,
-    new_id,
-)
+from cachemgr.metastore.records import RefreshRequestRecord, RefreshRunRecord, as_utc, new_id
 from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
+from cachemgr.vocabulary import Origin, RunState
 
 _PORTION: Final = 200
 
@@ -284,12 +278,12 @@ class QueueWrites(Writes):
             found = session.get(RefreshRunRow, refresh_id, with_for_update=True)
             if found is None:
                 raise NotFoundError(
-                    "REFRESH_NOT_FOUND",
+                    ErrorCode.REFRESH_NOT_FOUND,
                     f"there is no refresh {refresh_id}: list the cache's refreshes",
                 )
             if found.state != RunState.RUNNING.value:
                 raise ConflictError(
-                    "REFRESH_OVER",
+                    ErrorCode.REFRESH_OVER,
                     f"the refresh {refresh_id} is {found.state} already: there is nothing to "
                     "cancel",
                 )

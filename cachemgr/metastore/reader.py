@@ -35,9 +35,7 @@ from cachemgr.metastore.records import (
     GroupingSetRecord,
     JoinRecord,
     LeaseRecord,
-    Outcome,
     RefreshRunRecord,
-    RunState,
     SnapshotRecord,
     TableUsage,
     as_utc,
@@ -46,6 +44,7 @@ from cachemgr.metastore.records import (
 from cachemgr.metastore.registry_reads import RegistryReads, all_joins, snapshots_of
 from cachemgr.metastore.restricted import RestrictedReads
 from cachemgr.metastore.tokens import AccessReads
+from cachemgr.vocabulary import Outcome, RunState
 
 
 def matches_like(pattern: str, name: str) -> bool:
@@ -105,6 +104,12 @@ class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads,
         query = select(CacheRow.id, CacheRow.depends_on).where(CacheRow.dropped_at.is_(None))
         with self._session() as session:
             return {i: tuple(over or ()) for i, over in session.execute(query)}
+
+    def cache_names(self) -> tuple[tuple[str, str], ...]:
+        """Namespace and name of all caches that are not dropped."""
+        query = select(CacheRow.namespace, CacheRow.name).where(CacheRow.dropped_at.is_(None))
+        with self._session() as session:
+            return tuple((namespace, name) for namespace, name in session.execute(query))
 
     def names(self, cache_ids: Collection[str]) -> dict[str, str]:
         """The qualified names of caches by id, dropped or not."""

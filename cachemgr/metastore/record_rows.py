@@ -22,22 +22,17 @@ from cachemgr.metastore.records import (
     CacheRecord,
     ColumnRecord,
     DecisionRecord,
-    Freshness,
     GroupingSetRecord,
     JoinRecord,
     JoinSide,
-    JoinState,
     LeaseRecord,
-    Origin,
-    Outcome,
-    RefreshMode,
     RefreshRequestRecord,
     RefreshRunRecord,
-    RunState,
     SnapshotTableRecord,
     as_utc,
     name_key,
 )
+from cachemgr.vocabulary import FreshnessKind, JoinState, Origin, Outcome, RefreshMode, RunState
 
 _OWN_FIELDS = frozenset(
     {
@@ -82,7 +77,7 @@ def cache_record(row: CacheRow, *, with_plan: bool = True) -> CacheRecord:
         properties=row.properties,
         refresh_trigger=row.refresh_trigger,
         refresh_mode=RefreshMode(row.refresh_mode),
-        freshness=Freshness(row.freshness),
+        freshness=FreshnessKind(row.freshness),
         max_staleness_seconds=row.max_staleness_seconds,
         rewrite_enabled=row.rewrite_enabled,
         paused=row.paused,

@@ -6,66 +6,13 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, Final
 
 from cachemgr.base_state import BaseState
 from cachemgr.roles import Role
+from cachemgr.vocabulary import FreshnessKind, JoinState, Origin, Outcome, RefreshMode, RunState
 
 Json = Mapping[str, Any]
-
-
-class RefreshMode(StrEnum):
-    """How a cache's refresh is done unless the statement says otherwise."""
-
-    AUTO = "AUTO"
-    FULL = "FULL"
-    INCREMENTAL = "INCREMENTAL"
-    INCREMENTAL_ONLY = "INCREMENTAL_ONLY"
-
-
-class Freshness(StrEnum):
-    """What a hit may lag behind the base tables."""
-
-    STRICT = "STRICT"
-    MAX_STALENESS = "MAX_STALENESS"
-    UNLIMITED = "UNLIMITED"
-
-
-class RunState(StrEnum):
-    """Where a refresh run stands."""
-
-    RUNNING = "RUNNING"
-    PUBLISHED = "PUBLISHED"
-    FAILED = "FAILED"
-    UNCHANGED = "UNCHANGED"
-    SUPERSEDED = "SUPERSEDED"
-    CANCELLED = "CANCELLED"
-
-
-class Origin(StrEnum):
-    """What a refresh was started by."""
-
-    STATEMENT = "STATEMENT"
-    REQUEST = "REQUEST"
-    SCHEDULE = "SCHEDULE"
-
-
-class JoinState(StrEnum):
-    """What is known about a record-preserving join."""
-
-    VALID = "VALID"
-    BROKEN = "BROKEN"
-    NOT_VALIDATED = "NOT_VALIDATED"
-
-
-class Outcome(StrEnum):
-    """What was decided about a query."""
-
-    HIT = "HIT"
-    MISS = "MISS"
-    PLAN_ONLY = "PLAN_ONLY"
-    ERROR = "ERROR"
 
 
 def new_id() -> str:
@@ -134,7 +81,7 @@ class CacheRecord:
     properties: Mapping[str, str] = field(default_factory=dict)
     refresh_trigger: Json = field(default_factory=lambda: {"kind": "ON_DEMAND"})
     refresh_mode: RefreshMode = RefreshMode.AUTO
-    freshness: Freshness = Freshness.STRICT
+    freshness: FreshnessKind = FreshnessKind.STRICT
     max_staleness_seconds: int | None = None
     rewrite_enabled: bool = True
     paused: bool = False
@@ -434,6 +381,7 @@ class RegistryState:
         live_ids: Every live cache: what a session holds besides them is to be forgotten.
         joins: All record-preserving joins.
         restricted: All restricted base tables.
+        principal: Whom the service told it to; None of a metastore, which does not know.
     """
 
     revision: int
@@ -441,6 +389,7 @@ class RegistryState:
     live_ids: frozenset[str]
     joins: tuple[JoinRecord, ...]
     restricted: tuple[RestrictedTable, ...] = ()
+    principal: str | None = None
 
 
 @dataclass(frozen=True)

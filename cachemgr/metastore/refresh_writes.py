@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
+from cachemgr.errors import ConflictError, ErrorCode, LeaseLostError, NotFoundError
 from cachemgr.metastore.leases import take_lease, touch_lease
 from cachemgr.metastore.models import (
     CacheRow,
@@ -24,11 +24,11 @@ from cachemgr.metastore.records import (
     GroupingSetRecord,
     LeaseRecord,
     RefreshRunRecord,
-    RunState,
     SnapshotTableRecord,
     new_id,
 )
 from cachemgr.metastore.writes import GAP, Writes, bump_revision, change_schedule, live_cache
+from cachemgr.vocabulary import RunState
 
 _RUN_FIELDS = frozenset({"mode", "reason", "commit_number", "parent_version", "stages", "plan"})
 
@@ -74,7 +74,7 @@ class RefreshWrites(Writes):
                 held = session.get(LeaseRow, cache_id)
                 by = f"by {held.holder} until {held.expires_at}" if held else "by someone"
                 raise ConflictError(
-                    "REFRESH_RUNNING",
+                    ErrorCode.REFRESH_RUNNING,
                     f"the relational cache {cache.namespace}.{cache.name} is being refreshed {by}: "
                     "wait for it, or until its lease ends",
                 )
@@ -141,7 +141,7 @@ class RefreshWrites(Writes):
             )
             if number is None:
                 raise NotFoundError(
-                    "CACHE_NOT_FOUND",
+                    ErrorCode.CACHE_NOT_FOUND,
                     f"there is no relational cache with the id {cache_id}: "
                     "SHOW RELATIONAL CACHES lists those that exist",
                 )
@@ -420,7 +420,7 @@ def _ended(held: bool, cancelled: bool) -> RunState:
 
 def _lost(what: str) -> LeaseLostError:
     return LeaseLostError(
-        "LEASE_LOST",
+        ErrorCode.LEASE_LOST,
         f"the refresh {what} does not hold its lease any more (it took too long, or the cache "
         "was dropped): nothing was published, nothing changes for queries; refresh again",
     )
@@ -428,5 +428,6 @@ def _lost(what: str) -> LeaseLostError:
 
 def _no_run(refresh_id: str) -> NotFoundError:
     return NotFoundError(
-        "REFRESH_NOT_FOUND", f"there is no refresh {refresh_id}: start one with start_refresh"
+        ErrorCode.REFRESH_NOT_FOUND,
+        f"there is no refresh {refresh_id}: start one with start_refresh",
     )

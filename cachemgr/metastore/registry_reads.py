@@ -84,7 +84,8 @@ class RegistryReads(Reads):
 
     def catalog(self, principal: str, since: int, after: str | None, limit: int) -> CatalogPage:
         """One portion of what was granted to a principal or to everybody, in the order of the
-        caches' last changes. What a restricted base table forbids is left to `cachemgr.access.grants`.
+        caches' last changes. What a restricted base table forbids is left to
+        `cachemgr.access.grants`.
 
         Pages may be read while caches change: what changes moves to a later page, so whoever has
         read to the end stands at the mark of the last page.

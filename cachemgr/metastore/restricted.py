@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import NotFoundError
+from cachemgr.errors import ErrorCode, NotFoundError
 from cachemgr.metastore.models import RestrictedTableRow
 from cachemgr.metastore.reads import Reads
 from cachemgr.metastore.records import RestrictedTable, new_id
@@ -72,7 +72,7 @@ class RestrictedWrites(Writes):
             row = session.get(RestrictedTableRow, mark_id)
             if row is None:
                 raise NotFoundError(
-                    "TABLE_NOT_RESTRICTED",
+                    ErrorCode.TABLE_NOT_RESTRICTED,
                     f"there is no restricted base table with the id {mark_id}: "
                     "SHOW RESTRICTED BASE TABLES lists those that are",
                 )

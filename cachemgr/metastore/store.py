@@ -7,7 +7,7 @@ from types import TracebackType
 
 from sqlalchemy import Engine
 
-from cachemgr.errors import METASTORE_MISSING, MetastoreError
+from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.metastore.database import (
     DEFAULT_BUSY_SECONDS,
     check_sqlite_file,
@@ -76,7 +76,7 @@ def open_metastore(
                     verify(connection, target)
             if empty and not create:
                 raise MetastoreError(
-                    METASTORE_MISSING,
+                    ErrorCode.METASTORE_MISSING,
                     f"{hidden(target)} holds no metastore: check the URL, or create it with "
                     f"`cachemgr db upgrade --metastore {hidden(target)}`",
                 )

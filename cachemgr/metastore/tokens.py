@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import delete, select, update
 from sqlalchemy.exc import IntegrityError
 
-from cachemgr.errors import ConfigurationError, NotFoundError
+from cachemgr.errors import ConfigurationError, ErrorCode, NotFoundError
 from cachemgr.metastore.models import IdempotencyRow, TokenRow
 from cachemgr.metastore.reads import Reads, database_moment
 from cachemgr.metastore.records import Repeated, TokenRecord, new_id
@@ -85,7 +85,7 @@ class AccessWrites(Writes):
         """
         name = check_principal(principal)
         if expires_in is not None and expires_in <= timedelta(0):
-            raise ConfigurationError("BAD_EXPIRY", "a token that has expired serves nobody")
+            raise ConfigurationError(ErrorCode.BAD_EXPIRY, "a token that has expired serves nobody")
         secret = secrets.token_hex(24)
         with self._transaction() as session:
             now = self._moment(session, None)
@@ -117,7 +117,7 @@ class AccessWrites(Writes):
             row = session.get(TokenRow, token_id, with_for_update=True)
             if row is None:
                 raise NotFoundError(
-                    "TOKEN_NOT_FOUND",
+                    ErrorCode.TOKEN_NOT_FOUND,
                     f"there is no token {token_id}: cachemgr token list shows those that exist",
                 )
             row.revoked_at = row.revoked_at or self._moment(session, None)

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from cachemgr.base_state import BaseState
-from cachemgr.errors import AlreadyExistsError, NotFoundError
+from cachemgr.errors import AlreadyExistsError, ErrorCode, NotFoundError
 from cachemgr.metastore.base_tables import BaseTableWrites
 from cachemgr.metastore.cache_writes import CacheWrites
 from cachemgr.metastore.dump import DumpWrites
@@ -18,11 +18,12 @@ from cachemgr.metastore.history import HistoryWrites
 from cachemgr.metastore.models import DecisionRow, JoinRow
 from cachemgr.metastore.queue_writes import QueueWrites
 from cachemgr.metastore.record_rows import decision_row, join_record, join_row
-from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinState, as_utc, name_key
+from cachemgr.metastore.records import DecisionRecord, JoinRecord, as_utc, name_key
 from cachemgr.metastore.refresh_writes import RefreshWrites
 from cachemgr.metastore.restricted import RestrictedWrites
 from cachemgr.metastore.tokens import AccessWrites
 from cachemgr.metastore.writes import bump_revision
+from cachemgr.vocabulary import JoinState
 
 
 class Writer(
@@ -58,7 +59,7 @@ class Writer(
                 session.flush()
             except IntegrityError as error:
                 raise AlreadyExistsError(
-                    "JOIN_EXISTS",
+                    ErrorCode.JOIN_EXISTS,
                     f"the record-preserving join {record.name} exists already: "
                     "use IF NOT EXISTS, drop it first, or take another name",
                 ) from error
@@ -150,7 +151,7 @@ def _join(session: Session, name: str) -> JoinRow:
     row = session.scalar(select(JoinRow).where(JoinRow.name_key == name_key(name)))
     if row is None:
         raise NotFoundError(
-            "JOIN_NOT_FOUND",
+            ErrorCode.JOIN_NOT_FOUND,
             f"there is no record-preserving join {name}: "
             "SHOW RECORD PRESERVING JOINS lists those that exist",
         )

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import URL, Engine, update
 from sqlalchemy.orm import Session
 
-from cachemgr.errors import MetastoreError, NotFoundError
+from cachemgr.errors import ErrorCode, MetastoreError, NotFoundError
 from cachemgr.metastore.database import translated, writing
 from cachemgr.metastore.models import CacheRow, RegistryRevisionRow, ScheduleRow
 from cachemgr.metastore.reads import database_moment
@@ -74,7 +74,7 @@ def bump_revision(session: Session, cache_id: str | None = None) -> int:
     )
     if revision is None:
         raise MetastoreError(
-            "METASTORE_DAMAGED",
+            ErrorCode.METASTORE_DAMAGED,
             "the table registry_revision is empty: restore the metastore from a backup",
         )
     session.info[_CHANGED] = True
@@ -121,7 +121,7 @@ def live_cache(session: Session, cache_id: str) -> CacheRow:
     if row is None or row.dropped_at is not None:
         named = f"{row.namespace}.{row.name}" if row else f"with the id {cache_id}"
         raise NotFoundError(
-            "CACHE_NOT_FOUND",
+            ErrorCode.CACHE_NOT_FOUND,
             f"there is no relational cache {named}: SHOW RELATIONAL CACHES lists those that exist",
         )
     return row

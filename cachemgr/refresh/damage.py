@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from cachemgr.ddl.names import moved_location
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.log import head
+from cachemgr.delta.places import moved_location
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -15,6 +15,8 @@ from cachemgr.delta.tables import TableRead
 from cachemgr.jvm.loader import java_class, session_of
 
 Bounds = tuple[int, int]
+
+_ANY_SIZE: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +33,19 @@ class ListedFile:
         return found if isinstance(found, int) else None
 
 
-def files_listed(session: SparkSession, table: TableRead) -> tuple[ListedFile, ...] | None:
+def files_listed(
+    session: SparkSession, table: TableRead, most_bytes: int = _ANY_SIZE
+) -> tuple[ListedFile, ...] | None:
     """A table's files; None where its checksum does not say that they are few. One job, once for
     each version of the table.
 
     Args:
         session: Any session.
         table: The table.
+        most_bytes: None too where its checksum says that it is larger.
     """
     tables = java_class(session, "Tables")
-    text = tables.filesListed(session_of(session), table.location, table.version)
+    text = tables.filesListed(session_of(session), table.location, table.version, most_bytes)
     if text is None:
         return None
     mapped, files = json.loads(text)

@@ -40,7 +40,6 @@ class Job:
         damage: What is wrong with the table that serves now.
         now: The clock.
         checkpoint: Called after each step.
-        small: One task does all; see `small`.
     """
 
     metastore: Metastore
@@ -55,7 +54,6 @@ class Job:
     damage: Damage
     now: Clock
     checkpoint: Checkpoint
-    small: bool = False
 
     @property
     def name(self) -> str:

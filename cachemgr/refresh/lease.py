@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from cachemgr.errors import CacheManagerError, LeaseLostError, RefreshError
+from cachemgr.errors import CacheManagerError, ErrorCode, LeaseLostError, RefreshError
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.job import Clock
@@ -62,7 +62,7 @@ class Heartbeat:
                 if not self._metastore.reader.cancel_requested(run.id):
                     continue
                 self._stopped = RefreshError(
-                    "REFRESH_CANCELLED",
+                    ErrorCode.REFRESH_CANCELLED,
                     f"the refresh {run.id} was cancelled; nothing changes for queries",
                 )
             except LeaseLostError as error:

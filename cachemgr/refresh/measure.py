@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.tables import TableRead, run_select
-from cachemgr.refresh.file_stats import bounds_listed, files_listed
+from cachemgr.refresh.file_stats import Bounds, bounds_listed, files_listed
 from cachemgr.refresh.totals import asked_totals
 from matcher.model.expr import Agg, Call, Col, Expr, Lit, columns
 from matcher.model.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
@@ -25,8 +25,6 @@ from matcher.model.types import INTEGRAL
 from matcher.render.select import quote
 
 EXACT_IN_DOUBLE = 1 << 53
-
-Bounds = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +136,11 @@ def _exact_sums(
     if base_rows is None or not sums:
         return frozenset()
     known = {c: _type_bounds(c) for c in _integral_columns(sums.values())}
-    exact = {name for name, expr in sums.items() if _is_exact(expr, known, base_rows)}
+    exact = {name for name, expr in sums.items() if is_exact(expr, known, base_rows)}
     open_ = {name: expr for name, expr in sums.items() if name not in exact}
     wanted = sorted(_integral_columns(open_.values()), key=lambda c: (c.rel, c.name))
     known |= _column_bounds(session, wanted, tables)
-    return frozenset(exact | {n for n, expr in open_.items() if _is_exact(expr, known, base_rows)})
+    return frozenset(exact | {n for n, expr in open_.items() if is_exact(expr, known, base_rows)})
 
 
 def _integral_columns(exprs: Iterable[Expr]) -> set[Col]:
@@ -154,7 +152,14 @@ def _type_bounds(column: Col) -> Bounds:
     return (-limit, limit - 1)
 
 
-def _is_exact(expr: Expr, known: Mapping[Col, Bounds], rows: int) -> bool:
+def is_exact(expr: Expr, known: Mapping[Col, Bounds], rows: int) -> bool:
+    """Whether all sums of an expression's values stay within what DOUBLE holds exactly.
+
+    Args:
+        expr: The expression, of whole numbers.
+        known: The bounds of its columns.
+        rows: How many values there are at most.
+    """
     bounds = expression_bounds(expr, known)
     return bounds is not None and max(map(abs, bounds)) * rows <= EXACT_IN_DOUBLE
 

@@ -17,7 +17,7 @@ from cachemgr.delta.tables import (
     run_select,
     schema_at,
 )
-from cachemgr.errors import RefreshError
+from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.refresh.steps import BaseVersion
 from matcher.model.expr import Col, walk
@@ -71,7 +71,7 @@ def pin_versions(
         before = after
     else:
         raise RefreshError(
-            "BASE_TABLES_MOVING",
+            ErrorCode.BASE_TABLES_MOVING,
             f"the base tables of cache {shown} were written to all the time, in {MAX_READS} looks "
             f"no two were alike; {serves}; refresh it when fewer commits are made",
         )
@@ -81,16 +81,16 @@ def pin_versions(
         found = before[location]
         if isinstance(found, Unreadable):
             raise RefreshError(
-                "BASE_TABLE_UNREADABLE",
+                ErrorCode.BASE_TABLE_UNREADABLE,
                 f"base table {name} of cache {shown} cannot be read: {found.why}; {serves}; "
-                f"mend the log at {location}, or drop or replace the cache",
+                f"repair the log at {location}, or drop or replace the cache",
             )
         if found is None:
             raise RefreshError(
-                "BASE_TABLE_LOST",
+                ErrorCode.BASE_TABLE_LOST,
                 f"base table {name} of cache {shown} is gone: there is no Delta table at "
-                f"{location}; {serves}; if no job makes it anew within `lost_table_seconds`, "
-                "restore the table, or drop or replace the cache",
+                f"{location}, and queries that read it fail; if no job makes it anew within "
+                "`lost_table_seconds`, restore the table, or drop or replace the cache",
             )
         pinned.append(
             BaseVersion(
@@ -124,14 +124,14 @@ def check_columns(
         for name, type_ in sorted(wanted.items()):
             if name.lower() not in have:
                 raise RefreshError(
-                    "BASE_COLUMN_LOST",
+                    ErrorCode.BASE_COLUMN_LOST,
                     f"base table {relation.name} of cache {shown} has no column {name} any more; "
                     f"{serves}; add the column again, or drop or replace the cache "
                     f"({columns_told(schema)})",
                 )
             if have[name.lower()] != type_:
                 raise RefreshError(
-                    "BASE_COLUMN_CHANGED",
+                    ErrorCode.BASE_COLUMN_CHANGED,
                     f"column {name} of base table {relation.name} is {have[name.lower()]} now and "
                     f"was {type_} when "
                     f"cache {shown} was created; {serves}; create the cache "

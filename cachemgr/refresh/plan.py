@@ -8,11 +8,10 @@ than silently answered by a full refresh.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from cachemgr.errors import RefreshError
+from cachemgr.delta.commits import Head
+from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.refresh.steps import (
     Adopt,
     BaseVersion,
@@ -27,21 +26,10 @@ from cachemgr.refresh.steps import (
     ValidateJoins,
     WriteFull,
 )
+from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan
 
-AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY = "AUTO", "FULL", "INCREMENTAL", "INCREMENTAL_ONLY"
 UNCHANGED, RESTORE, ADOPT, JOINS = "UNCHANGED", "RESTORE", "ADOPT", "JOINS"
-REQUESTS = (AUTO, FULL, INCREMENTAL, INCREMENTAL_ONLY)
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The newest commit of the cache's own Delta table, and what its userMetadata says (empty if
-    not ours).
-    """
-
-    version: int
-    stamp: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +48,7 @@ class RefreshRequest:
 
     Args:
         cache: Shown name of the cache.
-        mode: What was asked for: one of `REQUESTS`.
+        mode: What was asked for: a `RefreshMode`.
         plan: The cache's plan as its definition resolves now.
         spec: Fingerprint of plan, settings and layout; see `fingerprint.spec_hash`.
         tables: The base tables' versions now, all current at one moment.
@@ -131,22 +119,22 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
     Raises:
         RefreshError: The mode is unknown, or `INCREMENTAL ONLY` was asked for and cannot be done.
     """
-    if request.mode not in REQUESTS:
-        accepted = ", ".join(REQUESTS)
+    if request.mode not in set(RefreshMode):
+        accepted = ", ".join(RefreshMode)
         raise RefreshError(
-            "REFRESH_MODE",
+            ErrorCode.REFRESH_MODE,
             f"unknown refresh mode {request.mode!r} for cache {request.cache}; use {accepted}",
         )
     moved = _why_stale(request)
-    if moved is None and request.mode != FULL:
+    if moved is None and request.mode != RefreshMode.FULL:
         return _nothing_to_compute(request)
     if moved is None:
         return _full(request, "no base table moved")
     if _can_adopt(request):
         return _adopt(request)
-    if request.mode == INCREMENTAL_ONLY:
+    if request.mode == RefreshMode.INCREMENTAL_ONLY:
         raise RefreshError(
-            "NOT_INCREMENTAL",
+            ErrorCode.NOT_INCREMENTAL,
             f"cache {request.cache} cannot be refreshed incrementally: this version has the full "
             "refresh only; "
             f"nothing was changed; use REFRESH RELATIONAL CACHE {request.cache} FULL",
@@ -242,7 +230,7 @@ def _can_adopt(request: RefreshRequest) -> bool:
     versions = stamp.get("base_versions")
     return (
         stamp.get("refresh_id") == request.adoptable
-        and stamp.get("kind") == FULL
+        and stamp.get("kind") == RefreshMode.FULL
         and isinstance(parent, int)
         and head.version == parent + 1
         and stamp.get("spec") == request.spec
@@ -270,10 +258,11 @@ def _adopt(request: RefreshRequest) -> RefreshPlan:
 
 def _full(request: RefreshRequest, moved: str) -> RefreshPlan:
     because = {
-        FULL: "full was asked for",
-        AUTO: "full is the only way this version has",
-        INCREMENTAL: "INCREMENTAL was asked for and fell to full: this version has only that",
-    }[request.mode]
+        RefreshMode.FULL: "full was asked for",
+        RefreshMode.AUTO: "refreshes are full, incremental ones come with a later version",
+        RefreshMode.INCREMENTAL: "INCREMENTAL requested; running FULL, because incremental refresh "
+        "is not available yet",
+    }[RefreshMode(request.mode)]
     stages: list[Stage] = [PinVersions(request.tables), *_join_stage(request)]
     published, head = request.published, request.head
     # what is damaged cannot be put back, and is written anew
@@ -287,7 +276,9 @@ def _full(request: RefreshRequest, moved: str) -> RefreshPlan:
     sets = tuple(s.grouping_id for s in request.plan.grouping_sets)
     source, told = _source(request)
     stages += [WriteFull(sets, source), Measure(), Publish()]
-    return RefreshPlan(request.cache, FULL, f"{because}; {moved}{told}", tuple(stages))
+    return RefreshPlan(
+        request.cache, RefreshMode.FULL.value, f"{because}; {moved}{told}", tuple(stages)
+    )
 
 
 def _source(request: RefreshRequest) -> tuple[SourceOffer | None, str]:
@@ -296,7 +287,7 @@ def _source(request: RefreshRequest) -> tuple[SourceOffer | None, str]:
     """
     if not request.sources:
         return None, ""
-    if request.mode == FULL:
+    if request.mode == RefreshMode.FULL:
         return None, "; from the base tables, as FULL asks for"
     for offer in request.sources:
         if not offer.why_not:

@@ -17,16 +17,16 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session
-from cachemgr.delta.tables import TableRead, TableVersion, base_table, refuse_inside_table
+from cachemgr.delta.tables import TableVersion, base_table, refuse_inside_table
 from cachemgr.errors import (
-    SPARK_LOST,
     CacheManagerError,
     DefinitionError,
+    ErrorCode,
     NotFoundError,
     RefreshError,
 )
 from cachemgr.jvm.alive import jvm_is_gone
-from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord, RunState
+from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.damage import damage_of, placed
@@ -35,13 +35,13 @@ from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.pin import check_columns, pin_versions, what_serves
 from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
-from cachemgr.refresh.small import plan_for_one_task, suits_one_task
 from cachemgr.refresh.source import Source, find_sources
 from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.telemetry import logger
+from cachemgr.vocabulary import RunState
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
@@ -156,7 +156,7 @@ def run_claimed(
         except Exception as error:
             if jvm_is_gone(spark, error):
                 raise RefreshError(
-                    SPARK_LOST,
+                    ErrorCode.SPARK_LOST,
                     f"the Spark of this process ended during the refresh of cache "
                     f"{cache.qualified_name}: another worker takes it; its last snapshot keeps "
                     "serving",
@@ -231,7 +231,7 @@ def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
     cache = metastore.reader.cache_by_id(cache_id)
     if cache is None or cache.dropped_at is not None:
         raise NotFoundError(
-            "CACHE_NOT_FOUND",
+            ErrorCode.CACHE_NOT_FOUND,
             f"there is no relational cache with the id {cache_id}: SHOW RELATIONAL CACHES lists "
             "those that exist",
         )
@@ -240,7 +240,7 @@ def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
 
 def _told(cache: CacheRecord, error: Exception) -> RefreshError:
     return RefreshError(
-        "REFRESH_FAILED",
+        ErrorCode.REFRESH_FAILED,
         f"the refresh of cache {cache.qualified_name} failed: {cause_of(error)}; "
         f"{what_serves(cache)}; remove the cause and refresh again",
     )
@@ -266,11 +266,6 @@ def _prepare(
     versions = {t.location: t.version for t in tables}
     check_columns(session, cache, plan, versions)
     checkpoint("pinned")
-    small = suits_one_task(
-        session, plan, [TableRead(r.key, versions[r.key]) for r in plan.relations]
-    )
-    if small:
-        plan_for_one_task(session)
     return Job(
         metastore=metastore,
         session=session,
@@ -284,7 +279,6 @@ def _prepare(
         damage=damage,
         now=now,
         checkpoint=checkpoint,
-        small=small,
     )
 
 
@@ -341,14 +335,14 @@ def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | No
             _blame_base_table(session, cache, stored)
             text = str(error).strip().splitlines()[0]
             raise RefreshError(
-                "DEFINITION_BROKEN",
+                ErrorCode.DEFINITION_BROKEN,
                 f"the definition of cache {cache.qualified_name} does not resolve any more: "
                 f"{text}; {what_serves(cache)}; restore what it names, or drop or replace the "
                 "cache",
             ) from error
     if stored is None:
         raise RefreshError(
-            "PLAN_UNREADABLE",
+            ErrorCode.PLAN_UNREADABLE,
             f"the stored plan of cache {cache.qualified_name} is of another version and was not "
             "expanded again; "
             f"create the cache again with OR REPLACE",

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.refresh.file_stats import Bounds, ListedFile, bounds_listed, files_listed
-from cachemgr.refresh.measure import EXACT_IN_DOUBLE, expression_bounds
+from cachemgr.refresh.measure import is_exact
 from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.ir import CachePlan
 from matcher.model.types import INTEGRAL, is_blurred
@@ -66,7 +66,7 @@ def _few(session: SparkSession, tables: Iterable[TableRead]) -> list[tuple[Liste
     """The files of each table; None where they are too many, too long, or not known."""
     found: list[tuple[ListedFile, ...]] = []
     for table in tables:
-        files = files_listed(session, table)
+        files = files_listed(session, table, SMALL_BYTES)
         if files is None or any(file.rows is None for file in files):
             return None
         found.append(files)
@@ -90,21 +90,18 @@ def _is_ordered(agg: Agg, files: Sequence[Sequence[ListedFile]]) -> bool:
         return True
     # an average of whole numbers is added up in DOUBLE
     averaged = agg.func in ("avg", "try_avg") and agg.args[0].type in INTEGRAL
-    return averaged and not _is_exact(agg.args[0], files)
+    return averaged and not _adds_exactly(agg.args[0], files)
 
 
-def _is_exact(arg: Expr, files: Sequence[Sequence[ListedFile]]) -> bool:
-    """Whether all sums of an argument stay within what DOUBLE holds exactly, whatever the joins
-    multiply."""
+def _adds_exactly(arg: Expr, files: Sequence[Sequence[ListedFile]]) -> bool:
+    """`is_exact` of an average's argument, whatever the joins multiply."""
     known: dict[Col, Bounds] = {}
     for column in columns(arg):
         found = bounds_listed(files[column.rel], [column.name])
         if found is None:
             return False
         known[column] = found[column.name]
-    bounds = expression_bounds(arg, known)
-    rows = prod(sum(file.rows or 0 for file in of_one) for of_one in files)
-    return bounds is not None and max(map(abs, bounds)) * rows <= EXACT_IN_DOUBLE
+    return is_exact(arg, known, prod(sum(file.rows or 0 for file in of_one) for of_one in files))
 
 
 def plan_for_one_task(session: SparkSession) -> None:

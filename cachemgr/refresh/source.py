@@ -15,15 +15,17 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import result_settings
 from cachemgr.delta.tables import TableRead, normalise_location, run_select
-from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry, RunState
+from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.steps import BaseVersion, SourceOffer
 from cachemgr.serving.served_cache import ServedCache, matcher_name, serve
+from cachemgr.vocabulary import RunState
 from matcher.index.registry import Registry
 from matcher.model.expr import Call
-from matcher.model.ir import GROUPING_ID_COLUMN, Block, CachePlan, MatchOptions, Output, Rewrite
+from matcher.model.ir import GROUPING_ID_COLUMN, Block, CachePlan, Output, Rewrite
 from matcher.render.select import NotRenderable, quote, render_rewrite, render_stored
 from scheduler.order import sources_of
 
@@ -149,14 +151,7 @@ def _rewrite(
 ) -> tuple[Rewrite | None, str]:
     registry = Registry()
     registry.put(served.plan)
-    options = MatchOptions(
-        ansi=settings.get("spark.sql.ansi.enabled", "true").lower() == "true",
-        decimal_precision_loss=settings.get(
-            "spark.sql.decimalOperations.allowPrecisionLoss", "true"
-        ).lower()
-        == "true",
-        time_zone=settings.get("spark.sql.session.timeZone", ""),
-    )
+    options = match_options(settings)
     decision = registry.decide(stored_block(plan), options)
     if decision.rewrite is not None:
         return decision.rewrite, ""

@@ -20,7 +20,8 @@ from cachemgr.refresh.build import Built, build_rows
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.measure import Measured, measure
-from cachemgr.refresh.plan import FULL, RESTORE, RefreshPlan
+from cachemgr.refresh.plan import RESTORE, RefreshPlan
+from cachemgr.refresh.small import plan_for_one_task, suits_one_task
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.steps import (
     Adopt,
@@ -46,6 +47,7 @@ from cachemgr.refresh.write import (
     set_properties,
     write_commit,
 )
+from cachemgr.vocabulary import RefreshMode
 from matcher.model.codec import decode_plan, encode_plan
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
@@ -153,6 +155,10 @@ def _who(job: Job, progress: _Progress) -> dict[str, Any]:
 
 def _build(job: Job, progress: _Progress) -> Built:
     if progress.built is None:
+        # here and not before: most refreshes find that nothing is to be built
+        small = suits_one_task(job.session, job.plan, job.reads)
+        if small:
+            plan_for_one_task(job.session)
         progress.built = build_rows(
             job.session,
             job.plan,
@@ -160,7 +166,7 @@ def _build(job: Job, progress: _Progress) -> Built:
             job.cache.partition_by,
             job.cache.cluster_by,
             source=None if progress.source is None else progress.source.rows(job.session),
-            small=job.small,
+            small=small,
         )
     return progress.built
 
@@ -186,7 +192,7 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
         run.id, run.fencing_token, commit_number=number, parent_version=parent, stages=stages
     )
     stamp = {
-        "kind": FULL,
+        "kind": RefreshMode.FULL.value,
         **_who(job, progress),
         "commit_number": number,
         "parent_version": parent,

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
-from cachemgr.errors import JoinValidationError
+from cachemgr.errors import ErrorCode, JoinValidationError
 from cachemgr.refresh.pin import columns_told
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
 from matcher.render.select import quote
 
-JOIN_COLUMN_LOST: Final = "JOIN_COLUMN_LOST"
+JOIN_COLUMN_LOST: Final = ErrorCode.JOIN_COLUMN_LOST
 _DUPLICATES, _LOST = 0, 1
 
 
@@ -109,7 +109,7 @@ def validate_join(
             f"no version is known for {', '.join(missing)}" if missing else "it has no key columns"
         )
         raise JoinValidationError(
-            "JOIN_NOT_CHECKABLE",
+            ErrorCode.JOIN_NOT_CHECKABLE,
             f"the join of {left} and {right} cannot be checked: {what}; declare it on Delta "
             "tables with ON a.k = b.k",
         )

@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 
 from cachemgr.access.redaction import is_marked, marked_keys, untold
 from cachemgr.errors import JoinValidationError
-from cachemgr.metastore.records import JoinRecord, JoinState
+from cachemgr.metastore.records import JoinRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate_join import JOIN_COLUMN_LOST, JoinCheck, validate_join
+from cachemgr.vocabulary import JoinState
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, Stru
 
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.log import head, read_commit, shape, stamp_text
-from cachemgr.errors import RefreshError
+from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import CacheRecord
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render.select import quote
@@ -193,14 +193,14 @@ def read_back(
         if version == parent + 1:
             return commit
         raise RefreshError(
-            "COMMIT_MISPLACED",
+            ErrorCode.COMMIT_MISPLACED,
             f"refresh {refresh_id} of cache {cache} wrote version {version} instead of "
             f"{parent + 1}: something else "
             f"writes to {location}; nothing was published; keep others out of that place and "
             "refresh again",
         )
     raise RefreshError(
-        "COMMIT_SKIPPED",
+        ErrorCode.COMMIT_SKIPPED,
         f"refresh {refresh_id} of cache {cache} is not in the log of {location}, though the write "
         "reported success: "
         f"Delta skips a commit number that it has seen; nothing was published; refresh again",

@@ -1,6 +1,6 @@
-"""Whether everything that a service needs is there and works, and how to mend what does not.
+"""Whether everything that a service needs is there and works, and how to fix what does not.
 
-Each check stands alone: what one finds broken does not keep the next from looking.
+What one check finds broken keeps from looking only those that need it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Final
 
 from cachemgr.config.service_settings import ServiceSettings, service_settings
 from cachemgr.config.substitution import is_substituted
-from cachemgr.ddl.names import absolute_location
+from cachemgr.delta.places import absolute_location
 from cachemgr.delta.storage import Files
-from cachemgr.errors import METASTORE_MISSING, CacheManagerError, SchemaVersionError
+from cachemgr.errors import CacheManagerError, ErrorCode, SchemaVersionError
 from cachemgr.metastore import migrate, open_metastore
 
 _SELF: Final = "relational-cache"
@@ -40,47 +40,63 @@ class Finding:
         check: Its name.
         state: OK, FAILED or SKIPPED.
         found: What is there.
-        mend: What to do, a command where one does it; empty if nothing, or if `found` says it.
+        fix: What to do, a command where one does it; empty if nothing, or if `found` says it.
     """
 
     check: str
     state: str
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
-class _Sick(Exception):
-    def __init__(self, found: str, mend: str) -> None:
+class _CheckFailed(Exception):
+    def __init__(self, found: str, fix: str) -> None:
         super().__init__(found)
-        self.found, self.mend = found, mend
+        self.found, self.fix = found, fix
 
 
 Check = tuple[str, Callable[[], str]]
+# What a check is of no use without: one cause is told once.
+_NEEDS: Final = {
+    "migrations": "metastore",
+    "definitions": "migrations",
+    "caches": "migrations",
+    "clock": "migrations",
+    "tokens": "migrations",
+    "spark_init": "spark",
+    "delta": "spark",
+}
 
 
 def examine(checks: Iterator[Check], url: str) -> Iterator[Finding]:
-    """Run checks one after the other.
+    """Run checks one after the other, without those that need one that failed.
 
     Args:
         checks: Their names, and what says what it found or raises.
         url: The metastore's.
     """
+    well: dict[str, bool] = {}
+    for name, check in checks:
+        found = _examine(name, check, url) if well.get(_NEEDS.get(name, ""), True) else None
+        well[name] = found is not None and found.state == OK
+        yield found or Finding(name, SKIPPED, f"it needs {_NEEDS[name]}")
+
+
+def _examine(name: str, check: Callable[[], str], url: str) -> Finding:
     from cachemgr.metastore.database import hidden, metastore_url
 
-    for name, check in checks:
-        try:
-            yield Finding(name, OK, check())
-        except _Sick as error:
-            yield Finding(name, FAILED, error.found, error.mend)
-        except CacheManagerError as error:
-            if error.code == METASTORE_MISSING:
-                found = f"there is no metastore at {hidden(metastore_url(url))}"
-                yield Finding(name, FAILED, found, _command("db", "upgrade", url=url))
-            else:
-                yield Finding(name, FAILED, str(error))  # which says what to do
-        except Exception as error:  # whatever it is, it is what the doctor is to tell
-            first = (str(error).strip() or "no message").splitlines()[0][:300]
-            yield Finding(name, FAILED, f"{type(error).__name__}: {first}", _general(name))
+    try:
+        return Finding(name, OK, check())
+    except _CheckFailed as error:
+        return Finding(name, FAILED, error.found, error.fix)
+    except CacheManagerError as error:
+        if error.code != ErrorCode.METASTORE_MISSING:
+            return Finding(name, FAILED, str(error))  # which says what to do
+        found = f"there is no metastore at {hidden(metastore_url(url))}"
+        return Finding(name, FAILED, found, _command("db", "upgrade", url=url))
+    except Exception as error:  # whatever it is, it is what the doctor is to tell
+        first = (str(error).strip() or "no message").splitlines()[0][:300]
+        return Finding(name, FAILED, f"{type(error).__name__}: {first}", _general(name))
 
 
 def light_checks(settings: ServiceSettings) -> Iterator[Check]:
@@ -99,14 +115,14 @@ def java() -> str:
     """The Java that Spark would take."""
     home = os.environ.get("JAVA_HOME")
     program = f"{home}/bin/java" if home else shutil.which("java")
-    mend = f"install a JDK {LEAST_JAVA} or 21, and let JAVA_HOME name it"
+    fix = f"install a JDK {LEAST_JAVA} or 21, and let JAVA_HOME name it"
     if program is None or not os.access(program, os.X_OK):
-        raise _Sick(f"no Java at {program or 'any place of PATH'}", mend)
+        raise _CheckFailed(f"no Java at {program or 'any place of PATH'}", fix)
     answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
     text = answer.stderr or answer.stdout
     version = re.search(r'version "(\d+)', text)
     if version is None or int(version[1]) < LEAST_JAVA:
-        raise _Sick(f"{program}: {text.splitlines()[0] if text else 'no answer'}", mend)
+        raise _CheckFailed(f"{program}: {text.splitlines()[0] if text else 'no answer'}", fix)
     return f"{program}: {text.splitlines()[0]}"
 
 
@@ -117,7 +133,7 @@ def packages() -> str:
         name, _, version = wanted.partition("==")
         if name in found and found[name] != version:
             command = [sys.executable, "-m", "pip", "install", wanted]
-            raise _Sick(f"{name} is {found[name]}", shlex.join(command))
+            raise _CheckFailed(f"{name} is {found[name]}", shlex.join(command))
     return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
@@ -125,7 +141,7 @@ def metastore(url: str) -> str:
     """Whether the metastore answers and takes a change."""
     found = migrate.current(url)
     if found is None:
-        raise _Sick("the database holds no metastore", _command("db", "upgrade", url=url))
+        raise _CheckFailed("the database holds no metastore", _command("db", "upgrade", url=url))
     try:
         with open_metastore(url, create=False) as store:
             store.writer.prune_decisions(datetime(2000, 1, 1, tzinfo=UTC))  # writes nothing
@@ -138,7 +154,7 @@ def migrations(url: str) -> str:
     """Whether the metastore's tables are those of this program."""
     found, needed = migrate.current(url), migrate.expected()
     if found != needed:
-        raise _Sick(
+        raise _CheckFailed(
             f"schema version {found}, this program needs {needed}",
             _command("db", "upgrade", url=url),
         )
@@ -154,7 +170,7 @@ def definitions(url: str) -> str:
     texts |= {f"join {j.name}": j.definition for j in joins}
     held = [name for name, text in texts.items() if is_substituted(text)]
     if held:
-        raise _Sick(
+        raise _CheckFailed(
             f"{', '.join(held)}: the definition holds ${{…}}, which is no longer substituted; "
             "what was put in there at its creation may show to everybody in its plan",
             "create it again with the values written out; if a secret was put in, change that",
@@ -169,7 +185,7 @@ def caches(url: str) -> str:
     damaged = [cache for cache in found if cache.damaged is not None]
     if damaged:
         first = damaged[0]
-        raise _Sick(
+        raise _CheckFailed(
             f"{len(damaged)} of {len(found)} are damaged: {first.qualified_name}: {first.damaged}",
             f"cachemgr cache refresh {first.qualified_name}",
         )
@@ -184,7 +200,7 @@ def clock(url: str) -> str:
         after = datetime.now(UTC)
     off = (theirs - (before + (after - before) / 2)).total_seconds()
     if abs(off) > CLOCK_SECONDS:
-        raise _Sick(
+        raise _CheckFailed(
             f"it is {abs(off):.0f} s {'behind' if off > 0 else 'ahead of'} the database's",
             "let both machines keep time by NTP; freshness is promised by their clocks",
         )
@@ -197,7 +213,7 @@ def tokens(settings: ServiceSettings) -> str:
         known = store.reader.has_tokens()
     where = f"{settings.host}:{settings.port}"
     if not known and not settings.is_loopback:
-        raise _Sick(
+        raise _CheckFailed(
             f"{where} can be reached by other machines, and there is no token",
             _command("token", "create", "--role", "admin", _user(), url=settings.metastore_url),
         )
@@ -209,16 +225,16 @@ def storage(settings: ServiceSettings, files: Files) -> str:
     root = absolute_location(settings.location)
     folder, name = f"{root}/_relational_caches/doctor", f"{uuid.uuid4().hex}.json"
     path = f"{folder}/{name}"
-    mend = f"let this user read, write and delete under {root}, or set another location"
+    fix = f"let this user read, write and delete under {root}, or set another location"
     try:
         files.write(path, "ä")  # by writing another name and renaming it
         seen = files.read(path) == "ä" and name in files.names(folder)
         files.delete(path)
         stays = name in files.names(folder)
     except Exception as error:
-        raise _Sick(f"{root}: {str(error).splitlines()[0][:200]}", mend) from error
+        raise _CheckFailed(f"{root}: {str(error).splitlines()[0][:200]}", fix) from error
     if not seen or stays:
-        raise _Sick(f"{root}: what was written is not there, or stays", mend)
+        raise _CheckFailed(f"{root}: what was written is not there, or stays", fix)
     return root
 
 

@@ -18,17 +18,18 @@ def configure_logs(level: str, log_format: str) -> None:
 
     Args:
         level: The least level.
-        log_format: `json` or `text`.
+        log_format: `json`, `text`, or `auto`: text where stderr is a terminal, else JSON.
     """
+    for_people = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
     shared: list[Any] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     last: Any = (
-        structlog.processors.JSONRenderer()
-        if log_format == "json"
-        else structlog.dev.ConsoleRenderer(colors=False)
+        structlog.dev.ConsoleRenderer(colors=False)
+        if for_people
+        else structlog.processors.JSONRenderer()
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -38,7 +39,7 @@ def configure_logs(level: str, log_format: str) -> None:
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
                 _mask,
-                *([] if log_format == "json" else [_printable]),
+                *([_printable] if for_people else []),
                 last,
             ],
         )
@@ -46,7 +47,7 @@ def configure_logs(level: str, log_format: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    for noisy in ("py4j", "uvicorn.access"):
+    for noisy in ("py4j", "uvicorn.access", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # it warns of each look that is skipped while a long one lasts, which is meant
     logging.getLogger("apscheduler").setLevel(logging.ERROR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -20,15 +21,15 @@ from prometheus_client import CollectorRegistry
 from cachemgr.api.app import create_app
 from cachemgr.api.dependencies import ApiState
 from cachemgr.api.metrics import CacheMetrics
-from cachemgr.api.receive_timeout import ImpatientProtocol
+from cachemgr.api.receive_timeout import ReceiveTimeoutProtocol
 from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.config.session_settings import PREFIX, Settings
-from cachemgr.ddl.names import is_local
 from cachemgr.delta.hadoop_files import HadoopFiles
 from cachemgr.delta.head_lookup import Heads
+from cachemgr.delta.places import is_local
 from cachemgr.delta.spark_heads import SparkHeads
 from cachemgr.delta.storage import Files, LocalFiles
-from cachemgr.errors import SPARK_LOST, ConfigurationError, RefreshError
+from cachemgr.errors import ConfigurationError, ErrorCode, RefreshError
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.database import hidden, metastore_url
@@ -66,7 +67,11 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         MetastoreError: The metastore cannot be opened, or another process holds it.
     """
     configure_logs(settings.log_level, settings.log_format)
-    with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
+    with (
+        sole_process(settings.metastore_url),
+        open_metastore(settings.metastore_url) as metastore,
+        _listening(settings) as bound,
+    ):
         check_tokens(settings, metastore)
         open_to_all = partial(_is_open, settings, metastore)
         _say_who_may_ask(settings, open_to_all())
@@ -92,11 +97,29 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
                 app,
                 host=settings.host,
                 port=settings.port,
-                http=ImpatientProtocol,
+                http=ReceiveTimeoutProtocol,
                 log_config=None,
             )
             with _ends_without_spark(host):
-                _Server(config, app.state.watches.close).run()
+                _Server(config, app.state.watches.close).run([bound])
+
+
+@contextmanager
+def _listening(settings: ServiceSettings) -> Iterator[socket.socket]:
+    """The address is taken before anything starts; nobody is answered yet."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((settings.host, settings.port))
+        except OSError as error:
+            taken = error.errno == errno.EADDRINUSE
+            raise ConfigurationError(
+                ErrorCode.PORT_IN_USE if taken else ErrorCode.CANNOT_LISTEN,
+                f"cannot listen on {settings.host}:{settings.port} ({error.strerror}): "
+                f"{'stop what listens there, or ' if taken else ''}give another --host or --port",
+            ) from None
+        yield bound
 
 
 @contextmanager
@@ -179,7 +202,7 @@ def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
     """
     if not settings.is_loopback and not metastore.reader.has_tokens():
         raise ConfigurationError(
-            "NO_TOKENS",
+            ErrorCode.NO_TOKENS,
             f"listening on {settings.host} would let every machine in without a token: make one "
             "with `cachemgr token create --role admin NAME`, or listen on 127.0.0.1",
         )
@@ -291,7 +314,7 @@ def _ends_without_spark(host: SparkHost) -> Iterator[None]:
         thread.join()
     if lost.is_set():
         raise RefreshError(
-            SPARK_LOST,
+            ErrorCode.SPARK_LOST,
             "the JVM of this process has ended (killed, or out of memory): start the process "
             "again; its refreshes were handed over",
         )

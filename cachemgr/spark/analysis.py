@@ -16,10 +16,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.ddl.statements import SelectText
-from cachemgr.errors import CacheManagerError, DefinitionError
+from cachemgr.delta.table_at import TableRef
+from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.spark.nested_caches import FindCache, expand
-from cachemgr.spark.plans import CapturedPlan, TableRef, capture_query
+from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.texts import readable
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
@@ -97,13 +98,14 @@ def analyse_definition(
     for table in captured.tables:
         if table.kind != "delta":
             raise DefinitionError(
-                "NOT_A_DELTA_TABLE",
+                ErrorCode.NOT_A_DELTA_TABLE,
                 f"cache {name}: {table.name} is not a Delta table, so its versions are not known: "
                 "convert it to Delta",
             )
     if not captured.tables:
         raise DefinitionError(
-            "NO_TABLE", f"cache {name}: the SELECT reads no table: there is nothing to cache"
+            ErrorCode.NO_TABLE,
+            f"cache {name}: the SELECT reads no table: there is nothing to cache",
         )
     _check_names(name, select, [column for column, _, _ in captured.schema])
     try:
@@ -135,7 +137,7 @@ def _check_names(name: str, select: SelectText, columns: list[str]) -> None:
     for column in columns:
         if column.lower() in seen:
             raise DefinitionError(
-                "DUPLICATE_COLUMN",
+                ErrorCode.DUPLICATE_COLUMN,
                 f"cache {name}: two output columns are named {column}: give each its own name "
                 f"with AS{_where(select, 1, 1)}",
             )

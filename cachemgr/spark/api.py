@@ -13,24 +13,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.access.grants import keys_of
-from cachemgr.config.session_settings import PREFIX, Settings, setting_in, unknown_keys
-from cachemgr.ddl import looks_like_ours, parse
+from cachemgr.config.match_options import match_options
+from cachemgr.config.session_settings import ENABLED, Settings, setting_in, warn_of_unknown
+from cachemgr.ddl import looks_like_ours, nearly_ours, parse
 from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.delta.hadoop_files import HadoopFiles
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import Freshness, JoinState
-from cachemgr.serving.decide import examine, match_options, tests_left
-from cachemgr.serving.eligibility import Checks, QueryState
+from cachemgr.serving.decide import decide
+from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.explain import Explanation, explanation_of
 from cachemgr.serving.feed import release_feed
 from cachemgr.serving.freshness import by_location
-from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.sources import MetastoreSource
+from cachemgr.serving.unbuilt import unbuilt
 from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
@@ -46,11 +47,11 @@ from cachemgr.spark.texts import substituted
 from cachemgr.statements.results import ResultRows
 from cachemgr.statements.service import CacheService, utc_now
 from cachemgr.telemetry import Telemetry, logger
+from cachemgr.vocabulary import JoinState
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
-_ENABLED = PREFIX + "enabled"
 # Long enough for a small registry, short enough that no first query waits for a large one.
 _LOAD_PATIENCE_SECONDS = 0.5
 
@@ -118,7 +119,7 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
             return found
         explicit = explicit_settings(spark)
         settings = Settings.from_mapping(explicit)
-        _warn_of_unknown(explicit)
+        warn_of_unknown(explicit)
         feed = feed_of(settings, explicit)
         try:
             application = _application_of(spark)
@@ -134,7 +135,7 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
             release_feed(feed)
             raise
         if not settings.enabled:
-            spark.conf.set(_ENABLED, "true")
+            spark.conf.set(ENABLED, "true")
         _enabled[key] = found
         application.join(key, feed, settings.pin_max_bytes)
         ended = _forget_gone(spark)
@@ -227,7 +228,7 @@ def disable(spark: SparkSession) -> None:
         hook.uninstall(spark)
         if _asks(spark):
             # Set in the builder it would let the application's shared decider answer.
-            spark.conf.set(_ENABLED, "false")
+            spark.conf.set(ENABLED, "false")
         if found is None:
             return
         if found.shared:
@@ -304,13 +305,13 @@ def would_answer(
     statement = parse(substituted(spark, create_text))
     if not isinstance(statement, CreateRelationalCache):
         raise ConfigurationError(
-            "NOT_A_CREATE", "would_answer takes a CREATE RELATIONAL CACHE statement"
+            ErrorCode.NOT_A_CREATE, "would_answer takes a CREATE RELATIONAL CACHE statement"
         )
-    unbuilt = _plan_of(spark, session, statement)
+    plan = _plan_of(spark, session, statement)
     explicit = explicit_settings(spark)
     settings = session.settings(explicit)
     fingerprint = session.comparer.fingerprint(explicit)
-    places = {relation.key for relation in unbuilt.relations}
+    places = {relation.key for relation in plan.relations}
     joins = tuple(
         RecordPreservingJoin(
             j.name, j.left.location, j.right.location, j.keys, j.state is JoinState.VALID
@@ -318,37 +319,26 @@ def would_answer(
         for j in session.feed.joins()
         if j.state is not JoinState.BROKEN and {j.left.location, j.right.location} <= places
     )
-    plan = replace(unbuilt, joins=joins)
+    plan = replace(plan, joins=joins)
     registry = Registry()
     registry.put(plan)
     explanations = []
     for text in queries:
         captured = capture_query(spark, substituted(spark, text))
         seen = by_location(captured.tables)
-        cache = ServedCache(
-            id="",
-            name=plan.name,
-            plan=plan,
-            location="",
-            version=0,
-            snapshot={place: tables[0].state for place, tables in seen.items()},
-            freshness=Freshness.UNLIMITED,
-            max_staleness_seconds=None,
-            rewrite_enabled=True,
-            settings=fingerprint,
-            principals=None,
-            unvalidated=frozenset(),
-            reads=frozenset().union(*map(keys_of, places)),
-        )
+        cache = unbuilt(plan, seen, fingerprint)
         checks = Checks(
             {plan.name: cache}.get, session.comparer, session.histories, session.feed.restricted
         )
         query = QueryState(seen, fingerprint, session.principal, 0, 0)
-        options = match_options(settings, explicit)
-        found = examine(
-            PlanDocument(captured.document), registry, checks, query, options, explain=True
+        found = decide(
+            PlanBlocks(PlanDocument(captured.document)),
+            registry,
+            Eligibility(query, checks),
+            match_options(explicit, settings),
+            explain=True,
         )
-        explanations.append(explanation_of(found, {plan.name: plan}))
+        explanations.append(explanation_of(found))
     return tuple(explanations)
 
 
@@ -360,13 +350,11 @@ def _explain(spark: SparkSession, session: CacheSession, query: str | DataFrame)
     settings = session.settings(context.settings)
     document = PlanDocument(captured.document)
     found = session.examine(document, context, settings, explain=True)
-    found.apart = [
+    apart = tuple(
         session.examine(test, replace(context, in_subquery=True), settings, explain=True)
-        for test in tests_left(document, found.hits)
-    ]
-    plans = {hit.cache.name: hit.cache.plan for hit in found.hits}
-    unvalidated = {name for hit in found.hits for name in hit.cache.unvalidated}
-    return explanation_of(found, plans, unvalidated)
+        for test in document.queries_outside({hit.path for hit in found.hits})
+    )
+    return explanation_of(replace(found, apart=apart))
 
 
 def _of(spark: SparkSession) -> Enabled:
@@ -376,7 +364,8 @@ def _of(spark: SparkSession) -> Enabled:
     if _asks(spark):
         return _enable(spark, shared=False)
     raise ConfigurationError(
-        "NOT_ENABLED", "this session has no relational caches: call cachemgr.enable(spark) first"
+        ErrorCode.NOTENABLED,
+        "this session has no relational caches: call cachemgr.enable(spark) first",
     )
 
 
@@ -384,7 +373,7 @@ def _key(spark: SparkSession) -> str:
     remote = not isinstance(spark, SparkSession) or getattr(spark, "_jsparkSession", None) is None
     if remote:
         raise ConfigurationError(
-            "SPARK_CONNECT",
+            ErrorCode.SPARK_CONNECT,
             f"{type(spark).__module__}.{type(spark).__name__} is a Spark Connect session, whose "
             "plans are made on the server: enable relational caches in the server's own session",
         )
@@ -420,9 +409,14 @@ def _wrap_sql() -> None:
         ours = looks_like_ours(text)
         setting = None if ours or "${" in text else setting_in(text)
         if not (ours or setting) or not _takes_part(self):
-            return original(self, sqlQuery, *args, **kwargs)
+            try:
+                return original(self, sqlQuery, *args, **kwargs)
+            except ParseException as error:
+                _note_what_was_meant(self, text, error)
+                raise
         if setting is not None:
-            _check_setting(*setting)
+            Settings.from_mapping(dict([setting]))  # where it is set, not in each query after it
+            warn_of_unknown(dict([setting]))
             return original(self, sqlQuery, *args, **kwargs)
         statement = parse(substituted(self, sqlQuery))
         return to_frame(self, _statements(self, _of(self).session).execute(statement))
@@ -431,16 +425,10 @@ def _wrap_sql() -> None:
     SparkSession.sql = sql  # type: ignore[method-assign]
 
 
-def _check_setting(key: str, value: str) -> None:
-    """Refuse a value of a setting of ours where it is set, not in each query after it."""
-    Settings.from_mapping({key: value})
-    _warn_of_unknown([key])
-
-
-def _warn_of_unknown(keys: Iterable[str]) -> None:
-    for unknown, meant in unknown_keys(keys).items():
-        hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
-        logger.warning("%s is no setting of relational caches: %s", unknown, hint)
+def _note_what_was_meant(spark: SparkSession, text: str, error: ParseException) -> None:
+    meant = nearly_ours(text) if _takes_part(spark) else None
+    if meant is not None:
+        error.add_note(f"did you mean {meant}?")
 
 
 def _takes_part(spark: SparkSession) -> bool:
@@ -451,7 +439,7 @@ def _takes_part(spark: SparkSession) -> bool:
 
 def _asks(spark: SparkSession) -> bool:
     """Whether the session's own configuration asks for relational caches."""
-    return str(spark.conf.get(_ENABLED, "false")).strip().lower() == "true"
+    return str(spark.conf.get(ENABLED, "false")).strip().lower() == "true"
 
 
 @atexit.register

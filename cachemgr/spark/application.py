@@ -24,6 +24,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.spark.pins import PinKey, PinStore
 from cachemgr.spark.set_files import FileReads
+from matcher.memory.bounded import Bounded
 
 _MOST_SETTINGS = 100
 
@@ -49,7 +50,7 @@ class Application:
         self.known: frozenset[str] | None = None
         self._lock = threading.Lock()
         self._members: dict[str, tuple[Feed, int]] = {}
-        self._parsed: dict[frozenset[tuple[str, str]], Settings] = {}
+        self._parsed: Bounded[Settings] = Bounded(_MOST_SETTINGS)
 
     def join(self, key: str, feed: Feed, pin_max_bytes: int) -> None:
         """A session takes part.
@@ -98,9 +99,8 @@ class Application:
         ours = frozenset((k, v) for k, v in explicit.items() if k.startswith(PREFIX))
         found = self._parsed.get(ours)
         if found is None:
-            if len(self._parsed) > _MOST_SETTINGS:
-                self._parsed.clear()
-            found = self._parsed[ours] = Settings.from_mapping(dict(ours))
+            found = Settings.from_mapping(dict(ours))
+            self._parsed.put(ours, found)
         return found
 
     def _resize(self) -> None:

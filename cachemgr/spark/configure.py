@@ -13,7 +13,8 @@ from delta import configure_spark_with_delta_pip
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from cachemgr.errors import ConfigurationError
+from cachemgr.config.session_settings import ENABLED, Settings, warn_of_unknown
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.spark.delta_jars import jars_of
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -80,7 +81,7 @@ def configure_builder(
     given = dict(getattr(builder, "_options", {}))
     if given.get("spark.remote") or os.environ.get("SPARK_REMOTE"):
         raise ConfigurationError(
-            "SPARK_CONNECT",
+            ErrorCode.SPARK_CONNECT,
             "relational caches cannot be configured on a Spark Connect session, whose plans are "
             "made on the server: configure and enable them in the server's own session",
         )
@@ -151,15 +152,18 @@ def _when_built(
 
     def get_or_create() -> SparkSession:
         options = builder._options
+        given = {key: str(value) for key, value in options.items()}
+        asked = Settings.from_mapping(given).enabled and ENABLED in given  # before Spark starts
         if packages and options.get(_PACKAGES) == packages and not SparkContext._gateway:
             jars = jars_of(packages)
             if jars is not None:
                 del options[_PACKAGES]
                 builder.config("spark.jars", jars)
         session = original()
-        asked: Any = getattr(builder, "_options", {}).get("spark.cachemgr.enabled", "false")
-        if str(asked).strip().lower() == "true":
+        if asked:
             started(session)
+        else:
+            warn_of_unknown(given)
         return session
 
     get_or_create._cachemgr = True  # type: ignore[attr-defined]

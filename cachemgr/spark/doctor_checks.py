@@ -7,15 +7,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cachemgr.ddl.names import absolute_location
-from cachemgr.errors import ConfigurationError
+from cachemgr.delta.places import absolute_location
+from cachemgr.errors import ConfigurationError, ErrorCode
 
 
 def spark(session: SparkSession) -> str:
     """Whether the application runs jobs on its executors."""
     count = session.range(1000).repartition(4).count()
     if count != 1000:
-        raise ConfigurationError("SPARK_COUNTS_WRONG", f"1000 rows were counted as {count}")
+        raise ConfigurationError(ErrorCode.SPARK_COUNTS_WRONG, f"1000 rows were counted as {count}")
     return f"Spark {session.version} on {session.sparkContext.master}"
 
 
@@ -35,6 +35,6 @@ def delta(session: SparkSession, location: str) -> str:
         system.delete(path, True)
     if (old, new) != (3, 4):
         raise ConfigurationError(
-            "DELTA_READS_WRONG", f"3 and 4 rows were written, {old} and {new} were read"
+            ErrorCode.DELTA_READS_WRONG, f"3 and 4 rows were written, {old} and {new} were read"
         )
     return f"written and read under {absolute_location(location)}"

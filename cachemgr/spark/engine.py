@@ -26,7 +26,7 @@ from cachemgr.delta.tables import (
     refuse_inside_table,
     refuse_unwritable,
 )
-from cachemgr.errors import DefinitionError, JoinValidationError
+from cachemgr.errors import DefinitionError, ErrorCode, JoinValidationError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
@@ -110,7 +110,7 @@ class SparkEngine:
         )
         if differ is not None:
             raise DefinitionError(
-                "SETTINGS_DIFFER",
+                ErrorCode.SETTINGS_DIFFER,
                 f"cache {name} names cache {source.qualified_name}, which was created under other "
                 f"settings: {differ.detail}; {differ.suggestion}",
             )
@@ -136,7 +136,7 @@ class SparkEngine:
         whole = _whole_table(captured.document) and not _is_view(self._spark, name)
         if found is None or found.kind != "delta" or not whole:
             raise DefinitionError(
-                "NOT_A_DELTA_TABLE",
+                ErrorCode.NOT_A_DELTA_TABLE,
                 f"{name} is a view or no Delta table: name the Delta tables themselves",
             )
         columns = tuple(column.name for column in captured.schema)
@@ -159,13 +159,13 @@ class SparkEngine:
             state = states[side.location]
             if isinstance(state, Unreadable):
                 raise JoinValidationError(
-                    "TABLE_UNREADABLE",
+                    ErrorCode.TABLE_UNREADABLE,
                     f"record-preserving join {join.name}: {side.name} at {side.location} cannot be "
                     f"read: {state.why}",
                 )
             if state is None:
                 raise JoinValidationError(
-                    "TABLE_GONE",
+                    ErrorCode.TABLE_GONE,
                     f"record-preserving join {join.name}: there is no Delta table {side.name} at "
                     f"{side.location} any more: drop the join, or restore the table",
                 )

@@ -24,12 +24,13 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState
+from cachemgr.delta.table_at import TableRef
 from cachemgr.delta.tables import TableRead, plan_of
-from cachemgr.errors import CacheManagerError
+from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.jvm.loader import HookError, java_class, session_of
 from cachemgr.serving.seen_tables import SeenTables, Versions
 from cachemgr.spark.hints import Hints, read_hints
-from cachemgr.spark.plans import TableRef, read_tables
+from cachemgr.spark.plans import read_tables
 from matcher.catalyst.split import Split
 from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.reasons import Reason, ReasonCode
@@ -133,7 +134,10 @@ class _Proxy:
         self._decider = decider
 
     def apply(self, request: Any, text: str) -> str:
-        """Answers one request, given with what it asks; "" or what went wrong."""
+        """Answers one request, given with what it asks; "" or what went wrong. Without a request it
+        is there to open the thread's connection, see `Wire`."""
+        if request is None:
+            return ""
         try:
             _answer(self._decider, request, text)
         except BaseException as error:
@@ -170,14 +174,14 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         if wrong:
             listener = getattr(decider, "refused", None)
             if listener is not None:
-                mend = "report it: this is a bug in cachemgr"
-                listener(replacement, Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong, mend))
+                remedy = "report it: this is a bug in cachemgr"
+                listener(replacement, Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong, remedy))
 
 
 def _graft(request: Any, replacement: Replacement) -> str:
     context = SparkContext._active_spark_context
     if context is None:
-        raise HookError("SPARK_STOPPED", "the Spark application is gone: start a new one")
+        raise HookError(ErrorCode.SPARK_STOPPED, "the Spark application is gone: start a new one")
     plans = context._jvm.java.util.HashMap()  # type: ignore[union-attr]
     path = ".".join(map(str, replacement.path))
     for name, relation in replacement.relations.items():
@@ -323,7 +327,7 @@ def _proxy(spark: SparkSession, decider: Decider) -> _Proxy:
     # a loopback port of its own.
     gateway = spark.sparkContext._gateway
     if gateway is None:
-        raise HookError("NO_GATEWAY", "this Spark application has no Python gateway")
+        raise HookError(ErrorCode.NO_GATEWAY, "this Spark application has no Python gateway")
     with _lock:
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     return _Proxy(decider)

@@ -16,11 +16,10 @@ from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.config.session_settings import PREFIX
 from cachemgr.config.substitution import SUBSTITUTE, refuse_substitution
 from cachemgr.ddl import parse
-from cachemgr.ddl.names import absolute_location
 from cachemgr.ddl.statements import CreateRelationalCache, ExplainCreate
 from cachemgr.delta.own_session import session_under
-from cachemgr.delta.places import is_inside, storage_place
-from cachemgr.errors import SPARK_LOST, SPARK_NOT_STARTED, DefinitionError, RefreshError
+from cachemgr.delta.places import absolute_location, is_inside, storage_place
+from cachemgr.errors import DefinitionError, ErrorCode, RefreshError
 from cachemgr.jvm.alive import is_stopped, jvm_is_gone
 from cachemgr.priority import with_priority
 from cachemgr.refresh.causes import cause_of
@@ -94,7 +93,9 @@ class SparkHost:
         """
         with self._lock:
             if self._over or self.lost():
-                raise RefreshError(SPARK_LOST, "the Spark of this process has ended: ask another")
+                raise RefreshError(
+                    ErrorCode.SPARK_LOST, "the Spark of this process has ended: ask another"
+                )
             if self._spark is not None and is_stopped(self._spark.sparkContext):
                 logger.warning("Spark stopped, and is started again")
                 self._end()
@@ -153,7 +154,7 @@ class SparkHost:
             session.catalog.setCurrentDatabase(context.schema)
         except PySparkException as error:
             raise DefinitionError(
-                "SCHEMA_NOT_FOUND",
+                ErrorCode.SCHEMA_NOT_FOUND,
                 f"this service's Spark has no schema {context.catalog}.{context.schema} to look "
                 "names up in: create it there, or correct the definition's catalog and schema",
             ) from error
@@ -175,7 +176,7 @@ class SparkHost:
         roots = [storage_place(root, "the service's location") for root in self._roots]
         if not any(is_inside(place, root) for root in roots):
             raise DefinitionError(
-                "PLACE_NOT_ALLOWED",
+                ErrorCode.PLACE_NOT_ALLOWED,
                 f"{what}: {place} lies outside of the folders that this service writes to: choose "
                 "one inside of them, or name it in the service's setting `locations`",
             )
@@ -234,7 +235,7 @@ class SparkHost:
                 with suppress(Exception):
                     spark.stop()
             raise RefreshError(
-                SPARK_NOT_STARTED,
+                ErrorCode.SPARK_NOT_STARTED,
                 f"the Spark of this service does not start ({told}): `cachemgr doctor` says what "
                 "is missing",
             ) from error
@@ -249,7 +250,7 @@ class SparkHost:
             except (PySparkException, Py4JError) as error:
                 shown = masked(" ".join(statement.split()))[:200]
                 raise RefreshError(
-                    SPARK_NOT_STARTED,
+                    ErrorCode.SPARK_NOT_STARTED,
                     f"statement {number} of the setting spark_init, `{shown}`, fails: "
                     f"{cause_of(error)[:300]}",
                 ) from error

@@ -19,7 +19,7 @@ from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of,
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import logical_plan
-from cachemgr.errors import CacheManagerError, DefinitionError
+from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.jvm.session_conf import unnoticed
 from cachemgr.metastore.dependants import cycle
@@ -131,13 +131,13 @@ def _refuse_nesting(cache: CacheRecord, path: tuple[str, ...]) -> None:
     plan = None if cache.plan is None else decode_plan(dict(cache.plan))
     if plan is not None and plan.is_cube:
         raise DefinitionError(
-            "CACHE_IS_CUBE",
+            ErrorCode.CACHE_IS_CUBE,
             f"cache {path[-1]} names cache {shown}, whose rows are of several grouping sets: "
             "define it over the base tables; its refresh reads no more for that",
         )
     if plan is not None and plan.limit is not None:
         raise DefinitionError(
-            "CACHE_IS_TOP_K",
+            ErrorCode.CACHE_IS_TOP_K,
             f"cache {path[-1]} names cache {shown}, which holds its first {plan.limit} rows alone: "
             "define it over the base tables",
         )
@@ -158,7 +158,7 @@ def _analysed(
     except PySparkException as error:
         said = str(error).splitlines()[0]
         raise CacheManagerError(
-            "DEFINITION_BROKEN",
+            ErrorCode.DEFINITION_BROKEN,
             f"cache {path[-1]} names cache {shown}, whose definition does not resolve any more: "
             f"{said}; restore what it names, or define {path[-1]} over other tables",
         ) from error

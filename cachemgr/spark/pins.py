@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -29,6 +29,7 @@ from matcher.render.select import quote
 __all__ = ["PinKey", "PinStats", "PinStore", "PinnedSet", "most_selective_first"]
 
 _log = logging.getLogger("cachemgr.pins")
+_CANCELLED: Final = "SPARK_JOB_CANCELLED"
 
 
 class PinKey(NamedTuple):
@@ -173,7 +174,12 @@ class PinStore:
     def _load(self, key: PinKey, loader: Callable[[], DataFrame]) -> None:
         try:
             pin = self._make(loader())
-        except Exception:
+        except Exception as error:
+            if _CANCELLED in str(error):  # Ctrl-C over some query: Spark cancels all jobs
+                _log.info("pinning %s was cancelled; the next query asks again", key)
+                with self._lock:
+                    self._asked.pop(key, None)
+                return
             # The key stays in _asked: a set that cannot be pinned is not tried at each query.
             _log.warning("cannot pin %s; queries read it from its files", key, exc_info=True)
             with self._lock:

@@ -5,43 +5,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.base_state import BaseState
+from cachemgr.delta.table_at import TableRef
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.texts import analysed_text
-
-TableKind = Literal["delta", "files", "other"]
-
-
-@dataclass(frozen=True, slots=True)
-class TableRef:
-    """A table that a query reads.
-
-    `version` is what Spark would read now (None where nobody looked or there are none), `pinned`
-    says that the query itself asked for that version, `elsewhere` that the table is read by a
-    subquery expression or stood in a part that a cache replaced already, `later` that the version
-    matters and nobody looked yet. `commit` and `committed_ms` are those of `version`, as in
-    `BaseState`; a version that the query itself asked for has none.
-    """
-
-    name: str
-    location: str
-    table_id: str
-    version: int | None
-    kind: TableKind
-    pinned: bool
-    elsewhere: bool = False
-    later: bool = False
-    commit: str = ""
-    committed_ms: int | None = None
-
-    @property
-    def state(self) -> BaseState:
-        """The state that Spark would read now."""
-        return BaseState(self.table_id, self.version, self.commit, self.committed_ms)
 
 
 class Problem(NamedTuple):

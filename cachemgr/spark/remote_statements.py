@@ -25,7 +25,7 @@ from cachemgr.ddl.statements import (
     Statement,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.serving.explain import Explanation
 from cachemgr.statements.results import ResultRows
 
@@ -72,7 +72,7 @@ class RemoteStatements:
             return explanation.json() if statement.format_json else explanation.rows()
         how = _COMMANDS.get(type(statement), "the REST interface, or a session on the metastore")
         raise ConfigurationError(
-            "REMOTE_SESSION",
+            ErrorCode.REMOTE_SESSION,
             f"this session follows {self._service} and carries out no statement but EXPLAIN "
             f"REWRITE, since names would be resolved by the service's catalog: use {how}",
         )

@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.ddl.statements import SelectText
-from cachemgr.errors import CacheManagerError
+from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.serving.served_cache import matcher_name
@@ -40,7 +40,7 @@ def replan(spark: SparkSession, cache: CacheRecord, metastore: Metastore) -> Cac
     before = [(c.name, c.type) for c in cache.columns]
     if before != [(c.name, c.type) for c in analysis.columns]:
         raise CacheManagerError(
-            "COLUMNS_CHANGED",
+            ErrorCode.COLUMNS_CHANGED,
             f"the columns of cache {cache.qualified_name} are not what they were when it was "
             "created, since a view or table that it names was changed: "
             "create it again with OR REPLACE",

@@ -12,29 +12,25 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.config.match_options import match_options
 from cachemgr.config.session_settings import Mode, Settings
 from cachemgr.ddl.names import hinted_name
+from cachemgr.delta.table_at import TableRef
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import session_of
 from cachemgr.jvm.session_conf import explicit_settings
-from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.metastore.records import DecisionRecord
 from cachemgr.refresh.layout import LARGE_SET_ROWS
-from cachemgr.serving.decide import (
-    BlockOutcome,
-    Examination,
-    Hit,
-    examine,
-    match_options,
-    sorted_above,
-)
-from cachemgr.serving.eligibility import RELATION, Checks, QueryState, extra_names
+from cachemgr.serving.decide import decide
+from cachemgr.serving.decision import Decision, Hit, refused
+from cachemgr.serving.eligibility import RELATION, Checks, Eligibility, QueryState, extra_names
 from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
+from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.application import Application
@@ -42,8 +38,8 @@ from cachemgr.spark.failures import cache_ids, is_read_failure
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import HookContext, QueryTable, Replacement
 from cachemgr.spark.pins import PinKey, most_selective_first
-from cachemgr.spark.plans import TableRef
 from cachemgr.telemetry import Telemetry
+from cachemgr.vocabulary import Outcome
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, RecordPreservingJoin
@@ -87,7 +83,7 @@ class CacheSession:
     @property
     def principal(self) -> str:
         """Who asks: the token's principal where a service is followed, else Spark's user."""
-        return self.feed.source.principal or self.application.user
+        return self.feed.principal or self.application.user
 
     def known_locations(self) -> frozenset[str]:
         """The tables whose versions are asked for: those that some cache reads, and those with a
@@ -113,12 +109,12 @@ class CacheSession:
             found = self.examine(document, context, settings)
             mixed = any(not hit.exact for hit in found.hits)
             replacements = [
-                self._replacement(hit, settings, mixed, sorted_above(document, hit.path))
+                self._replacement(hit, settings, mixed, document.is_sorted_above(hit.path))
                 for hit in found.hits
             ]
         except Exception:
             self.telemetry.count("errors")
-            self._log(Outcome.ERROR, Examination(), context, started, settings)
+            self._log(Outcome.ERROR, Decision(), context, started, settings)
             raise
         if found.served_once and not context.is_kept:
             context.ask_again()
@@ -160,11 +156,11 @@ class CacheSession:
         settings: Settings,
         *,
         explain: bool = False,
-    ) -> Examination:
+    ) -> Decision:
         """Decide a query without putting anything in place; see `decide`."""
         refusal = self._refusal(context)
         if refusal is not None:
-            return _refused(refusal)
+            return refused(refusal)
         seen = context.seen()
         query = QueryState(
             seen=seen,
@@ -177,10 +173,11 @@ class CacheSession:
         )
         joins = self.feed.joins()
 
-        def examined(query: QueryState, keys: tuple[RecordPreservingJoin, ...]) -> Examination:
-            options = match_options(settings, context.settings, query.only, keys)
+        def examined(query: QueryState, keys: tuple[RecordPreservingJoin, ...]) -> Decision:
+            options = match_options(context.settings, settings, query.only, keys)
             registry = self.feed.registry
-            return examine(document, registry, self.checks, query, options, explain=explain)
+            eligibility = Eligibility(query, self.checks)
+            return decide(PlanBlocks(document), registry, eligibility, options, explain=explain)
 
         if not seen.are_looked_up:
             promised = keys_promised(joins, seen.places)
@@ -319,7 +316,7 @@ class CacheSession:
         rows = run_select(self.application.session, text, {RELATION: read})
         return most_selective_first(rows, keys)
 
-    def _count(self, found: Examination, settings: Settings) -> None:
+    def _count(self, found: Decision, settings: Settings) -> None:
         self.telemetry.count("hits" if found.hits else "misses")
         if found.hits and settings.mode is Mode.PLAN_ONLY:
             self.telemetry.count("plan_only")
@@ -327,7 +324,7 @@ class CacheSession:
     def _log(
         self,
         outcome: Outcome,
-        found: Examination,
+        found: Decision,
         context: HookContext,
         started: float,
         settings: Settings,
@@ -385,16 +382,12 @@ def _exact_only(context: HookContext) -> Reason | None:
     return None
 
 
-def _refused(reason: Reason) -> Examination:
-    return Examination([BlockOutcome((), None, None, (), (reason,))])
-
-
 def _decision(
-    at: datetime, session_id: str, outcome: Outcome, found: Examination, millis: float
+    at: datetime, session_id: str, outcome: Outcome, found: Decision, millis: float
 ) -> DecisionRecord:
     hits = found.hits
     first = hits[0] if hits else None
-    found = found.told()  # here, where no query waits for it
+    by_table = found.reasons_by_table()  # here, where no query waits for it
     blocks = repr([o.block for o in found.outcomes if o.block is not None])
     return DecisionRecord(
         at=at,
@@ -402,23 +395,10 @@ def _decision(
         query_hash=hashlib.sha256(blocks.encode()).hexdigest()[:16],
         outcome=outcome,
         caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),
-        grouping_set=None
-        if first is None
-        else set_text(first.cache.plan, first.rewrite.grouping_set),
-        reasons=tuple(_reasons(found)),
+        grouping_set=None if first is None else set_text(first),
+        reasons=tuple(
+            {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
+            for r, places in by_table.items()
+        ),
         millis=millis,
     )
-
-
-def _reasons(found: Examination) -> list[dict[str, Any]]:
-    """Why what is not answered is not, with the tables that it reads: by them it is known later
-    which caches the miss concerns."""
-    tables: dict[Reason, set[str]] = {reason: set() for reason in found.reasons}
-    for outcome in found.telling:
-        if outcome.hit is None and outcome.block is not None:
-            for reason in outcome.reasons:
-                tables[reason] |= {relation.key for relation in outcome.block.relations}
-    return [
-        {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
-        for r, places in tables.items()
-    ]

@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 from cachemgr.config.session_settings import PREFIX, Mode, Settings
 from cachemgr.ddl import looks_like_ours
 from cachemgr.errors import CacheManagerError
+from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.serving.explain import reason_text
 from cachemgr.spark import api
 from cachemgr.spark.spark_errors import code_and_line
 
 _CANCEL_SECONDS = 0.3
-_MODE = f"{PREFIX}mode"
 _QUERY = re.compile(r"\s*(?:\(|(?:SELECT|WITH|FROM|VALUES|TABLE)\b)", re.IGNORECASE)
 
 
@@ -114,9 +114,9 @@ def _run(spark: SparkSession, text: str, limit: int) -> Answer:
 def _verdict(spark: SparkSession, text: str, hit: bool) -> str | None:
     if looks_like_ours(text) or not _QUERY.match(text):
         return None
-    mode = Settings.from_mapping({_MODE: spark.conf.get(_MODE, "") or Mode.REWRITE.value}).mode
+    mode = Settings.from_mapping(explicit_settings(spark)).mode
     if mode is Mode.OFF:
-        return f"miss: {_MODE} is off"
+        return f"miss: {PREFIX}mode is off"
     found = api.explain(spark, text)
     if hit:
         keys = "" if found.grouping_set is None else f" ({found.grouping_set})"

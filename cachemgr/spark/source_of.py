@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cachemgr.config.service_address import checked_token, is_service_url
 from cachemgr.config.session_settings import PREFIX, Settings
-from cachemgr.errors import ConfigurationError
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.database import metastore_url
 from cachemgr.serving.feed import Feed, acquire_feed_of, acquire_known_feed
@@ -53,7 +53,7 @@ def source_of(settings: Settings, explicit: Mapping[str, str]) -> Source:
         return MetastoreSource(open_metastore(settings.metastore_url))
     if PREFIX + "metastore.url" in explicit:
         raise ConfigurationError(
-            "BAD_SETTING",
+            ErrorCode.BAD_SETTING,
             f"{PREFIX}url and {PREFIX}metastore.url are both set: a session follows the service or "
             "a metastore, unset one",
         )
@@ -89,7 +89,7 @@ def _read(file: Path) -> str:
         token = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            "BAD_SETTING",
+            ErrorCode.BAD_SETTING,
             f"{PREFIX}tokenFile names {file}, which cannot be read ({error}): correct it",
         ) from error
     return checked_token(token, f"{PREFIX}tokenFile names {file}, which")
@@ -98,8 +98,8 @@ def _read(file: Path) -> str:
 def _checked(url: str) -> str:
     if not is_service_url(url.strip()):
         raise ConfigurationError(
-            "BAD_SETTING",
-            f"{PREFIX}url has a part that is no URL of a service: write http://host:8470, replicas "
+            ErrorCode.BAD_SETTING,
+            f"{PREFIX}url has a part that is not a service URL: write http://host:8470, replicas "
             "after commas, and the token in its own setting",
         )
     return url.strip()

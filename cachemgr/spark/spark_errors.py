@@ -12,7 +12,7 @@ _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def code_and_line(error: PySparkException) -> tuple[str, str]:
-    """An error's condition, and the first line of its message without that.
+    """An error's condition, and the first line of its message without that, and what was noted.
 
     Args:
         error: The error.
@@ -22,7 +22,8 @@ def code_and_line(error: PySparkException) -> tuple[str, str]:
     """
     first = (str(error).strip() or type(error).__name__).splitlines()[0]
     code = error.getCondition()
-    return code or "SPARK_FAILED", first.removeprefix(f"[{code}]").lstrip()
+    line = first.removeprefix(f"[{code}]").lstrip()
+    return code or "SPARK_FAILED", "; ".join((line, *getattr(error, "__notes__", ())))
 
 
 def without_traces() -> None:

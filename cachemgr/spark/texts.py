@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.delta.places import refuse_scheme
-from cachemgr.errors import DefinitionError
+from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.jvm.alive import jvm_is_gone
 from cachemgr.jvm.loader import java_class, session_of
 
@@ -92,7 +92,7 @@ def named_in(spark: SparkSession, text: str) -> tuple[Named, ...]:
     statement = next((one for one in named if one.kind == "STATEMENT"), None)
     if statement is not None:
         raise DefinitionError(
-            "NOT_A_QUERY",
+            ErrorCode.NOT_A_QUERY,
             f"the text is a statement ({statement.text}), not a query: give a SELECT",
         )
     return named
@@ -117,7 +117,7 @@ def readable(spark: SparkSession, what: str) -> Iterator[None]:
         cause = str(error.java_exception.getMessage() or "no message").splitlines()[0]
         cause = _CLASS.sub("", cause)[:300]
         raise DefinitionError(
-            "TABLE_NOT_READABLE",
+            ErrorCode.TABLE_NOT_READABLE,
             f"{what}: a table that it names cannot be read: {cause}; correct its place, or what "
             "this Spark is told of that storage",
         ) from error
@@ -144,7 +144,7 @@ def refuse_reach(
     for one in named:
         if one.kind == "SCRIPT" or (one.kind == "FUNCTION" and one.parts[-1].lower() in _REACHING):
             raise DefinitionError(
-                "FUNCTION_REFUSED",
+                ErrorCode.FUNCTION_REFUSED,
                 f"{what}: {one.text} reaches outside of the tables (a class, a program or a file)"
                 f"{place(one.line, one.col)}: leave it out",
             )
@@ -164,7 +164,7 @@ def _refuse_file(
     elif not is_known(one.parts):
         # Spark would take the first part for a format and read the second as a path
         raise DefinitionError(
-            "TABLE_OR_VIEW_NOT_FOUND",
+            ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
             f"{what}: there is no table or view {one.text}, and no relational cache has that name"
             f"{place(one.line, one.col)}; of files, delta.`/folder` alone is read by its path",
         )

@@ -1,4 +1,4 @@
-"""A document of definitions made true: first the plan of what would change, then the changes.
+"""Applies a document of definitions: first the plan of what would change, then the changes.
 
 What the document does not name is left alone unless it is to be pruned. Everything is checked, by
 Spark too, before anything is changed; each change is one transaction of the metastore. Should one
@@ -25,7 +25,7 @@ from cachemgr.ddl.statements import (
     QualifiedName,
     SelectText,
 )
-from cachemgr.errors import CacheManagerError, ConfigurationError
+from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.statements.convert import freshness_fields, policy_fields
@@ -212,7 +212,9 @@ def _drops(now: Definitions, wanted: Definitions) -> Iterable[Change]:
 
 def _once(seen: set[Any], key: Any, what: str) -> None:
     if key in seen:
-        raise ConfigurationError("NAMED_TWICE", f"the document names the {what} twice: keep one")
+        raise ConfigurationError(
+            ErrorCode.NAMED_TWICE, f"the document names the {what} twice: keep one"
+        )
     seen.add(key)
 
 
@@ -246,8 +248,8 @@ def _refuse_settings(cache: CacheDefinition) -> None:
     foreign = next((key for key in cache.settings or () if not changes_results(key)), None)
     if foreign is not None:
         raise ConfigurationError(
-            "SETTING_REFUSED",
-            f"cache {cache.name}: {foreign} is no setting of a definition, which holds those "
+            ErrorCode.SETTING_REFUSED,
+            f"cache {cache.name}: {foreign} is not a setting of a definition, which holds those "
             "spark.sql.* settings that change rows: leave it out",
         )
 
@@ -292,11 +294,13 @@ def _join_statement(join: JoinDefinition) -> CreateRecordPreservingJoin:
     statement = parse(join.ddl)
     if not isinstance(statement, CreateRecordPreservingJoin):
         raise ConfigurationError(
-            "NOT_A_CREATE", f"join {join.name}: ddl is no CREATE RECORD PRESERVING JOIN statement"
+            ErrorCode.NOT_A_CREATE,
+            f"join {join.name}: ddl is no CREATE RECORD PRESERVING JOIN statement",
         )
     if str(statement.name).lower() != join.name.lower():
         raise ConfigurationError(
-            "NAMES_DIFFER", f"join {join.name}: its ddl names {statement.name}: make them equal"
+            ErrorCode.NAMES_DIFFER,
+            f"join {join.name}: its ddl names {statement.name}: make them equal",
         )
     return replace(statement, if_not_exists=False)
 
@@ -371,5 +375,5 @@ def _find(metastore: Metastore, name: str) -> CacheRecord:
     namespace = namespace_of(parts, SESSION_CATALOG, DEFAULT_NAMESPACE)
     found = metastore.reader.cache(namespace, parts.last)
     if found is None:
-        raise ConfigurationError("CACHE_NOT_FOUND", f"the cache {name} is gone: plan again")
+        raise ConfigurationError(ErrorCode.CACHE_NOT_FOUND, f"the cache {name} is gone: plan again")
     return found

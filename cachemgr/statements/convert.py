@@ -8,13 +8,10 @@ from typing import Any
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
     Freshness,
-    FreshnessKind,
     QualifiedName,
-    RefreshMode,
     RefreshPolicy,
     SelectText,
 )
-from cachemgr.metastore import records
 from cachemgr.metastore.records import CacheRecord
 from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
 
@@ -61,26 +58,26 @@ def policy_fields(policy: RefreshPolicy) -> dict[str, Any]:
     """The record's fields of a REFRESH clause."""
     return {
         "refresh_trigger": trigger_json(policy.trigger),
-        "refresh_mode": records.RefreshMode(policy.mode.name),
+        "refresh_mode": policy.mode,
     }
 
 
 def freshness_fields(freshness: Freshness) -> dict[str, Any]:
     """The record's fields of a freshness clause."""
     return {
-        "freshness": records.Freshness(freshness.kind.name),
+        "freshness": freshness.kind,
         "max_staleness_seconds": freshness.max_staleness_seconds,
     }
 
 
 def policy_of(cache: CacheRecord) -> RefreshPolicy:
     """The REFRESH clause of a stored cache."""
-    return RefreshPolicy(trigger_of(cache.refresh_trigger), RefreshMode[cache.refresh_mode.name])
+    return RefreshPolicy(trigger_of(cache.refresh_trigger), cache.refresh_mode)
 
 
 def freshness_of(cache: CacheRecord) -> Freshness:
     """The freshness clause of a stored cache."""
-    return Freshness(FreshnessKind[cache.freshness.name], cache.max_staleness_seconds)
+    return Freshness(cache.freshness, cache.max_staleness_seconds)
 
 
 def create_statement(cache: CacheRecord) -> CreateRelationalCache:

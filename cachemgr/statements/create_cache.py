@@ -6,10 +6,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from cachemgr.config.substitution import refuse_substitution
-from cachemgr.ddl.names import cache_location
 from cachemgr.ddl.statements import CreateRelationalCache
-from cachemgr.delta.places import storage_place
-from cachemgr.errors import DefinitionError
+from cachemgr.delta.places import cache_location, storage_place
+from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
 from cachemgr.secrets import refuse_secrets
 from cachemgr.statements.convert import LOCATION_GIVEN, freshness_fields, policy_fields
@@ -97,7 +96,7 @@ def refuse_properties(name: str, properties: Mapping[str, str]) -> None:
                 else "the rows are the SELECT's, and those that it refuses would stop each refresh"
             )
             raise DefinitionError(
-                "PROPERTY_NOT_ALLOWED",
+                ErrorCode.PROPERTY_NOT_ALLOWED,
                 f"cache {name}: the table property {key} cannot be set, since {why}: leave it out",
             )
 
@@ -119,7 +118,7 @@ def matched_columns(
     """
     if statement.cluster_by and definition.plan.is_cube:
         raise DefinitionError(
-            "CLUSTER_BY_ON_CUBE",
+            ErrorCode.CLUSTER_BY_ON_CUBE,
             f"cache {statement.name}: CLUSTER BY ({', '.join(statement.cluster_by)}) cannot be "
             "used on a cube, whose table is partitioned by its grouping id and sorted inside each "
             "set: leave it out, or use PARTITIONED BY",
@@ -129,14 +128,14 @@ def matched_columns(
     partition_by = _known(name, "PARTITIONED BY", statement.partitioned_by, known)
     if partition_by and len(set(partition_by)) == len(known):
         raise DefinitionError(
-            "PARTITIONED_BY_ALL",
+            ErrorCode.PARTITIONED_BY_ALL,
             f"cache {name}: PARTITIONED BY names all of its columns: leave one out",
         )
     kinds = {column.name: column.type for column in definition.columns}
     for column in partition_by:
         if kinds[column].startswith(_NO_PARTITION_TYPES):
             raise DefinitionError(
-                "PARTITION_TYPE",
+                ErrorCode.PARTITION_TYPE,
                 f"cache {name}: PARTITIONED BY names {column}, a {kinds[column].upper()}, whose "
                 "values are not kept exactly as folder names ('' becomes NULL, times are local): "
                 "partition by a number or a date, or leave it out",
@@ -154,7 +153,7 @@ def _known(
     for column in columns:
         if column.lower() not in known:
             raise DefinitionError(
-                "UNKNOWN_COLUMN",
+                ErrorCode.UNKNOWN_COLUMN,
                 f"cache {name}: {clause} names {column}, which the SELECT does not have: "
                 f"its columns are {', '.join(known.values())}",
             )

@@ -11,7 +11,7 @@ from cachemgr.ddl.statements import (
     JoinKey,
     Side,
 )
-from cachemgr.errors import DefinitionError
+from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.statements.engine import Engine, TableState
 
@@ -53,7 +53,7 @@ def _key(name: str, key: JoinKey, left: TableState, right: TableState) -> tuple[
     swapped = _has(left, key.right) and _has(right, key.left)
     if as_written and swapped:
         raise DefinitionError(
-            "AMBIGUOUS_COLUMN",
+            ErrorCode.AMBIGUOUS_COLUMN,
             f"record-preserving join {name}: {key.left} = {key.right} fits both ways round, "
             f"since {left.name} and {right.name} both have these columns: qualify them",
         )
@@ -71,7 +71,7 @@ def _column(name: str, ref: ColumnRef, table: TableState) -> str:
         if column.lower() == ref.column.lower():
             return column
     raise DefinitionError(
-        "UNKNOWN_COLUMN",
+        ErrorCode.UNKNOWN_COLUMN,
         f"record-preserving join {name}: {table.name} has no column {ref.column}: "
         f"its columns are {', '.join(table.columns)}",
     )

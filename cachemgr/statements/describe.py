@@ -17,12 +17,12 @@ from cachemgr.metastore.records import (
     GroupingSetRecord,
     JoinRecord,
     RefreshRunRecord,
-    RunState,
     SnapshotRecord,
     SnapshotTableRecord,
 )
 from cachemgr.statements.convert import freshness_of, policy_of
 from cachemgr.statements.results import ResultRows, table
+from cachemgr.vocabulary import RunState
 from matcher.model.codec import PLAN_VERSION, decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render.select import NotRenderable, quote, quote_path, render_stored

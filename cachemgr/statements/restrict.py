@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cachemgr.ddl.render import render_name
 from cachemgr.ddl.statements import QualifiedName
-from cachemgr.errors import DefinitionError, NotFoundError
+from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import RestrictedTable
 from cachemgr.statements.engine import Engine
@@ -45,7 +45,7 @@ def unrestrict(metastore: Metastore, engine: Engine, name: QualifiedName) -> Res
     found = [mark for mark in marks if mark.location == name.last] or _named(marks, engine, name)
     if not found:
         raise NotFoundError(
-            "TABLE_NOT_RESTRICTED",
+            ErrorCode.TABLE_NOT_RESTRICTED,
             f"{name} is not restricted: SHOW RESTRICTED BASE TABLES lists those that are",
         )
     for mark in found:

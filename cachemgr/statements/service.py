@@ -12,7 +12,7 @@ from typing import assert_never
 
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, untold
 from cachemgr.config.session_settings import Settings
-from cachemgr.ddl.names import namespace_of, shown_name
+from cachemgr.ddl.names import namespace_of, no_cache, shown_name
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
     AlterRelationalCache,
@@ -28,7 +28,6 @@ from cachemgr.ddl.statements import (
     GrantUse,
     QualifiedName,
     Reading,
-    RefreshMode,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
@@ -50,14 +49,15 @@ from cachemgr.delta.places import is_inside, storage_place
 from cachemgr.errors import (
     AlreadyExistsError,
     DefinitionError,
+    ErrorCode,
     JoinValidationError,
     NotFoundError,
 )
 from cachemgr.journal.journal import FOLDER
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import CacheRecord, JoinRecord, JoinState
+from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.secrets import refuse_secrets
-from cachemgr.statements import restrict as restrictions
+from cachemgr.statements import restrict
 from cachemgr.statements.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.statements.create_cache import (
     build_record,
@@ -77,6 +77,7 @@ from cachemgr.statements.describe import (
 from cachemgr.statements.engine import Engine, JoinVerdict
 from cachemgr.statements.results import ResultRows, done, table
 from cachemgr.statements.tidy import Tidy
+from cachemgr.vocabulary import JoinState, RefreshMode
 
 Clock = Callable[[], datetime]
 
@@ -146,7 +147,7 @@ class CacheService:
                 told = self._told_to(principal)
                 return join_rows([told.join(j) for j in self._metastore.reader.joins()])
             case ShowRestrictedBaseTables():
-                return restrictions.rows(self._metastore)
+                return restrict.rows(self._metastore)
             case ExplainRewrite(query, format_json):
                 return self._engine.explain_rewrite(query.text, as_json=format_json)
             case ExplainRefresh(name, mode):
@@ -173,9 +174,9 @@ class CacheService:
                 self._metastore.writer.revoke(self._find(name).id, principal)
                 return done(str(name), f"revoked from {principal}")
             case RestrictBaseTable(name):
-                return restrictions.restrict(self._metastore, self._engine, name, principal)
+                return restrict.restrict(self._metastore, self._engine, name, principal)
             case UnrestrictBaseTable(name):
-                return restrictions.unrestrict(self._metastore, self._engine, name)
+                return restrict.unrestrict(self._metastore, self._engine, name)
             case CreateRecordPreservingJoin():
                 return self._create_join(statement)
             case DropRecordPreservingJoin(name, if_exists):
@@ -194,7 +195,7 @@ class CacheService:
             return done(existing.qualified_name, "exists already, nothing was changed")
         if existing is not None and not statement.or_replace:
             raise AlreadyExistsError(
-                "CACHE_EXISTS",
+                ErrorCode.CACHE_EXISTS,
                 f"the relational cache {existing.qualified_name} exists already: "
                 "use OR REPLACE or IF NOT EXISTS, or take another name",
             )
@@ -229,7 +230,7 @@ class CacheService:
         taken = next((c for c in caches if is_inside(place, c.location)), None)
         if taken is not None or f"/{FOLDER}" in place:
             raise DefinitionError(
-                "PLACE_TAKEN",
+                ErrorCode.PLACE_TAKEN,
                 f"{what}: {place} lies in the folder of another cache or of the caches' records: "
                 "give a folder of its own",
             )
@@ -361,10 +362,8 @@ class CacheService:
     def _find(self, name: QualifiedName) -> CacheRecord:
         cache = self._metastore.reader.cache(self._namespace(name), name.last)
         if cache is None:
-            raise NotFoundError(
-                "CACHE_NOT_FOUND",
-                f"there is no relational cache {name}: "
-                "SHOW RELATIONAL CACHES lists those that exist",
+            raise no_cache(
+                str(name), self._metastore.reader.cache_names(), "SHOW RELATIONAL CACHES"
             )
         return cache
 
@@ -376,7 +375,7 @@ class CacheService:
             return done(str(statement.name), "exists already, nothing was changed")
         if reader.join(str(statement.name)) is not None:
             raise AlreadyExistsError(
-                "JOIN_EXISTS",
+                ErrorCode.JOIN_EXISTS,
                 f"the record-preserving join {statement.name} exists already: "
                 "use IF NOT EXISTS, drop it first, or take another name",
             )
@@ -396,7 +395,7 @@ class CacheService:
         if verdict.message:
             found = self._contradiction(record, verdict)
             raise JoinValidationError(
-                "JOIN_DOES_NOT_HOLD",
+                ErrorCode.JOIN_DOES_NOT_HOLD,
                 f"{found}; nothing was created: correct the data and run the statement again",
             )
         return JoinRecord(
@@ -446,7 +445,7 @@ class CacheService:
         join = self._metastore.reader.join(str(name))
         if join is None:
             raise NotFoundError(
-                "JOIN_NOT_FOUND",
+                ErrorCode.JOIN_NOT_FOUND,
                 f"there is no record-preserving join {name}: "
                 "SHOW RECORD PRESERVING JOINS lists those that exist",
             )

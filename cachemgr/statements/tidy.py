@@ -18,12 +18,12 @@ from typing import Final
 from cachemgr.delta.commits import Commit, parse_commit
 from cachemgr.delta.storage import FileInfo, Files, root_of, under
 from cachemgr.journal.journal import records_of
-from cachemgr.metastore.records import CacheRecord, RunState, ScheduleRecord
+from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import logger
+from cachemgr.vocabulary import RefreshMode, RunState
 
 MOST_FILES: Final = 2_000
-_FULL: Final = "FULL"
 
 
 @dataclass
@@ -177,7 +177,7 @@ class Tidy:
         root = root_of(cache.location)
         for commit in _commits(files, root, downwards=True):
             needed |= {under(root, added.path) for added in commit.added}
-            if commit.version <= kept and commit.stamp.get("kind") == _FULL:
+            if commit.version <= kept and commit.stamp.get("kind") == RefreshMode.FULL:
                 break
         else:
             return True  # its log does not go back to a whole state: nothing is known for sure

@@ -11,10 +11,11 @@ from datetime import datetime
 
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.queue_writes import DueRefresh
-from cachemgr.metastore.records import CacheRecord, RunState, ScheduleRecord
+from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.statements.convert import trigger_of
 from cachemgr.telemetry import logger
+from cachemgr.vocabulary import RunState
 from cachemgr.worker.refresher import Refresher
 from scheduler.due import CacheStatus
 from scheduler.order import sources_of

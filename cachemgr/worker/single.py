@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cachemgr.errors import MetastoreError
+from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.metastore.database import metastore_url
 
 
@@ -35,7 +35,7 @@ def sole_process(url: str) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "another process"
             raise MetastoreError(
-                "METASTORE_TAKEN",
+                ErrorCode.METASTORE_TAKEN,
                 f"{holder} serves the metastore {parsed.database} already, and SQLite takes one "
                 "process: stop it, or use a PostgreSQL metastore for several",
             ) from None

@@ -9,29 +9,32 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Final
 
-from cachemgr.errors import NO_SPARK, CacheManagerError, RefreshError
-from cachemgr.metastore.records import Origin, RefreshRunRecord
+from cachemgr.errors import NO_SPARK, CacheManagerError, ErrorCode, RefreshError
+from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import logger
+from cachemgr.vocabulary import Origin
 from cachemgr.worker.refresher import Refresher
 from scheduler.failures import after_failure
 
-_TABLE_LOST: Final = "BASE_TABLE_LOST"
+_TABLE_LOST: Final = ErrorCode.BASE_TABLE_LOST
 LOST_TABLE_SECONDS: Final = 600.0
 # Trying again cannot help until somebody mends what these name.
 PERMANENT: Final = frozenset(
     {
-        "BASE_COLUMN_CHANGED",
-        "BASE_COLUMN_LOST",
+        ErrorCode.BASE_COLUMN_CHANGED,
+        ErrorCode.BASE_COLUMN_LOST,
         _TABLE_LOST,
-        "COLUMNS_CHANGED",
-        "DEFINITION_BROKEN",
-        "NOT_INCREMENTAL",
-        "PLAN_UNREADABLE",
-        "SETTING_NOT_AVAILABLE",
+        ErrorCode.COLUMNS_CHANGED,
+        ErrorCode.DEFINITION_BROKEN,
+        ErrorCode.NOT_INCREMENTAL,
+        ErrorCode.PLAN_UNREADABLE,
+        ErrorCode.SETTING_NOT_AVAILABLE,
     }
 )
-_NO_FAILURE: Final = frozenset({"REFRESH_CANCELLED", "CACHE_NOT_FOUND", "LEASE_LOST", *NO_SPARK})
+_NO_FAILURE: Final = frozenset(
+    {ErrorCode.REFRESH_CANCELLED, ErrorCode.CACHE_NOT_FOUND, ErrorCode.LEASE_LOST, *NO_SPARK}
+)
 
 
 class Worker:
@@ -127,16 +130,19 @@ class Worker:
         return tuple(handed)
 
     def _carry_out(self, run: RefreshRunRecord) -> None:
+        name = run.cache_id
         try:
+            name = self._metastore.reader.names((run.cache_id,)).get(run.cache_id, name)
+            logger.info("refresh %s of cache %s begins", run.id, name)
             done = self._refresher.refresh(run, lambda error: self._failing(run, error))
-            logger.info("refresh %s of cache %s: %s", run.id, run.cache_id, done.state.value)
+            logger.info("refresh %s of cache %s: %s", run.id, name, done.state.value)
         except CacheManagerError as error:
-            logger.warning("refresh %s of cache %s: %s", run.id, run.cache_id, error)
+            logger.warning("refresh %s of cache %s: %s", run.id, name, error)
             self._end(run, error)
         except Exception as error:
-            logger.exception("refresh %s of cache %s failed", run.id, run.cache_id)
+            logger.exception("refresh %s of cache %s failed", run.id, name)
             told = RefreshError(
-                "REFRESH_FAILED", f"the refresh failed: {type(error).__name__}: {error}"
+                ErrorCode.REFRESH_FAILED, f"the refresh failed: {type(error).__name__}: {error}"
             )
             self._failing(run, told)
             self._end(run, told)

@@ -79,21 +79,11 @@ public final class Hook {
         return out.append(']').toString();
     }
 
-    /** All settings explicitly set in a session, and its time zone, as a JSON object. */
+    /** The settings of Spark's SQL, Delta and ours that are explicitly set in a session, and its time zone, as JSON. */
     public static String settings(SparkSession spark) {
-        StringBuilder out = new StringBuilder("{\"spark.sql.session.timeZone\":");
-        Scala.quote(out, spark.sessionState().conf().sessionLocalTimeZone());
-        scala.collection.Iterator entries = spark.sessionState().conf().getAllConfs().iterator();
-        while (entries.hasNext()) {
-            scala.Tuple2 entry = (scala.Tuple2) entries.next();
-            if (!"spark.sql.session.timeZone".equals(entry._1())) {
-                out.append(',');
-                Scala.quote(out, (String) entry._1());
-                out.append(':');
-                Scala.quote(out, (String) entry._2());
-            }
-        }
-        return out.append('}').toString();
+        StringBuilder out = new StringBuilder();
+        Request.settings(spark, out);
+        return out.toString();
     }
 
     public static boolean isRegistered(SparkSession spark) {
@@ -372,7 +362,7 @@ public final class Hook {
                     // decided before its query and apart from it: what it may read now is of the query's moment
                     writer.lookUp();
                 }
-                Object answer = decider.apply(request, request.read(document));
+                Object answer = Wire.ask(decider, request, request.read(document));
                 if (answer instanceof String && ((String) answer).length() > 0) {
                     throw new IllegalStateException((String) answer);
                 }

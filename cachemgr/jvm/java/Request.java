@@ -71,7 +71,8 @@ public final class Request {
         out.append(",\"mode\":");
         Scala.quote(out, mode);
         out.append(",\"kept\":").append(kept).append(",\"write\":").append(write).append(",\"subquery\":").append(plan instanceof Subquery);
-        settings(out);
+        out.append(",\"settings\":");
+        settings(spark, out);
         StringBuilder texts = new StringBuilder();
         StringBuilder tags = new StringBuilder();
         hints(plan, texts, tags, new HashSet());
@@ -79,8 +80,8 @@ public final class Request {
         return out.append(document).toString();
     }
 
-    private void settings(StringBuilder out) {
-        out.append(",\"settings\":{\"spark.sql.session.timeZone\":");
+    public static void settings(SparkSession spark, StringBuilder out) {
+        out.append("{\"spark.sql.session.timeZone\":");
         Scala.quote(out, spark.sessionState().conf().sessionLocalTimeZone());
         scala.collection.Iterator entries = spark.sessionState().conf().getAllConfs().iterator();
         while (entries.hasNext()) {

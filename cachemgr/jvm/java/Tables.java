@@ -103,20 +103,22 @@ public final class Tables {
     }
 
     /**
-     * The files of a version with few of them; null where there are more, or nobody knows how many. What Delta's checksum
-     * lists is not read: Delta overwrites none that it finds, and so one may be that of a commit that was undone since.
+     * The files of a version with few of them, and not of many bytes; null where there are more, or nobody knows. What
+     * Delta's checksum lists is not read: Delta overwrites none that it finds, and so one may be that of a commit that was
+     * undone since.
      */
-    private static List listed(SparkSession spark, Snapshot snapshot) {
+    private static List listed(SparkSession spark, Snapshot snapshot, long mostBytes) {
         synchronized (FILES) {
             if (FILES.containsKey(snapshot)) {
                 return (List) FILES.get(snapshot);
             }
         }
         scala.Option checksum = snapshot.checksumOpt();
-        List found = null;
-        if (checksum.isDefined() && ((VersionChecksum) checksum.get()).numFiles() <= FEW_FILES) {
-            found = java.util.Arrays.asList(collected(spark, snapshot));
+        if (checksum.isEmpty() || ((VersionChecksum) checksum.get()).numFiles() > FEW_FILES
+            || ((VersionChecksum) checksum.get()).tableSizeBytes() > mostBytes) {
+            return null;
         }
+        List found = java.util.Arrays.asList(collected(spark, snapshot));
         synchronized (FILES) {
             FILES.put(snapshot, found);
         }
@@ -144,7 +146,7 @@ public final class Tables {
     /** As atVersion, for a table of few files, which no job of the query has to look for. */
     public static LogicalPlan fewFiles(SparkSession spark, String location, long version) {
         Snapshot snapshot = snapshot(spark, location, version);
-        List files = listed(spark, snapshot);
+        List files = listed(spark, snapshot, Long.MAX_VALUE);
         if (files == null) {
             return atVersion(spark, location, version);
         }
@@ -155,11 +157,11 @@ public final class Tables {
 
     /**
      * One line of JSON: whether columns are mapped, so that statistics go by other names, and the bytes and the statistics,
-     * a text or null, of each of a version's files; null where these are not few.
+     * a text or null, of each of a version's files; null where these are not few, or have more bytes.
      */
-    public static String filesListed(SparkSession spark, String location, long version) {
+    public static String filesListed(SparkSession spark, String location, long version, long mostBytes) {
         Snapshot snapshot = snapshot(spark, location, version);
-        List found = listed(spark, snapshot);
+        List found = listed(spark, snapshot, mostBytes);
         if (found == null) {
             return null;
         }
