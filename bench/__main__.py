@@ -1,4 +1,5 @@
-"""Run the benchmarks and print the table; all of them write bench/results.json and the plot too."""
+"""Run the benchmarks and print a table of each; all of them write bench/results.json and the plot
+too."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 from bench import (
     concurrency,
     match_latency,
+    memories,
     refresh_cost,
     registry_changes,
     scheduler_look,
@@ -21,6 +23,7 @@ from bench.ssb import SCALE
 
 _PARTS: dict[str, Callable[[float], list[Figure]]] = {
     "match": lambda scale: match_latency.run(),
+    "memories": lambda scale: memories.run(),
     "registry": lambda scale: registry_changes.run(),
     "scheduler": lambda scale: scheduler_look.run(),
     "start-up": lambda scale: start_up.run(),
@@ -43,8 +46,11 @@ def main() -> None:
     )
     asked = parser.parse_args()
     chosen = _PARTS.values() if asked.only is None else [_PARTS[asked.only]]
-    figures = [figure for part in chosen for figure in part(asked.scale)]
-    print(table(figures))
+    figures: list[Figure] = []
+    for part in chosen:
+        found = part(asked.scale)
+        print(table(found), flush=True)
+        figures += found
     if asked.only is not None:
         return
     here = Path(__file__).parent

@@ -6,11 +6,15 @@ check, 5 of them are valid; the other 9,000 are over other tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
+from cachemgr.metastore import Metastore
+from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord
 from matcher.index.registry import Registry
+from matcher.model.codec import encode_plan
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Block, CachePlan, Output, RecordPreservingJoin, Relation
 from matcher.normalize.stored_plan import plan_definition
@@ -131,3 +135,42 @@ def plan_document(region: str = "AMERICA", year: int = 1997) -> str:
     text = Path(__file__).with_name("q41_plan.json").read_text()
     text = text.replace('["l",1997,"int"]', f'["l",{year},"int"]')
     return text.replace('["l","AMERICA","string"]', f'["l","{region}","string"]')
+
+
+def published(
+    store: Metastore, plan: CachePlan, tables: Sequence[SnapshotTableRecord], now: datetime
+) -> CacheRecord:
+    """A cache made, refreshed and published by the metastore's own writer: the template of many.
+
+    Args:
+        store: An empty metastore.
+        plan: What it stores.
+        tables: What its snapshot says of the base tables.
+        now: The time of all of it.
+    """
+    text = encode_plan(plan)
+    cache = store.writer.create_cache(
+        CacheRecord(
+            namespace="default",
+            name="template",
+            definition="SELECT 1",
+            definition_hash="h",
+            location="file:/warehouse/caches/template",
+            plan=text,
+        ),
+        now=now,
+    )
+    run = store.writer.start_refresh(
+        cache.id, "bench", now=now, lease_seconds=60, mode="FULL", reason="bench"
+    )
+    store.writer.publish_refresh(
+        run.id,
+        run.fencing_token,
+        now=now,
+        cache_version=1,
+        rows=1000,
+        bytes=1000,
+        tables=tables,
+        plan=text,
+    )
+    return cache

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Table, create_engine, insert, select, update
 
-from bench.population import plans
+from bench.population import plans, published
 from bench.results import Figure
 from cachemgr.base_state import BaseState
 from cachemgr.metastore import Metastore, open_metastore
@@ -29,9 +29,8 @@ from cachemgr.metastore.models import (
     ScheduleRow,
     SnapshotTableRow,
 )
-from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord
+from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.worker.schedule import Watch, ask_for_due
-from matcher.model.codec import encode_plan
 
 _COUNT = 1_000
 _RUNS = 10
@@ -123,30 +122,8 @@ def _fill(store: Metastore, url: str) -> None:
     """One cache made and published by the metastore's own writer, and copies of its rows."""
     plan = next(iter(plans(1)))
     now = datetime.now(UTC)
-    cache = store.writer.create_cache(
-        CacheRecord(
-            namespace="default",
-            name="template",
-            definition="SELECT 1",
-            definition_hash="h",
-            location="file:/warehouse/caches/template",
-            plan=encode_plan(plan),
-        ),
-        now=now,
-    )
-    published = store.writer.start_refresh(
-        cache.id, "bench", now=now, lease_seconds=60, mode="FULL", reason="bench"
-    )
-    store.writer.publish_refresh(
-        published.id,
-        published.fencing_token,
-        now=now,
-        cache_version=1,
-        rows=1000,
-        bytes=1000,
-        tables=[SnapshotTableRecord("default.t", "file:/t", "id", 1, 0, "c1")],
-        plan=encode_plan(plan),
-    )
+    tables = [SnapshotTableRecord("default.t", "file:/t", "id", 1, 0, "c1")]
+    cache = published(store, plan, tables, now)
     engine = create_engine(metastore_url(url))
     with engine.begin() as connection:
         models = (CacheRow, ScheduleRow, LeaseRow, CommitNumberRow, RefreshRunRow, SnapshotTableRow)

@@ -71,6 +71,8 @@ def _measure(spark: SparkSession, folder: Path) -> list[Figure]:
 
     unknown = _rule_times(spark, plan("SELECT g, SUM(v) FROM t9 WHERE k > {i} GROUP BY g"), False)
     strange = _rule_times(spark, plan("SELECT g, MAX(v) FROM t0 WHERE v > {i} GROUP BY g"), True)
+    sums = ", ".join(f"SUM(v + {n}) AS s{n}" for n in range(60))
+    wide = _rule_times(spark, plan(f"SELECT g, {sums} FROM t0 WHERE v > {{i}} GROUP BY g"), True)
     hits = _rule_times(spark, plan("SELECT g, SUM(v) FROM t0 WHERE g > '{i}' GROUP BY g"), True)
     figures = [
         Figure("added to a query over no known table p50", percentile(unknown.own, 0.5), "ms"),
@@ -84,6 +86,7 @@ def _measure(spark: SparkSession, folder: Path) -> list[Figure]:
             percentile(strange.all, 0.99),
             "ms",
         ),
+        Figure("added to a query of 60 sums that cannot hit p50", percentile(wide.own, 0.5), "ms"),
         Figure("added to the planning of a hit p50", percentile(hits.own, 0.5), "ms"),
     ]
     places = [

@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.population import plans
+from bench.population import plans, published
 from bench.results import Figure
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord
+from cachemgr.metastore.records import SnapshotTableRecord
 from matcher.model.codec import encode_plan
 
 _COUNT = 10_000
@@ -50,31 +50,8 @@ def _fill(url: str, file: Path) -> None:
     first = population[0]
     now = datetime.now(UTC)
     with open_metastore(url) as store:
-        cache = store.writer.create_cache(
-            CacheRecord(
-                namespace="default",
-                name="template",
-                definition="SELECT 1",
-                definition_hash="h",
-                location="file:/warehouse/caches/template",
-                plan=encode_plan(first),
-            ),
-            now=now,
-        )
-        run = store.writer.start_refresh(
-            cache.id, "bench", now=now, lease_seconds=60, mode="FULL", reason="bench"
-        )
         tables = [SnapshotTableRecord(r.name, r.key, "id", 3, 0) for r in first.relations]
-        store.writer.publish_refresh(
-            run.id,
-            run.fencing_token,
-            now=now,
-            cache_version=1,
-            rows=1000,
-            bytes=1000,
-            tables=tables,
-            plan=encode_plan(first),
-        )
+        published(store, first, tables, now)
     base = sqlite3.connect(file)
     base.row_factory = sqlite3.Row
     with base:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import compiled
+from tests.spark_session import compiled
 
 SCALE, SEED = 0.02, 10
 
