@@ -7,7 +7,6 @@ import itertools
 import os
 import shutil
 import sys
-import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +18,18 @@ import pytest
 from sqlalchemy import make_url
 
 from cachemgr.metastore import migrate
-from tests import processes, spark_start
+from tests import processes, rotation
+from tests.proofs.plugin import (  # noqa: F401
+    is_proof,
+    proofs,
+    pytest_addoption,
+    pytest_configure,
+    pytest_deselected,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
+from tests.spark_session import spark_session
 
 # The Python of Spark's workers is this one, which has pandas, whatever PATH says.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -27,33 +37,42 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 _database_numbers = itertools.count(1)
 
 
-# For tables of a dozen rows: to compile a query costs more than to run it.
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
 # What these tests ask goes through the metastore, whose own tests run on both databases.
-BY_TURNS = ("api", "cli", "service")
+BY_TURNS = ("api", "cli", "config", "server", "serving", "statements")
+
+
+# Whole worlds, services and walks over all guards, one by one.
+HARNESS = Path(__file__).parent / "harness"
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """See `_on_databases_by_turns` and `_large_pieces_first`."""
+    for item in items:
+        if _needs_spark(item):
+            item.add_marker(pytest.mark.spark)
+        if is_proof(item) and config.getoption("--execute-proofs"):
+            item.add_marker(pytest.mark.long)
+        if HARNESS in item.path.parents:
+            item.add_marker(pytest.mark.slow)
     _on_databases_by_turns(items)
     _large_pieces_first(items)
 
 
+def _needs_spark(item: pytest.Item) -> bool:
+    return is_proof(item) or "spark" in getattr(item, "fixturenames", ())
+
+
 def _on_databases_by_turns(items: list[pytest.Item]) -> None:
-    """Half of the tests of these folders run on SQLite and half on PostgreSQL, the same at each
-    time; on the other database they run in `make test-long`.
+    """Half of the tests of these folders run on SQLite and half on PostgreSQL, and each the other
+    way round with the next commit; on the other database they run in `make test-long`.
     """
     for item in items:
         database = getattr(item, "callspec", None) and item.callspec.params.get("metastore_url")
         if database is not None and item.path.parent.name in BY_TURNS:
             test = item.nodeid.replace(database, "")
-            if ("sqlite", "postgres")[zlib.crc32(test.encode()) % 2] != database:
+            due = rotation.is_due(zlib.crc32(test.encode()), 2)
+            if ("sqlite" if due else "postgres") != database:
                 item.add_marker(pytest.mark.long)
 
 
@@ -62,7 +81,7 @@ def _large_pieces_first(items: list[pytest.Item]) -> None:
     is left at the end in small pieces, and none waits for another's long module.
     """
     sizes = Counter(item.path for item in items)
-    spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    spark = {item.path for item in items if _needs_spark(item)}
     items.sort(key=lambda item: (item.path not in spark, -sizes[item.path], item.path))
 
 
@@ -150,7 +169,7 @@ def spark() -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def case_tables(spark: object) -> Iterator[Any]:
+def case_tables(spark: Any) -> Iterator[Any]:
     """The tables of the matcher's text cases, as each case wants them."""
     from tests.matcher.spark_cases import Tables
 
@@ -159,70 +178,3 @@ def case_tables(spark: object) -> Iterator[Any]:
         yield made
     finally:
         made.drop()
-
-
-@contextlib.contextmanager
-def spark_session() -> Iterator[Any]:
-    """A Spark session with Delta and small numbers, stopped at the end."""
-    from pyspark.sql import SparkSession
-
-    folder = Path(tempfile.mkdtemp(prefix="cachemgr-spark-"))
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .appName("cachemgr-tests")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config(
-            "spark.sql.catalog.spark_catalog",
-            "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        )
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "1")
-        .config("spark.driver.memory", "3g")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config(
-            "spark.driver.extraJavaOptions",
-            # room for what a query leaves behind: it is gone before anybody has to look for it
-            f"{processes.JVM} -Xms1200m -Xmn600m -Dderby.system.home={folder / 'derby'}",
-        )
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .config("spark.sql.session.timeZone", "UTC")
-        # Without it Delta 4.4.0 fails every spark.sql(text, args=…) on Spark 4.2.0.
-        .config("spark.sql.legacy.parameterSubstitution.constantsOnly", "true")
-    )
-    session = spark_start.with_delta(builder).getOrCreate()
-    _interpret(session)
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        yield session
-    finally:
-        session.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _confs(spark: Any) -> tuple[Any, Any]:
-    """What new sessions of the application begin with, where no builder's option says otherwise."""
-    return spark._jsparkSession.sharedState().conf(), spark.sparkContext._jsc.sc().conf()
-
-
-def _interpret(spark: Any) -> None:
-    for key, value in INTERPRETED.items():
-        spark.conf.set(key, value)
-        for conf in _confs(spark):
-            conf.set(key, value)
-
-
-@contextlib.contextmanager
-def compiled(spark: Any) -> Iterator[Any]:
-    """A session whose queries are compiled, for tables of many rows; so are those of all sessions
-    made meanwhile, as a refresh makes one of its own.
-    """
-    for conf in _confs(spark):
-        for key in INTERPRETED:
-            conf.remove(key)
-    try:
-        yield spark.newSession()
-    finally:
-        _interpret(spark)

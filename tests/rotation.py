@@ -1,0 +1,45 @@
+"""Whose turn it is where `make test` runs only a share of the cases of one kind.
+
+Each commit has another share, so that all have had their turn after as many commits as there are
+shares. Without git it is always the same one. `TESTS_ROTATION=<number>` runs the shares of another
+turn, as to repeat a run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+VARIABLE = "TESTS_ROTATION"
+
+
+@cache
+def turn() -> int:
+    """The number of commits, the same one in all processes of a run."""
+    given = os.environ.get(VARIABLE)
+    if given is None:
+        given = os.environ[VARIABLE] = _commits(Path(__file__).parent) or "0"
+    return int(given)
+
+
+def _commits(folder: Path) -> str:
+    command = ["git", "-C", str(folder), "rev-list", "--count", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:  # no git here
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def is_due(number: int, shares: int) -> bool:
+    """Whether it is this one's turn, of so many shares."""
+    return (number + turn()) % shares == 0
+
+
+def unless_due(number: int, shares: int) -> list[pytest.MarkDecorator]:
+    """The marks by which `make test` leaves a case to `make test-long` until it is its turn."""
+    return [] if is_due(number, shares) else [pytest.mark.long]
