@@ -29,12 +29,9 @@ from tests import spark_start, watchdog
 
 ROOT = Path(__file__).parents[1]
 CACHEMGR = (sys.executable, "-c", "from cachemgr.cli import main; main()")
-# Hadoop starts a process for each file's mode: that is to cost little.
-JVM = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Djdk.lang.Process.launchMechanism=VFORK"
-JVM += spark_start.jvm_options()
 # Quick to start, and enough for a minute: what runs for many is faster with both compilers. One
 # alone would have 48 MB for its code, which Spark fills.
-SMALL_JVM = f"{JVM} -XX:TieredStopAtLevel=1"
+SMALL_JVM = f"{spark_start.JVM} -XX:TieredStopAtLevel=1"
 SMALL_SPARK = {
     **spark_start.delta_settings(),
     "spark.driver.memory": "700m",

@@ -22,9 +22,15 @@ _ARCHIVE: Final = _FOLDER / "classes.jsa"
 _QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
-def jvm_options() -> str:
-    """Options by which a JVM uses the archive, if there is one."""
-    return f" -XX:SharedArchiveFile={_ARCHIVE} {_QUIET}" if _ARCHIVE.exists() else ""
+def _jvm_options() -> str:
+    """Options of each JVM, by which it also uses the archive, if there is one."""
+    # Hadoop starts a process for each file's mode: that is to cost little.
+    usual = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+    usual += " -Djdk.lang.Process.launchMechanism=VFORK"
+    return f"{usual} -XX:SharedArchiveFile={_ARCHIVE} {_QUIET}" if _ARCHIVE.exists() else usual
+
+
+JVM: Final = _jvm_options()
 
 
 def class_path() -> str:

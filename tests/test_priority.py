@@ -21,7 +21,7 @@ print(os.getpriority(os.PRIO_PROCESS, 0), *found)
 """
 _LOWER = """
 from cachemgr.priority import lower_session
-from tests.service.test_priority import group_nice
+from tests.test_priority import group_nice
 before = group_nice()
 lower_session({nice})
 print(before, group_nice())

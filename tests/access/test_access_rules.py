@@ -12,10 +12,10 @@ from cachemgr.metastore.records import (
     RefreshRunRecord,
     RegistryEntry,
     RestrictedTable,
-    RunState,
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.vocabulary import RunState
 from matcher.model.reasons import ReasonCode
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,11 +9,12 @@ from urllib.parse import quote
 import pytest
 from typer.testing import CliRunner
 
-from cachemgr.access.grants import role_needed, veiled
+from cachemgr.access.grants import hashed_id, role_needed
 from cachemgr.cli import main
 from cachemgr.ddl import parse
-from cachemgr.metastore.records import DecisionRecord, Outcome, SnapshotTableRecord
+from cachemgr.metastore.records import DecisionRecord, SnapshotTableRecord
 from cachemgr.roles import Role
+from cachemgr.vocabulary import Outcome
 
 ODD = ["ann@example.com", "team/blue", "o'hara", "DOMAIN\\user", "é ü", "%2e%2e", "a?b#c"]
 TEXTS = {
@@ -195,8 +196,8 @@ def test_viewers_are_shown_no_ids_of_caches(client_of, cache, store):
         places = {t["name"]: t["location"] for t in shown.json()["published"]["tables"]}
         assert places["u"] == "s3a://u"
         if not may:
-            assert shown.json()["id"] == veiled(cache.id)
-            assert places["below"] == f"s3a://caches/{veiled('0' * 32)}"
+            assert shown.json()["id"] == hashed_id(cache.id)
+            assert places["below"] == f"s3a://caches/{hashed_id('0' * 32)}"
 
 
 def test_nobody_reads_ids_of_caches_in_page_tokens(client_of, new_cache, store):

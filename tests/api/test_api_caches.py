@@ -77,6 +77,14 @@ def test_no_such_cache(client):
     assert error["requestId"] == answer.headers["X-Request-Id"]
 
 
+def test_probes_are_not_logged_and_wrong_paths_by_their_name(client, caplog):
+    with caplog.at_level("INFO", logger="cachemgr.api"):
+        client.get("/readyz")
+        client.get("/api/v1/cachez")
+    (line,) = [r.getMessage() for r in caplog.records if r.name == "cachemgr.api"]
+    assert line.startswith("GET /api/v1/cachez 404 ")
+
+
 def test_change(client, cache):
     answer = client.patch(
         "/api/v1/caches/cube",

@@ -11,10 +11,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from cachemgr.access.grants import veiled
+from cachemgr.access.grants import hashed_id
 from cachemgr.base_state import BaseState
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState, SnapshotTableRecord
+from cachemgr.metastore.records import JoinRecord, JoinSide, SnapshotTableRecord
 from cachemgr.roles import Role
 from cachemgr.serving.wire import (
     CATALOG_VERSION,
@@ -23,6 +23,7 @@ from cachemgr.serving.wire import (
     digest,
     encode_decision,
 )
+from cachemgr.vocabulary import JoinState
 from matcher.model.codec import encode_plan
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn
@@ -87,7 +88,7 @@ def test_everything_then_changes_alone(client, store, new_cache):
     assert names(changed) == ["one"] and not changed["caches"][0]["rewriteEnabled"]
     store.writer.drop_cache(one.id, now=store.reader.now())
     dropped = catalog(client, since=changed["revision"], epoch=changed["epoch"])
-    assert names(dropped) == [] and dropped["gone"] == [veiled(one.id)]
+    assert names(dropped) == [] and dropped["gone"] == [hashed_id(one.id)]
     left = store.reader.registry().entries
     assert dropped["digest"] == digest({e.cache.id: e.cache.revision for e in left})
 
@@ -165,7 +166,7 @@ def test_a_cache_narrowed_to_others_is_not_sent_and_grants_of_others_never(
     store.writer.grant(made.id, "ann")
     at = {"since": before["revision"], "epoch": before["epoch"]}
     after = catalog(bob, **at)
-    assert names(after) == [] and after["gone"] == [veiled(made.id)]
+    assert names(after) == [] and after["gone"] == [hashed_id(made.id)]
     assert after["digest"] != before["digest"]
     assert names(catalog(bob)) == ["open"]
     seen = bob.get("/api/v1/catalog", params=at).text + bob.get("/api/v1/catalog").text
@@ -194,7 +195,7 @@ def test_caches_of_a_restricted_table_are_sent_to_those_granted_alone(client_of,
     store.writer.grant(made.id, "ann")
     mine = catalog(ann)
     assert sorted(names(mine)) == ["over_t", "over_u"]
-    assert mine["restricted"]["file:/t"] == mine["restricted"][veiled(made.id)] == "t"
+    assert mine["restricted"]["file:/t"] == mine["restricted"][hashed_id(made.id)] == "t"
     new_cache("also_over_t", plan=PLAN)
     assert sorted(names(catalog(ann))) == ["over_t", "over_u"]
     store.writer.unrestrict_table(mark.id)
@@ -225,14 +226,14 @@ def test_of_a_restricted_tables_caches_and_joins_others_are_told_nothing(
     at = {"since": begun["revision"], "epoch": begun["epoch"]}
     assert names(begun) == ["open"] and not begun["joins"] and "file:/a" in begun["restricted"]
     store.writer.update_cache(made.id, made.version, now=store.reader.now(), rewrite_enabled=False)
-    assert ask(bob, **at)["gone"] == [veiled(made.id)]
+    assert ask(bob, **at)["gone"] == [hashed_id(made.id)]
     store.writer.grant(made.id, "ann")
     ask(bob, **at)
     hers = ask(ann, **at)
     assert names(hers) == ["secret"] and [j["name"] for j in hers["joins"]] == ["j"]
     store.writer.revoke(made.id, "ann")
     ended = ask(ann, since=hers["revision"], epoch=hers["epoch"])
-    assert ended["gone"] == [veiled(made.id)] and not ended["joins"]
+    assert ended["gone"] == [hashed_id(made.id)] and not ended["joins"]
     ask(bob, **at), ask(bob)
     for word in ("secret", "vault", made.id, '"j"', "ann"):
         assert word not in "".join(told)
@@ -398,7 +399,8 @@ def test_decisions_are_noted_once_and_as_the_tokens_principal(client_of, store):
 def test_what_a_session_encodes_is_what_the_service_takes(client, store):
     from datetime import UTC, datetime
 
-    from cachemgr.metastore.records import DecisionRecord, Outcome
+    from cachemgr.metastore.records import DecisionRecord
+    from cachemgr.vocabulary import Outcome
 
     long = DecisionRecord(
         datetime.now(UTC),

@@ -192,9 +192,13 @@ def test_urls_of_metastores_are_masked_in_every_error():
     assert "s3cret" not in hidden(metastore_url("postgresql://db/x?password=s3cret"))
 
 
-@pytest.mark.parametrize("log_format", ["json", "text"])
-def test_logs_hold_no_secret_whoever_writes_them(log_format, monkeypatch):
+@pytest.mark.parametrize(
+    ("log_format", "terminal", "as_json"),
+    [("json", True, True), ("text", False, False), ("auto", True, False), ("auto", False, True)],
+)
+def test_logs_hold_no_secret_whoever_writes_them(log_format, terminal, as_json, monkeypatch):
     out = io.StringIO()
+    out.isatty = lambda: terminal
     monkeypatch.setattr("sys.stderr", out)
     root = logging.getLogger()
     before = (root.handlers, root.level)
@@ -212,7 +216,8 @@ def test_logs_hold_no_secret_whoever_writes_them(log_format, monkeypatch):
     text = out.getvalue()
     assert "s3cret" not in text and "5ec4e7" not in text and "***" in text
     assert "Traceback" in text
-    if log_format == "json":
+    assert text.startswith("{") == as_json
+    if as_json:
         assert all(json.loads(line) for line in text.splitlines())
 
 

@@ -39,7 +39,9 @@ def test_list_and_show(run, cache, new_cache):
     assert "ON DEMAND AUTO" in shown and "rewrite enabled" in shown
 
 
-def test_no_such_cache(run):
+def test_no_such_cache(run, cache):
+    assert "did you mean cube?" in run("cache", "show", "cubes")[2]
+    assert "did you mean cube?" in run("cache", "show", "sales.cube")[2]
     for words in (("show", "x"), ("pause", "x"), ("refresh", "x"), ("drop", "x", "--yes")):
         code, out, err = run("cache", *words)
         assert (code, out) == (1, "") and "CACHE_NOT_FOUND" in err and "Traceback" not in err
@@ -141,11 +143,11 @@ def test_a_service_that_is_not_there(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--server", "http://127.0.0.1:99999"), "no URL of a service"),
-        (("--server", "http://["), "no URL of a service"),
-        (("--server", "http://a:b:c"), "no URL of a service"),
-        (("--server", "ftp://x"), "no URL of a service"),
-        (("--server", "x"), "no URL of a service"),
+        (("--server", "http://127.0.0.1:99999"), "not a service URL"),
+        (("--server", "http://["), "not a service URL"),
+        (("--server", "http://a:b:c"), "not a service URL"),
+        (("--server", "ftp://x"), "not a service URL"),
+        (("--server", "x"), "not a service URL"),
         (
             ("--server", "http://127.0.0.1:9", "--token", "ü"),
             "CACHEMGR_TOKEN holds no token: copy it",

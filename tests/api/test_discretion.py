@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cachemgr.cli import main
-from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState, SnapshotTableRecord
+from cachemgr.metastore.records import JoinRecord, JoinSide, SnapshotTableRecord
 from cachemgr.roles import Role
+from cachemgr.vocabulary import JoinState
 
 ROWS, BYTES, VALUE = 4711, 998877, "N10156"
 PLAN = {"relations": [["file:/pay", "hr.pay"]]}

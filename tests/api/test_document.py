@@ -9,15 +9,10 @@ import pytest
 import yaml
 
 from cachemgr.errors import DefinitionError
-from cachemgr.metastore.records import (
-    Freshness,
-    JoinRecord,
-    JoinSide,
-    JoinState,
-    RefreshMode,
-)
+from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.roles import Role
 from cachemgr.statements.results import done
+from cachemgr.vocabulary import FreshnessKind, JoinState, RefreshMode
 
 JOIN = (
     "CREATE RECORD PRESERVING JOIN sc AS\n"
@@ -41,7 +36,7 @@ def full(store, new_cache):
         properties={"z": "1", "b": "2"},
         refresh_trigger={"kind": "CRON", "expression": "0 3 * * *", "time_zone": "Europe/Rome"},
         refresh_mode=RefreshMode.FULL,
-        freshness=Freshness.MAX_STALENESS,
+        freshness=FreshnessKind.MAX_STALENESS,
         max_staleness_seconds=3600,
         rewrite_enabled=False,
         paused=True,

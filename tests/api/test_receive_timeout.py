@@ -1,5 +1,5 @@
-"""A client that dawdles with its request loses its connection; one that waits for the answer does
-not."""
+"""A client that is slow to send its request loses its connection; one that waits for the answer
+does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from cachemgr.api import receive_timeout as receiving
+from cachemgr.api import receive_timeout
 
 SECONDS = 0.6
 
@@ -37,7 +37,7 @@ async def _app(scope, receive, send) -> None:
 
 @pytest.fixture
 def port(monkeypatch) -> Iterator[int]:
-    monkeypatch.setattr(receiving, "RECEIVE_SECONDS", SECONDS)
+    monkeypatch.setattr(receive_timeout, "RECEIVE_SECONDS", SECONDS)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number = free.getsockname()[1]
@@ -45,7 +45,7 @@ def port(monkeypatch) -> Iterator[int]:
         _app,
         "127.0.0.1",
         number,
-        http=receiving.ImpatientProtocol,
+        http=receive_timeout.ReceiveTimeoutProtocol,
         timeout_keep_alive=3,
         lifespan="off",
         log_config=None,
@@ -84,7 +84,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n"
     [(), (b"POST / HT",), (HEAD[:-2],), (HEAD,), (HEAD, b"ab"), (HEAD + b"abcd", b"GET")],
     ids=["nothing", "line", "head", "no body", "half a body", "a second one"],
 )
-def test_who_dawdles_is_sent_away(port, pieces):
+def test_a_slow_client_is_cut_off(port, pieces):
     took, said = _closed_after(port, *pieces, pause=0.1 if len(pieces) > 1 else 0)
     assert SECONDS * 0.9 < took < 2.5
     assert said.count(b"200 OK") == (len(pieces) == 2 and pieces[1] == b"GET")

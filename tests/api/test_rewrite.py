@@ -12,12 +12,11 @@ import pytest
 from sqlalchemy import text
 
 from cachemgr.delta.head_lookup import Heads
-from cachemgr.delta.table_at import TableHead
+from cachemgr.delta.table_at import UNKNOWN_PAST, Past, TableHead, TableSeen
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.roles import Role
 from cachemgr.serving.feed import Feed
-from cachemgr.serving.freshness import UNKNOWN_PAST, Past, TableSeen
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.serving.why import why
 from cachemgr.text.door import TextDoor, TextRequest
@@ -337,7 +336,7 @@ def test_a_name_for_two_places_is_known_under_neither(texts: Texts):
     texts.store.writer.note_tables([copy])
     texts.feed.sync()
     found = texts.rewrite(QUERY)
-    assert not found["hit"] and "two places" in found["reasons"][0]["detail"]
+    assert not found["hit"] and "two locations" in found["reasons"][0]["detail"]
 
 
 def test_settings_of_the_session(texts: Texts):
@@ -357,7 +356,7 @@ def test_long_settings_are_not_remembered(texts: Texts):
         settings = {f"spark.my.own.{n}": "x" * 5_000 + str(number) for n in range(3)}
         assert texts.rewrite(QUERY, settings=settings)["hit"]
         assert texts.rewrite(QUERY, settings={"spark.my.own": str(number)})["hit"]
-    kept = [sum(len(k) + len(v) for k, v in key) for key in texts.door._settings]
+    kept = [sum(len(k) + len(v) for k, v in key) for key in texts.door._settings._entries]
     assert len(kept) == 3 and max(kept) < 5_000
 
 

@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import update
 
 from cachemgr.metastore.models import CacheRow
-from cachemgr.metastore.records import DecisionRecord, Outcome
+from cachemgr.metastore.records import DecisionRecord
 from cachemgr.roles import Role
+from cachemgr.vocabulary import Outcome
 
 
 def _age(store, name: str, *, hours: int) -> None:

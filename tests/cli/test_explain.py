@@ -14,6 +14,7 @@ from cachemgr.cli import main
 from cachemgr.demo.ssb_cube import RECORD_PRESERVING_JOINS, cube_ddl, published_ddl, published_view
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
+from cachemgr.serving.explain import Explanation
 from cachemgr.text import offline
 
 SCHEMA = "CREATE TABLE sales (region STRING, day DATE, amount BIGINT NOT NULL, qty INT)"
@@ -42,7 +43,8 @@ def test_json(files: list[str]) -> None:
     run = CliRunner().invoke(main, ["explain", *files, "--json"])
     assert run.exit_code == 0, run.output
     result = json.loads(run.stdout)
-    assert set(result) == {"hit", "caches", "rewritten_sql", "candidates", "stored"}
+    assert result.keys() == {*Explanation(hit=True).as_data(), "stored"}
+    assert result["version"] == 1 and result["grouping_set"] is None
     assert result["hit"] is True and result["caches"] == ["by_day"]
     assert "FROM `by_day`" in result["rewritten_sql"]
     outcomes = {c["cache"]: c["outcome"] for c in result["candidates"]}

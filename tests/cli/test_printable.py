@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 from cachemgr.cli import main, output
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import CacheRecord, DecisionRecord, JoinRecord, JoinSide, Outcome
+from cachemgr.metastore.records import CacheRecord, DecisionRecord, JoinRecord, JoinSide
 from cachemgr.printable import printable, printable_data
 from cachemgr.server.logs import configure_logs
+from cachemgr.vocabulary import Outcome
 
 EVIL = "x\x1b[2J\x1b]0;t\x07\r\x9b31m\u202e\u2066\x7f\u2028y"
 

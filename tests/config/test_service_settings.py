@@ -10,7 +10,7 @@ import pytest
 from cachemgr.config.service_settings import ServiceSettings, service_settings
 from cachemgr.errors import ConfigurationError
 
-DOCS = Path(__file__).parents[1] / "docs" / "service.md"
+DOCS = Path(__file__).parents[2] / "docs" / "service.md"
 
 
 @pytest.fixture(autouse=True)

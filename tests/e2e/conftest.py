@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from lab_star import make_lab
 
 from cachemgr.metastore import open_metastore
+from tests.worlds.lab_star import make_lab
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from lab_star import JOIN, make_lab
+from pyspark.errors import ParseException
 
 import cachemgr
 from cachemgr.errors import (
@@ -22,6 +22,8 @@ from cachemgr.errors import (
     RefreshError,
     StatementError,
 )
+from cachemgr.spark.spark_errors import code_and_line
+from tests.worlds.lab_star import JOIN, make_lab
 
 pytestmark = pytest.mark.spark
 
@@ -33,6 +35,23 @@ def test_unknown_clause_or_keyword_with_line_and_column(lab):
         lab.sql(f"CREATE RELATIONAL CACHE c\n  REFRESHH EVERY 1 HOUR AS {GOOD}")
     assert (caught.value.line, caught.value.col) == (2, 3)
     assert "REFRESH" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("REFRESH RELATIONAL CASHE c", "REFRESH RELATIONAL CACHE"),
+        ("CREATE RELATIONL CACHE c AS SELECT 1", "CREATE RELATIONAL CACHE"),
+        ("CREATE TABEL t (a INT)", None),
+    ],
+)
+def test_a_misspelt_statement_is_noted_beside_what_spark_says(lab, text, meant):
+    with pytest.raises(ParseException) as caught:
+        lab.sql(text)
+    notes = getattr(caught.value, "__notes__", [])
+    assert notes == ([f"did you mean {meant}?"] if meant else [])
+    if meant:
+        assert code_and_line(caught.value)[1].endswith(f"; did you mean {meant}?")
 
 
 REFUSED = {

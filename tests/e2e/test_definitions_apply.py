@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab_star import JOIN
 
 from cachemgr.metastore import open_metastore
 from tests.processes import SMALL_SPARK
+from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
 

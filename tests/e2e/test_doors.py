@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from lab_star import Lab, make_lab
 
 import cachemgr
 from cachemgr.api.app import create_app
@@ -25,6 +24,7 @@ from cachemgr.spark.host import SparkHost
 from cachemgr.statements import apply as applying
 from cachemgr.statements.apply import Context
 from cachemgr.statements.export import Definitions, JoinDefinition
+from tests.worlds.lab_star import Lab, make_lab
 
 pytestmark = pytest.mark.spark
 SECRET = "s3cr3t-of-the-process"

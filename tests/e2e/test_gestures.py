@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_star import exact
 from pyspark.sql import functions as F
 
 import cachemgr
 from cachemgr.metastore import open_metastore
+from tests import rotation
+from tests.worlds.lab_star import exact
 
 pytestmark = pytest.mark.spark
 
@@ -225,7 +226,7 @@ def as_frame(session: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def gestures_lab(spark, tmp_path_factory):
-    from lab_star import make_lab
+    from tests.worlds.lab_star import make_lab
 
     folder = tmp_path_factory.mktemp("gestures")
     for lab in make_lab(spark, folder, f"sqlite:///{folder / 'metastore.db'}"):
@@ -255,7 +256,7 @@ def test_sql_text(gestures_lab, gesture):
 
 @pytest.mark.parametrize(
     "gesture",
-    [g if i % 5 == 1 else pytest.param(g, marks=pytest.mark.long) for i, g in enumerate(GESTURES)],
+    [pytest.param(g, marks=rotation.unless_due(i, 5)) for i, g in enumerate(GESTURES)],
     ids=lambda g: g.shown,
 )
 def test_dataframes(gestures_lab, gesture):
@@ -408,3 +409,25 @@ def test_struct_fields(lab):
     lab.hit("SELECT st.`b-c`, SUM(id) FROM nested WHERE id < 4 GROUP BY st.`b-c`")
     lab.hit("SELECT id, st.`a.b` FROM nested WHERE st.a = 1 AND id < 4")
     lab.hit("SELECT id FROM nested WHERE st IS NULL AND id < 4")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT region, SUM(amt) AS s FROM sales GROUP BY region GROUPING SETS ((), (region))",
+        "SELECT region, SUM(amt) AS s FROM sales GROUP BY ROLLUP (region, cust)",
+        "SELECT SUM(amt) AS s FROM sales JOIN cust ON cust = cid GROUP BY region, city GROUPING SETS ((region, city), ())",
+        "SELECT region, COUNT(*) AS n FROM sales GROUP BY region HAVING COUNT(*) > 1",
+        "SELECT region FROM sales GROUP BY CUBE (region) HAVING SUM(amt) > 1",
+        "SELECT region, SUM(amt) AS s FROM sales GROUP BY region ORDER BY s LIMIT 2",
+        "SELECT DISTINCT region, cust FROM sales",
+        "SELECT region, SUM(amt) AS s FROM sales GROUP BY region UNION ALL SELECT 'x', 1",
+    ],
+)
+def test_rows_alone(lab, query):
+    """Catalyst then asks for none of a block's columns."""
+    lab.cache(CACHE)
+    for ask in (lambda frame: frame.count(), lambda frame: frame.selectExpr("1 AS x").collect()):
+        before = lab.hits()
+        assert ask(lab.spark.sql(query)) == ask(lab.plain.sql(query))
+        assert lab.hits() == before + 1, cachemgr.explain(lab.spark, query).text()

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from lab_star import JOIN, same
 
 import cachemgr
+from tests.worlds.lab_star import JOIN, same
 
 FLAT = "flat AS SELECT cust, region, SUM(amt) AS s, COUNT(*) AS n, MIN(cost) AS lo FROM sales GROUP BY cust, region"
 BY_CITY = (

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lab_star import same
 
 from cachemgr.errors import CacheManagerError, ConflictError, DefinitionError, RefreshError
+from tests.worlds.lab_star import same
 
 pytestmark = pytest.mark.spark
 

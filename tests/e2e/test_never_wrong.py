@@ -10,12 +10,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from lab_star import JOIN, SALES, make_lab
 
 import cachemgr
 from cachemgr.errors import CacheManagerError
 from cachemgr.spark import hook
 from cachemgr.spark import session as session_module
+from tests.worlds.lab_star import JOIN, SALES, make_lab
 
 pytestmark = pytest.mark.spark
 
@@ -626,7 +626,7 @@ def test_an_error_inside_the_matcher_never_reaches_the_user(lab, monkeypatch, ca
     def fail(*args, **kwargs):
         raise RuntimeError("injected into the matcher")
 
-    monkeypatch.setattr(session_module, "examine", fail)
+    monkeypatch.setattr(session_module, "decide", fail)
     with pytest.raises(Exception, match="injected into the matcher"):
         lab.sql(TOTALS)
     with lab.conf(spark__cachemgr__mode="rewrite"):

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab_star import JOIN, make_lab
 from sqlalchemy import create_engine, text
 from test_text_door import Door
 from typer.testing import CliRunner
@@ -18,6 +17,7 @@ from cachemgr.metastore import open_metastore
 from cachemgr.metastore.database import metastore_url as parsed
 from cachemgr.refresh.run import run_refresh
 from tests.databases import on_postgres, on_sqlite
+from tests.worlds.lab_star import JOIN, make_lab
 from tests.worlds.refresh_star import Crash, crash_at
 
 pytestmark = pytest.mark.spark

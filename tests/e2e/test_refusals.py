@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from lab_star import Lab, make_lab
 from sqlalchemy import make_url, text
 from typer.testing import CliRunner
 
@@ -31,6 +30,7 @@ from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Col
 from matcher.model.ir import CachePlan, Relation, StoredColumn
 from tests.processes import Replica, replicas, until
+from tests.worlds.lab_star import Lab, make_lab
 
 pytestmark = pytest.mark.postgres
 VOID = ("expired", "revoked", "foreign")
@@ -336,7 +336,7 @@ class Remote(Lab):
 
     @property
     def principal(self) -> str | None:
-        return self.feed.source.principal
+        return self.feed.principal
 
     def take(self, token: str, who: str = "") -> None:
         """Put a token into the file, and wait until the session has asked with it."""

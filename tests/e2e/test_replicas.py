@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.metastore.records import RefreshRunRecord, RunState
+from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.roles import Role
+from cachemgr.vocabulary import RunState
 from tests.harness.chaos.judge import read_log
 from tests.harness.chaos.stages import StageTail
 from tests.processes import Replica, replica_settings, replicas, until

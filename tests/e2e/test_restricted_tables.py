@@ -5,10 +5,10 @@ into a query or a cache."""
 from __future__ import annotations
 
 import pytest
-from lab_star import JOIN
 
 import cachemgr
 from cachemgr.errors import DefinitionError, JoinValidationError, NotFoundError
+from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
 

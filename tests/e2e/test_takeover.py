@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.metastore.records import RunState
 from cachemgr.roles import Role
+from cachemgr.vocabulary import RunState
 from tests import watchdog
 from tests.harness.chaos.judge import read_log
 from tests.harness.chaos.stages import StageTail

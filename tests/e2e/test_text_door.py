@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from lab_star import JOIN, Lab, exact, same
 from test_whole_queries import CUBE, SERVED
 
 import cachemgr
@@ -20,6 +19,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.text.door import TextAnswer, TextDoor, TextRequest
 from cachemgr.text.settings import service_defaults
+from tests.worlds.lab_star import JOIN, Lab, exact, same
 
 pytestmark = pytest.mark.spark
 # What Spark alone can tell: a subquery whose columns are of the query around it, a view.

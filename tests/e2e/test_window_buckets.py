@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from lab_star import same
 from pyspark.sql import functions as F
 
 from cachemgr.errors import CacheManagerError
+from tests.worlds.lab_star import same
 
 pytestmark = pytest.mark.spark
 

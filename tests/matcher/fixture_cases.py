@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 FOLDER = Path(__file__).parent / "fixtures"
 _HEADER = re.compile(r"# ([a-z]+): ?(.*)")
@@ -153,15 +150,6 @@ def load_all(invalid: bool = False) -> list[Case]:
     if twice:
         raise ValueError(f"titles used twice: {sorted(twice)}")
     return cases
-
-
-def a_third_at_once(cases: list[Case]) -> list[Any]:
-    """As a test's parameters, for those that take Spark a while: `make test` has every third, and
-    `make test-long` the others."""
-    return [
-        pytest.param(case, id=case.id, marks=[pytest.mark.long] if number % 3 else [])
-        for number, case in enumerate(cases)
-    ]
 
 
 def complete(path: Path, results: dict[str, str]) -> None:

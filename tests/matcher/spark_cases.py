@@ -1,13 +1,19 @@
-"""Executes an original query and its rewrite over the fixtures' tables, and compares them."""
+"""Executes an original query and its rewrite over the fixtures' tables, and compares them.
+
+The judges here are given all that they are to know of a case as plain data (`case_inputs`), and
+know nothing of the matcher: what they say depends on nothing else, and can be kept
+(`tests.proofs`).
+"""
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from matcher.sql.schema import Schema, Table
-from tests.matcher.fixture_cases import FOLDER, Case
+from pyspark.errors import PySparkException
+
+from tests.proofs.digests import digest
 
 # Hundreds of queries over a few rows: planning and compiling would cost more than running.
 QUICK = {
@@ -19,103 +25,114 @@ QUICK = {
     # rows that go through Java keep their days, however long ago
     "spark.sql.datetime.java8API.enabled": "true",
 }
-_INSERT = re.compile(r"INSERT INTO (\S+)\s+VALUES\s+(.*)", re.DOTALL)
+Inputs = Mapping[str, Any]
 
 
 class Tables:
-    """The fixtures' tables in a Spark session of their own for each set of settings.
+    """The fixtures' tables in a Spark session of their own for each set of settings and rows.
 
     A table is a temporary view over constants, under its bare name; `default.x` and other schemas'
-    names mean a real table with the same rows. Data of a case that has no schema of its own are
-    further rows of the shared tables; those of a case that has one are its tables' only rows, and
-    no other case's.
+    names mean a real table.
     """
 
-    def __init__(self, spark) -> None:
+    def __init__(self, spark: Any) -> None:
         self._spark = spark
-        self._sessions: dict[tuple[object, ...], Any] = {}
-        self._real: list[str] = []
-        self._schemas: list[str] = []
-        self._shared = _inserted((FOLDER / "_data.sql").read_text().split(";\n"))
+        self._sessions: dict[str, Any] = {}
+        self._real: dict[str, str] = {}
+        self._schemas: set[str] = set()
 
-    def session(self, case: Case):
+    def session(self, inputs: Inputs) -> Any:
         """A session with the case's settings, tables and views."""
-        conf = {**QUICK, **{k: v for k, v in case.conf.items() if k.startswith("spark.sql.")}}
-        more = () if case.all("schema") else tuple(case.all("data"))
-        place = (*conf.items(), *more)
+        place = json.dumps([inputs["conf"], inputs["shared"]])
         session = self._sessions.get(place)
         if session is None:
             session = self._sessions[place] = self._spark.newSession()
-            for key, value in conf.items():
+            for key, value in (*QUICK.items(), *inputs["conf"]):
                 session.conf.set(key, value)
-            shared = Schema.parse((FOLDER / "_schema.sql").read_text())
-            self._fill(session, shared, self._shared, more)
-        if case.all("schema"):
-            rows = {**self._shared, **_inserted(case.all("data"))}
-            self._fill(session, Schema.parse(";\n".join(case.all("schema"))), rows)
+            self._fill(session, inputs["shared"])
+        self._fill(session, inputs["own"])
         return session
 
-    def _fill(
-        self, session, schema: Schema, rows: Mapping[str, str], more: tuple[str, ...] = ()
-    ) -> None:
-        for name in sorted(schema.schemas - {"default"} - set(self._schemas)):
+    def _fill(self, session: Any, relations: Inputs) -> None:
+        for name in relations["schemas"]:
             session.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
-            self._schemas.append(name)
-        for table in schema.tables.values():
-            text = _select(table, rows, more)
-            if "." not in table.name:
-                _hold(session, table.name, session.sql(text))
-            if table.key not in self._real:
-                session.sql(f"DROP TABLE IF EXISTS {table.key}")
-                text = _select(table, rows, ())
-                session.sql(f"CREATE TABLE {table.key} USING parquet AS {text}")
-                self._real.append(table.key)
-        for view in schema.views.values():
-            session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view.name} AS {view.text}")
+            self._schemas.add(name)
+        for name, select in relations["tables"]:
+            _hold(session, name, session.sql(select))
+        for name, select in relations["real"]:
+            if self._real.get(name) != select:
+                session.sql(f"DROP TABLE IF EXISTS {name}")
+                session.sql(f"CREATE TABLE {name} USING parquet AS {select}")
+                self._real[name] = select
+        for name, select in relations["views"]:
+            session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {select}")
 
-    def add_caches(self, session, stored: Mapping[str, str]) -> None:
+    def add_caches(self, session: Any, stored: Iterable[tuple[str, str]]) -> None:
         """Each cache under its own name, with the rows that its stored SELECT has."""
-        for name, select in stored.items():
+        for name, select in stored:
             _hold(session, name, session.sql(select))
 
     def drop(self) -> None:
         """Remove all of it again."""
-        for key in self._real:
-            self._spark.sql(f"DROP TABLE IF EXISTS {key}")
+        for name in self._real:
+            self._spark.sql(f"DROP TABLE IF EXISTS {name}")
         for name in self._schemas:
             self._spark.sql(f"DROP SCHEMA IF EXISTS {name}")
 
 
-def _hold(session, name: str, frame) -> None:
+def _hold(session: Any, name: str, frame: Any) -> None:
     """A view over constants, the rows that `frame` has now: nobody has to parse or compute them
     again, query by query."""
     rows = session._jsparkSession.createDataFrame(frame._jdf.collectAsList(), frame._jdf.schema())
     rows.createOrReplaceTempView(name)
 
 
-def _inserted(statements: Iterable[str]) -> dict[str, str]:
-    """The VALUES by the table that they go to."""
-    found = (_INSERT.fullmatch(statement.strip().rstrip(";")) for statement in statements)
-    return {insert[1]: insert[2] for insert in found if insert}
+def same_rows(tables: Tables, inputs: Inputs) -> str:
+    """The query and its rewrite give the same; a digest of what they give."""
+    session = tables.session(inputs)
+    tables.add_caches(session, inputs["stored"])
+    return compare(session, inputs["query"], inputs["rewritten"], inputs["ordered"])
 
 
-def _select(table: Table, rows: Mapping[str, str], more: tuple[str, ...]) -> str:
-    names = ", ".join(c.name for c in table.columns)
-    casts = ", ".join(f"CAST({c.name} AS {c.type}) AS {c.name}" for c in table.columns)
-    nothing = f"(SELECT {', '.join(f'NULL AS {c.name}' for c in table.columns)}) WHERE false"
-    found = [f for f in map(_INSERT.fullmatch, more) if f and f[1] == table.name]
-    own = [rows[table.name]] if table.name in rows else []
-    values = ", ".join([*own, *(f[2] for f in found)])
-    return f"SELECT {casts} FROM " + (f"VALUES {values} AS v({names})" if values else nothing)
+def wrong_rows(tables: Tables, inputs: Inputs) -> str:
+    """Of the rewrites that each guard keeps out, at least one gives other rows than the query; a
+    digest of what the query gives, and which ones are wrong."""
+    session = tables.session(inputs)
+    right = _rows(session.sql(inputs["query"]), inputs["ordered"])
+    wrong: list[list[bool]] = []
+    for rewrites in inputs["guarded"]:
+        wrong.append([])
+        for rewritten, stored in rewrites:
+            tables.add_caches(session, stored)
+            wrong[-1].append(not _equal(session, inputs, rewritten))
+        assert any(wrong[-1]), f"guard number {len(wrong)}"
+    return digest(json.dumps([right, wrong]))
 
 
-def compare(session, original: str, rewritten: str, ordered: bool) -> None:
-    """Both queries give the same names, types and rows; under ORDER BY in the same order."""
+def _equal(session: Any, inputs: Inputs, rewritten: str) -> bool:
+    try:
+        session.sql(rewritten)
+    except PySparkException:  # what Spark does not even analyse shows nothing
+        return True
+    try:
+        compare(session, inputs["query"], rewritten, inputs["ordered"])
+    except (AssertionError, PySparkException):
+        return False
+    return True
+
+
+def compare(session: Any, original: str, rewritten: str, ordered: bool) -> str:
+    """Both queries give the same names, types and rows, under ORDER BY in the same order; a digest
+    of them."""
     left, right = session.sql(original), session.sql(rewritten)
     assert left.columns == right.columns
     types = [(f.name, f.dataType.simpleString()) for f in left.schema.fields]
     assert types == [(f.name, f.dataType.simpleString()) for f in right.schema.fields]
-    mine, theirs = left.collect(), right.collect()
-    if ordered:
-        assert [tuple(r) for r in theirs] == [tuple(r) for r in mine]
-    assert sorted(map(repr, map(tuple, theirs))) == sorted(map(repr, map(tuple, mine)))
+    mine, theirs = _rows(left, ordered), _rows(right, ordered)
+    assert theirs == mine
+    return digest(json.dumps([types, mine]))
+
+
+def _rows(frame: Any, ordered: bool) -> list[str]:
+    rows = [repr(tuple(row)) for row in frame.collect()]
+    return rows if ordered else sorted(rows)

@@ -1,4 +1,5 @@
-"""The matcher's text cases: decision and SQL offline, then each hit executed in Spark.
+"""The matcher's text cases: decision and SQL offline, then each hit executed in Spark, unless it is
+known already what comes out of that SQL (docs/testing.md).
 
 `python -m tests.matcher.complete_fixtures` writes the SQL that comes out into the files: review the
 difference.
@@ -11,8 +12,10 @@ import pytest
 from cachemgr.errors import CacheManagerError
 from cachemgr.text import offline
 from matcher.model.errors import MatcherError
+from tests.matcher import spark_cases
+from tests.matcher.case_inputs import case_inputs
 from tests.matcher.fixture_cases import Case, load, load_all
-from tests.matcher.spark_cases import Tables, compare
+from tests.proofs.plugin import Executed
 
 CASES = load_all()
 INVALID = load_all(invalid=True)
@@ -42,7 +45,7 @@ def test_decision_and_sql(case: Case) -> None:
         return
     assert result["hit"], reasons
     answer = offline.answer(workspace, case.query)
-    steps = {step for rewrite in answer.rewrites.values() for step in rewrite.steps}
+    steps = {step for rewrite in answer.rewrites for step in rewrite.steps}
     wanted = set(case.rules) - {"none"}
     assert wanted <= steps and ("none" not in case.rules or not steps), steps
     assert words(result["rewritten_sql"]) == words(case.expected)
@@ -84,9 +87,9 @@ def test_a_refused_case_names_its_guard_or_says_why_not(more: str, words: str, t
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", HITS, ids=ids)
-def test_rows_names_and_types(case: Case, case_tables: Tables) -> None:
+def test_rows_names_and_types(case: Case, proofs: Executed) -> None:
     result = offline.explain(case.schema, case.caches, case.query, case.conf)
     assert result["hit"]
-    session = case_tables.session(case)
-    case_tables.add_caches(session, result["stored"])
-    compare(session, case.query, result["rewritten_sql"], ordered=case.is_ordered)
+    stored = list(result["stored"].items())
+    inputs = case_inputs(case, rewritten=result["rewritten_sql"], stored=stored)
+    proofs.outcome(spark_cases.same_rows, inputs, "case_tables")

@@ -114,7 +114,7 @@ def test_schemas_at_fault(text: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT c = 'a' AS r FROM t", "SELECT UPPER(c) AS r FROM t", "SELECT s.x AS r FROM t",
+        "SELECT c = 'a' AS r FROM t", "SELECT UPPER(c) AS r FROM t", "SELECT s.z AS r FROM t",
         "SELECT s.x.y AS r FROM t",
         "SELECT DATEADD(WEEK, 1, d) AS r FROM t", "SELECT d + d AS r FROM t",
         "SELECT m * d AS r FROM t", "SELECT k FROM t WHERE c IN (SELECT c FROM t)",

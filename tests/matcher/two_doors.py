@@ -1,28 +1,23 @@
-"""Both doors side by side for one text case: its tables in Spark, its blocks, and its choices."""
+"""Both doors side by side for one text case: its blocks, and its choices."""
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRelationalCache
-from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.spark.plans import capture_query
 from cachemgr.text import offline
 from matcher.catalyst.reader import LocatedBlock, definition_block, walk_blocks
-from matcher.model.ir import Block, CachePlan, Relation, Rewrite
+from matcher.model.ir import Block, CachePlan, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.normalize.normal_form import Interner, PreparedPlan
 from matcher.normalize.stored_plan import plan_definition
 from matcher.render.select import NotRenderable, render_rewrite
 from matcher.sql.reader import TextBlock
-from matcher.sql.schema import Schema, Table
+from matcher.sql.schema import Table, View
 from matcher.sql.select import is_plain
 from tests.matcher.equal_blocks import differences
 from tests.matcher.fixture_cases import Case
@@ -32,59 +27,6 @@ from tests.matcher.plan_shapes import differing
 BY_DESIGN = frozenset({ReasonCode.OUTPUT_NAME_UNKNOWN, ReasonCode.HINT})
 Choice = set[tuple[str, int | None]]
 Named = Callable[[Block], Block]
-
-
-class DeltaTables:
-    """The declared tables, empty, in the shape that sessions have them: Delta, with NOT NULL."""
-
-    def __init__(self, spark: Any, folder: Path) -> None:
-        self._spark = spark
-        self._folder = folder
-        self._numbers = itertools.count()
-        self._sessions: dict[tuple[tuple[str, str], ...], Any] = {}
-        self._made: dict[str, Table] = {}
-        self.keys: dict[str, str] = {}
-
-    def session(self, case: Case, schema: Schema) -> Any:
-        """A session with the case's settings, in which all of its tables and views exist."""
-        conf = {k: v for k, v in case.conf.items() if k.startswith("spark.sql.")}
-        key = tuple(sorted(conf.items()))
-        session = self._sessions.get(key)
-        if session is None:
-            session = self._sessions[key] = self._spark.newSession()
-            for name, value in conf.items():
-                session.conf.set(name, value)
-        for name in sorted(schema.schemas - {"default"}):
-            self._spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name}")
-        text = case.schema + case.query + case.caches
-        for table in schema.tables.values():
-            if self._made.get(table.key) != table and table.name.split(".")[-1] in text:
-                self._make(table)
-        for view in schema.views.values():
-            names = f" ({', '.join(view.column_names)})" if view.column_names else ""
-            session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view.name}{names} AS {view.text}")
-        return session
-
-    def _make(self, table: Table) -> None:
-        columns = ", ".join(
-            f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
-        )
-        place = self._folder / f"t{next(self._numbers)}"
-        self._spark.sql(f"DROP TABLE IF EXISTS {table.key}")
-        self._spark.sql(f"CREATE TABLE {table.key} ({columns}) USING delta LOCATION '{place}'")
-        found = capture_query(self._spark, f"SELECT * FROM {table.key}").tables[0]
-        self.keys[found.location] = table.key
-        self._made[table.key] = table
-
-    def drop(self) -> None:
-        """Remove all of it again."""
-        for key in self._made:
-            self._spark.sql(f"DROP TABLE IF EXISTS {key}")
-
-    def named(self, block: Block) -> Block:
-        """`block` with the text door's keys for its relations."""
-        relations = tuple(Relation(self.keys.get(r.key, r.key), r.name) for r in block.relations)
-        return replace(block, relations=relations)
 
 
 @dataclass
@@ -99,23 +41,52 @@ class Sides:
     spark_choice: Choice
 
 
-def compare_case(case: Case, tables: DeltaTables) -> list[str]:
-    """All that differs between the doors for one case."""
+def capture_inputs(case: Case) -> dict[str, Any]:
+    """All that Spark is told of a case, as plain data, for `captures.plans`."""
+    schema = offline.prepare(case.schema, case.caches, case.conf).schema
+    text = case.schema + case.query + case.caches
+    asked = [t for t in schema.tables.values() if t.name.split(".")[-1] in text]
+    return {
+        "conf": sorted((k, v) for k, v in case.conf.items() if k.startswith("spark.sql.")),
+        "schemas": sorted(schema.schemas - {"default"}),
+        "tables": [(t.key, _columns(t)) for t in asked],
+        "views": [_view(view) for view in schema.views.values()],
+        "selects": [select for _, select in _selects(case)],
+        "query": case.query,
+    }
+
+
+def _columns(table: Table) -> str:
+    return ", ".join(
+        f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
+    )
+
+
+def _view(view: View) -> str:
+    names = f" ({', '.join(view.column_names)})" if view.column_names else ""
+    return f"{view.name}{names} AS {view.text}"
+
+
+def compare_case(case: Case, captured: dict[str, Any]) -> list[str]:
+    """All that differs between the doors for one case.
+
+    Args:
+        case: The case.
+        captured: Spark's plans of its caches' definitions and of its query.
+    """
     workspace = offline.prepare(case.schema, case.caches, case.conf)
-    session = tables.session(case, workspace.schema)
+    if "refused" in captured:  # one door takes what the other refuses
+        return [captured["refused"]]
     found = [
         f"cache {name}: {difference}"
-        for name, select in _selects(case)
-        for difference in compare_definition(
-            workspace.plans[name],
-            tables.named(definition_block(capture_query(session, select).document)),
-        )
+        for (name, _), document in zip(_selects(case), captured["selects"], strict=True)
+        for difference in compare_definition(workspace.plans[name], definition_block(document))
     ]
     answer = offline.answer(workspace, case.query)
-    documents = _documents(session, case.query)
+    documents = captured["query"]
     for document in documents:
         assert differing(document, case.id) == []
-    return found + compare_sides(read_sides(answer, workspace, documents, tables.named))
+    return found + compare_sides(read_sides(answer, workspace, documents, lambda block: block))
 
 
 def compare_sides(sides: Sides) -> list[str]:
@@ -158,22 +129,8 @@ def read_sides(
     for document in documents:
         plans.append(_blocks(document, named))
         theirs |= _decided(document, named, workspace)
-    mine: Choice = {_choice(r) for r in answer.rewrites.values()}
+    mine: Choice = {_choice(r) for r in answer.rewrites}
     return Sides(texts, list(answer.parsed.roots), frozenset(codes), plans, mine, theirs)
-
-
-def _documents(session: Any, query: str) -> list[dict[str, Any]]:
-    """The query's plan and those of its uncorrelated subquery expressions, which Spark optimises
-    apart."""
-    found = [capture_query(session, query).document]
-    plans = session.sql(query)._jdf.queryExecution().analyzed().subqueriesAll()
-    hook = java_class(session, "Hook")
-    inside = session._jvm.org.apache.spark.sql.catalyst.expressions.SubExprUtils
-    for number in range(plans.size()):
-        plan = plans.apply(number)
-        if not inside.hasOuterReferences(plan):
-            found.append(json.loads(hook.capture(session_of(session), plan)))
-    return found
 
 
 def _blocks(document: dict[str, Any], named: Named) -> list[LocatedBlock]:

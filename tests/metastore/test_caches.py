@@ -13,14 +13,11 @@ from cachemgr.metastore.reader import matches_like
 from cachemgr.metastore.records import (
     ColumnRecord,
     DecisionRecord,
-    Freshness,
     GroupingSetRecord,
     JoinRecord,
     JoinSide,
-    JoinState,
-    Outcome,
-    RefreshMode,
 )
+from cachemgr.vocabulary import FreshnessKind, JoinState, Outcome, RefreshMode
 
 NS = "spark_catalog.default"
 SETS = (GroupingSetRecord(3, 0, ("a", "b"), 10, 100), GroupingSetRecord(2**40, 1, ()))
@@ -50,7 +47,7 @@ def test_every_field_of_a_cache_comes_back(store, new_cache, now):
         properties={"k": "v"},
         refresh_trigger={"kind": "EVERY", "seconds": 3600},
         refresh_mode=RefreshMode.INCREMENTAL_ONLY,
-        freshness=Freshness.MAX_STALENESS,
+        freshness=FreshnessKind.MAX_STALENESS,
         max_staleness_seconds=2**40,
         rewrite_enabled=False,
         paused=True,
@@ -103,7 +100,7 @@ def test_a_dropped_name_is_free_and_the_row_waits_for_its_grace(store, cache, ne
 
 def test_update_is_by_compare_and_set(store, cache, now):
     changed = store.writer.update_cache(
-        cache.id, 1, now=now + timedelta(1), paused=True, freshness=Freshness.UNLIMITED
+        cache.id, 1, now=now + timedelta(1), paused=True, freshness=FreshnessKind.UNLIMITED
     )
     assert (changed.version, changed.paused, changed.freshness) == (2, True, "UNLIMITED")
     assert changed.updated_at == now + timedelta(1)

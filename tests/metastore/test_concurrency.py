@@ -220,3 +220,21 @@ def test_a_request_that_is_taken_holds_up_nobody_who_gives_its_run_up(postgres_u
         with psycopg.connect(postgres_url) as other:
             other.execute("SELECT * FROM refresh_requests FOR UPDATE")
             assert store.writer.requeue_abandoned(now=now + timedelta(seconds=30)) == 1
+
+
+def test_a_second_opening_in_a_process_keeps_the_locks_of_the_first(processes, tmp_path) -> None:
+    """A process that closes a file itself loses what SQLite has locked of it: the next process to
+    leave the metastore would remove the journal that is still written to."""
+    url = f"sqlite:///{tmp_path}/m.db"
+    with open_metastore(url) as store:
+        assert store.reader.caches() == ()
+        open_metastore(url).close()
+        for name in ("theirs", "theirs_too"):
+            assert processes.submit(try_create, url, name).result()
+            assert store.writer.create_cache(
+                CacheRecord("ns", f"mine_after_{name}", "SELECT 1", "h", "/x"), now=NOW
+            )
+        found = [c.name for c in store.reader.caches()]
+    assert found == ["mine_after_theirs", "mine_after_theirs_too", "theirs", "theirs_too"]
+    with open_metastore(url) as store:
+        assert [c.name for c in store.reader.caches()] == found

@@ -21,9 +21,9 @@ from cachemgr.metastore.records import (
     ColumnRecord,
     JoinRecord,
     JoinSide,
-    RunState,
     SnapshotTableRecord,
 )
+from cachemgr.vocabulary import RunState
 
 SALES = BaseTableRecord("default.sales", "/t", "id", 7, 8, '{"fields":[]}')
 

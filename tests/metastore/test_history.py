@@ -10,13 +10,8 @@ from sqlalchemy import event, insert, text
 
 from cachemgr.metastore.history import RUNS_KEPT
 from cachemgr.metastore.models import RefreshRunRow
-from cachemgr.metastore.records import (
-    DecisionRecord,
-    Outcome,
-    RunState,
-    SnapshotTableRecord,
-    new_id,
-)
+from cachemgr.metastore.records import DecisionRecord, SnapshotTableRecord, new_id
+from cachemgr.vocabulary import Outcome, RunState
 from cachemgr.worker.housekeeping import forget_the_past
 from cachemgr.worker.process import Process
 

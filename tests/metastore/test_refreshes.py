@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
-from cachemgr.metastore.records import GroupingSetRecord, RunState, SnapshotTableRecord
+from cachemgr.metastore.records import GroupingSetRecord, SnapshotTableRecord
 from cachemgr.serving.sources import MetastoreSource
+from cachemgr.vocabulary import RunState
 
 TABLES = (
     SnapshotTableRecord("lineorder", "/t/lo", "id-lo", 4, 1_700_000_000_123, "txn:a", "{}"),

@@ -1,4 +1,4 @@
-"""The star of `star`, fresh for each test."""
+"""The star of `refresh_star`, fresh for each test."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from cachemgr.delta.commits import Head
 from cachemgr.errors import RefreshError
 from cachemgr.refresh.fingerprint import plan_fingerprint, spec_hash
-from cachemgr.refresh.plan import Head, Published, RefreshRequest, plan_refresh
+from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
 from cachemgr.refresh.steps import BaseVersion, Publish, SourceOffer, WriteFull
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
@@ -127,9 +128,9 @@ def test_a_snapshot_stored_before_identities_is_completed_where_it_is_proven() -
 
 
 def test_auto_says_why_full_and_incremental_falls_aloud() -> None:
-    assert "only way" in plan_refresh(BASE).reason
+    assert "refreshes are full" in plan_refresh(BASE).reason
     assert "asked for" in plan_refresh(replace(BASE, mode="FULL")).reason
-    assert "fell to full" in plan_refresh(replace(BASE, mode="INCREMENTAL")).reason
+    assert "running FULL" in plan_refresh(replace(BASE, mode="INCREMENTAL")).reason
 
 
 def test_incremental_only_fails() -> None:

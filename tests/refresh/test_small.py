@@ -131,6 +131,23 @@ def test_many_bytes_or_rows_are_not_small(spark, table, monkeypatch):
 
 
 @pytest.mark.parametrize("table", ["partitions"], indirect=True)
+def test_files_of_a_table_that_its_checksum_says_is_large_are_not_looked_up(
+    spark, table, monkeypatch
+):
+    session, context = own_session(spark, {}), spark.sparkContext
+    context.setJobGroup("listed", "files of a table")
+    try:
+        monkeypatch.setattr(small, "SMALL_BYTES", 10)
+        assert not is_small(session, [table])
+        assert not context.statusTracker().getJobIdsForGroup("listed")
+        assert files_listed(session, table)
+        assert context.statusTracker().getJobIdsForGroup("listed")
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.job.description", None)
+
+
+@pytest.mark.parametrize("table", ["partitions"], indirect=True)
 def test_without_a_checksum_nobody_knows_whether_files_are_few(spark, table, tmp_path):
     for checksum in (tmp_path / "base" / "_delta_log").glob("*.crc"):
         checksum.unlink()

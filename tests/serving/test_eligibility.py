@@ -9,15 +9,17 @@ import pytest
 
 from cachemgr.base_state import BaseState
 from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.metastore.records import Freshness, JoinRecord, JoinSide, JoinState
-from cachemgr.serving.eligibility import BlockVeto, Checks, QueryState
-from cachemgr.serving.freshness import UNKNOWN_PAST, Histories
+from cachemgr.delta.table_at import UNKNOWN_PAST, TableRef
+from cachemgr.metastore.records import JoinRecord, JoinSide
+from cachemgr.serving.eligibility import Checks, Cleared, Eligibility, QueryState
+from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.spark.hook import HookContext
-from cachemgr.spark.plans import TableRef
 from cachemgr.spark.session import _exact_only
+from cachemgr.vocabulary import FreshnessKind, JoinState
+from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, CachePlan, ExtraJoin, Relation, Rewrite
-from matcher.model.reasons import ReasonCode
+from matcher.model.reasons import Reason, ReasonCode
 
 CACHE = ServedCache(
     id="c",
@@ -26,7 +28,7 @@ CACHE = ServedCache(
     location="",
     version=1,
     snapshot={},
-    freshness=Freshness.STRICT,
+    freshness=FreshnessKind.STRICT,
     max_staleness_seconds=None,
     rewrite_enabled=True,
     settings=frozenset(),
@@ -48,8 +50,9 @@ def checks(cache: ServedCache | None, restricted: Mapping[str, str] | None = Non
 
 
 def code(cache: ServedCache | None, query: QueryState = QUERY) -> ReasonCode | None:
-    reason = BlockVeto(query, Block((), (), ()), checks(cache))(REWRITE)
-    return None if reason is None else reason.code
+    block = Block((), (), ())
+    found = Eligibility(query, checks(cache)).clear(LocatedBlock((), block), block, REWRITE)
+    return None if isinstance(found, Cleared) else found.code
 
 
 def test_a_cache_in_order_may_serve() -> None:
@@ -92,7 +95,7 @@ def restricted_code(
     cache: ServedCache, block: Block, rewrite: Rewrite = REWRITE, seen: TableRef = SEEN
 ) -> ReasonCode | None:
     query = replace(QUERY, seen={seen.location: [seen]})
-    reason = BlockVeto(query, block, checks(cache, PAY))._access(rewrite, cache)
+    reason = Eligibility(query, checks(cache, PAY))._access(block, rewrite, cache)
     return None if reason is None else reason.code
 
 
@@ -143,11 +146,12 @@ def test_a_promised_key_of_a_table_that_moved(
     version: int, used: tuple[str, ...], moved: bool
 ) -> None:
     seen = {"file:/pay": [replace(SEEN, version=version)]}
-    veto = BlockVeto(
-        replace(QUERY, seen=seen, promised=(JOIN,)), reading("file:/pay"), checks(CACHE)
-    )
-    reason = veto(replace(REWRITE, joins_used=used))
-    assert veto.keys_moved is moved
-    assert (None if reason is None else reason.code) is (
-        ReasonCode.EXTRA_TABLE_NOT_PRESERVING if moved else None
-    )
+    eligibility = Eligibility(replace(QUERY, seen=seen, promised=(JOIN,)), checks(CACHE))
+    block = reading("file:/pay")
+    found = eligibility.clear(LocatedBlock((), block), block, replace(REWRITE, joins_used=used))
+    assert eligibility.keys_moved is moved
+    if moved:
+        assert isinstance(found, Reason)
+        assert found.code is ReasonCode.EXTRA_TABLE_NOT_PRESERVING
+    else:
+        assert isinstance(found, Cleared)

@@ -12,17 +12,11 @@ import pytest
 from cachemgr.base_state import BaseState
 from cachemgr.errors import MetastoreError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import (
-    CacheRecord,
-    DecisionRecord,
-    JoinRecord,
-    JoinSide,
-    JoinState,
-    Outcome,
-)
+from cachemgr.metastore.records import CacheRecord, DecisionRecord, JoinRecord, JoinSide
 from cachemgr.serving.feed import Feed, acquire_feed, release_feed
 from cachemgr.serving.served_cache import joins_holding
 from cachemgr.serving.sources import STALE_SECONDS, MetastoreSource
+from cachemgr.vocabulary import JoinState, Outcome
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, Measure, RecordPreservingJoin, Relation, StoredColumn

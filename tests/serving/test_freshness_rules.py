@@ -9,16 +9,10 @@ import pytest
 
 from cachemgr.base_state import BaseState
 from cachemgr.delta.base_columns import kept_columns
-from cachemgr.metastore.records import Freshness
-from cachemgr.serving.freshness import (
-    CLOCK_SKEW_MS,
-    UNKNOWN_PAST,
-    Histories,
-    Past,
-    by_location,
-    check_freshness,
-)
+from cachemgr.delta.table_at import UNKNOWN_PAST, Past
+from cachemgr.serving.freshness import CLOCK_SKEW_MS, Histories, by_location, check_freshness
 from cachemgr.serving.served_cache import ServedCache
+from cachemgr.vocabulary import FreshnessKind
 from matcher.model.expr import Col
 from matcher.model.ir import CachePlan, Relation, StoredColumn
 from matcher.model.reasons import ReasonCode
@@ -54,7 +48,7 @@ THEN = schema(x=("long", {}), y=("string", {}))
 PAST = Past("txn:5", 50, NOW, THEN)
 
 
-def cache(freshness=Freshness.STRICT, seconds=None, **fields):
+def cache(freshness=FreshnessKind.STRICT, seconds=None, **fields):
     return ServedCache(
         id="c",
         name="c",
@@ -95,7 +89,7 @@ def test_a_table_that_the_block_does_not_read_may_have_moved():
     assert check(cache(), Seen("a", 5), Seen("b", 99), read=("a",)).exact
 
 
-@pytest.mark.parametrize("freshness", [Freshness.STRICT, Freshness.UNLIMITED])
+@pytest.mark.parametrize("freshness", [FreshnessKind.STRICT, FreshnessKind.UNLIMITED])
 def test_a_recreated_table_with_the_same_version_is_refused(freshness):
     verdict = check(cache(freshness), Seen("a", 5, table_id="other"))
     assert verdict.reason.code is ReasonCode.TABLE_RECREATED
@@ -105,7 +99,7 @@ def test_a_recreated_table_with_the_same_version_is_refused(freshness):
     "table", [Seen("a", None), Seen("a", kind="files"), Seen("a", 5, table_id=None)]
 )
 def test_a_table_without_a_version_is_refused(table):
-    verdict = check(cache(Freshness.UNLIMITED), table)
+    verdict = check(cache(FreshnessKind.UNLIMITED), table)
     assert verdict.reason.code is ReasonCode.FRESHNESS_UNKNOWN
 
 
@@ -118,33 +112,33 @@ def test_a_table_that_was_not_seen_is_refused():
 
 
 def test_unlimited_serves_whatever_came_after_and_says_that_it_is_not_exact():
-    verdict = check(cache(Freshness.UNLIMITED), Seen("a", 99))
+    verdict = check(cache(FreshnessKind.UNLIMITED), Seen("a", 99))
     assert verdict.reason is None and not verdict.exact
 
 
 @pytest.mark.parametrize(("age_ms", "hit"), [(0, True), (30_000, True), (30_001, False)])
 def test_max_staleness_counts_from_the_first_commit_with_skew_against_the_hit(age_ms, hit):
-    found = cache(Freshness.MAX_STALENESS, 60)
+    found = cache(FreshnessKind.MAX_STALENESS, 60)
     verdict = check(found, Seen("a", 9), first=lambda place: NOW - age_ms)
     assert (verdict.reason is None) is hit
     assert CLOCK_SKEW_MS == 30_000
 
 
 def test_max_staleness_below_the_skew_serves_only_what_is_exact():
-    found = cache(Freshness.MAX_STALENESS, 10)
+    found = cache(FreshnessKind.MAX_STALENESS, 10)
     assert check(found, Seen("a", 5)).reason is None
     moved = check(found, Seen("a", 6), first=lambda place: NOW)
     assert moved.reason.code is ReasonCode.STALE
 
 
 def test_max_staleness_never_serves_rows_from_the_querys_future():
-    found = cache(Freshness.MAX_STALENESS, 1_000)
+    found = cache(FreshnessKind.MAX_STALENESS, 1_000)
     verdict = check(found, Seen("a", 4))
     assert verdict.reason.code is ReasonCode.STALE and "later version 5" in verdict.reason.detail
 
 
 def test_max_staleness_takes_the_table_that_lags_most():
-    found = cache(Freshness.MAX_STALENESS, 100)
+    found = cache(FreshnessKind.MAX_STALENESS, 100)
     ages = {"a": NOW - 1_000, "b": NOW - 500_000}
     verdict = check(
         found, Seen("a", 6), Seen("b", 8), read=("a", "b"), first=lambda place: ages[place]
@@ -155,20 +149,20 @@ def test_max_staleness_takes_the_table_that_lags_most():
 
 
 def test_one_table_at_two_versions_is_not_exact():
-    verdict = check(cache(Freshness.UNLIMITED), Seen("a", 5), Seen("a", 6))
+    verdict = check(cache(FreshnessKind.UNLIMITED), Seen("a", 5), Seen("a", 6))
     assert verdict.reason is None and not verdict.exact
 
 
 @pytest.mark.parametrize("first", [NOW + 1, NOW + 86_400_000, NOW - 500_001, 0])
 def test_a_commit_outside_of_the_snapshots_moment_and_now_counts_as_that_moment(first):
     """A clock in the future must not make a stale cache fresh, nor one in the past an own age."""
-    found = cache(Freshness.MAX_STALENESS, 529, read_ms=NOW - 500_000)
+    found = cache(FreshnessKind.MAX_STALENESS, 529, read_ms=NOW - 500_000)
     verdict = check(found, Seen("a", 9), first=lambda place: first)
     assert "A changed 500 s ago" in verdict.reason.detail
     assert check(replace(found, max_staleness_seconds=530), Seen("a", 9)).reason is None
 
 
-ALL = [Freshness.STRICT, Freshness.UNLIMITED]
+ALL = [FreshnessKind.STRICT, FreshnessKind.UNLIMITED]
 
 
 @pytest.mark.parametrize("freshness", ALL)
@@ -188,11 +182,11 @@ def test_a_snapshot_stored_before_identities_is_proven_by_the_commits_time(made,
     old = {"a": BaseState("id", 5, "", made)}
     verdict = check(replace(cache(), snapshot=old), Seen("a", 5))
     assert verdict.exact is exact and (verdict.reason is None) is exact
-    behind = replace(cache(Freshness.UNLIMITED), snapshot=old)
+    behind = replace(cache(FreshnessKind.UNLIMITED), snapshot=old)
     assert (check(behind, Seen("a", 6)).reason is None) is exact
 
 
-@pytest.mark.parametrize("freshness", [Freshness.MAX_STALENESS, Freshness.UNLIMITED])
+@pytest.mark.parametrize("freshness", [FreshnessKind.MAX_STALENESS, FreshnessKind.UNLIMITED])
 def test_a_snapshot_of_a_lost_history_never_serves(freshness):
     found = cache(freshness, 1_000)
     lost = check(found, Seen("a", 9), past=replace(PAST, commit="txn:6"))
@@ -214,7 +208,7 @@ CHANGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("freshness", [Freshness.MAX_STALENESS, Freshness.UNLIMITED])
+@pytest.mark.parametrize("freshness", [FreshnessKind.MAX_STALENESS, FreshnessKind.UNLIMITED])
 @pytest.mark.parametrize("change", CHANGES)
 def test_noop_a_column_that_the_cache_reads_is_another_one_now(change, freshness):
     now, told = CHANGES[change]
@@ -224,7 +218,7 @@ def test_noop_a_column_that_the_cache_reads_is_another_one_now(change, freshness
 
 def test_columns_that_the_cache_does_not_read_may_change():
     now = schema(z=("int", {}), y=("long", MAPPED), X=("long", {"comment": "the very same"}))
-    verdict = check(cache(Freshness.UNLIMITED), Seen("a", 9), past=replace(PAST, columns=now))
+    verdict = check(cache(FreshnessKind.UNLIMITED), Seen("a", 9), past=replace(PAST, columns=now))
     assert verdict.reason is None and not verdict.exact
 
 
@@ -240,7 +234,7 @@ def test_fields_inside_of_a_column_count_like_columns(old, new, same):
     then = schema(x=({"type": "array", "elementType": NESTED, "containsNull": True}, {}))
     now = then.replace(old, new if isinstance(new, str) else json.dumps(new)[1:-1])
     assert now != then
-    found = replace(cache(Freshness.UNLIMITED), columns={"a": kept_columns(then, {"x"})})
+    found = replace(cache(FreshnessKind.UNLIMITED), columns={"a": kept_columns(then, {"x"})})
     verdict = check(found, Seen("a", 9), past=replace(PAST, columns=now))
     assert (verdict.reason is None) is same
 
@@ -248,7 +242,7 @@ def test_fields_inside_of_a_column_count_like_columns(old, new, same):
 def test_a_snapshot_stored_without_columns_goes_by_what_the_log_says_of_them():
     x = Relation("a", "a")
     plan = CachePlan("c", (x,), (), None, columns=(StoredColumn("x", Col(0, "x", "bigint")),))
-    old = replace(cache(Freshness.UNLIMITED), plan=plan, columns={})
+    old = replace(cache(FreshnessKind.UNLIMITED), plan=plan, columns={})
     wide = schema(x=("long", {}), more=("long", {}))
     for then, now, code in (
         (THEN, THEN, None), (THEN, wide, None), (THEN, CHANGES["renamed"][0], "COLUMNS_CHANGED"),
@@ -260,7 +254,7 @@ def test_a_snapshot_stored_without_columns_goes_by_what_the_log_says_of_them():
 
 
 def test_a_past_that_nobody_can_tell_now_is_asked_for_again():
-    found = cache(Freshness.UNLIMITED)
+    found = cache(FreshnessKind.UNLIMITED)
     answers = iter([UNKNOWN_PAST, PAST])
     histories = Histories(lambda table, version, *, columns_then: next(answers))
     seen = by_location([Seen("a", 9)])

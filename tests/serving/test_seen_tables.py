@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cachemgr.base_state import BaseState
+from cachemgr.delta.table_at import TableRef
 from cachemgr.serving.seen_tables import SeenTables
-from cachemgr.spark.plans import TableRef
 
 NOW = {"file:/a": BaseState("ia", 5, "txn:a"), "file:/b": BaseState("ib", 7)}
 

@@ -20,13 +20,14 @@ from cachemgr.api.dependencies import ApiState
 from cachemgr.config.session_settings import Settings
 from cachemgr.errors import CacheManagerError, ConfigurationError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinSide, JoinState, Outcome
+from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinSide
 from cachemgr.roles import Role
-from cachemgr.serving import service_source as remote
+from cachemgr.serving import service_source
 from cachemgr.serving.feed import Feed, acquire_feed_of, release_feed
 from cachemgr.serving.service_source import ServiceSource
 from cachemgr.serving.sources import MetastoreSource, SourceRefused
 from cachemgr.spark.source_of import source_of
+from cachemgr.vocabulary import JoinState, Outcome
 from matcher.model.codec import encode_plan
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn
@@ -143,7 +144,7 @@ def test_it_loads_and_follows(feed, store, new_cache):
     one = new_cache("one", plan=PLAN)
     assert "being loaded" in feed.why_not_ready().detail
     assert feed.sync() and names(feed) == ["one"]
-    assert feed.source.principal == "ann" and feed.why_not_ready() is None
+    assert feed.principal == "ann" and feed.why_not_ready() is None
     assert not feed.sync()
     new_cache("two", plan=PLAN)
     assert feed.sync() and names(feed) == ["one", "two"]
@@ -184,7 +185,7 @@ def test_drops_and_revokes_arrive_within_five_seconds(running, store, new_cache,
 
 
 def test_pages_come_together(feed, store, new_cache, monkeypatch):
-    monkeypatch.setattr(remote, "_PAGE", 2)
+    monkeypatch.setattr(service_source, "_PAGE", 2)
     for i in range(5):
         new_cache(f"c{i}", plan=PLAN)
     feed.sync()
@@ -369,14 +370,37 @@ def test_a_refusal_outlasts_an_outage_and_ends_with_a_good_token(
         server.start()
         file.write_text(store.writer.create_token("bob", Role.VIEWER)[1])
         feed.sync()
-        assert feed.why_not_ready() is None and feed.source.principal == "bob"
+        assert feed.why_not_ready() is None and feed.principal == "bob"
+    finally:
+        source.close()
+
+
+def test_who_asks_changes_with_the_caches_and_not_before_them(
+    server, store, token, new_cache, tmp_path, monkeypatch
+):
+    cache = new_cache("one", plan=PLAN)
+    for friend in ("ann", "bob"):
+        store.writer.grant(cache.id, friend)
+    file = tmp_path / "token"
+    file.write_text(token[1])
+    source = source_of(Settings(url=server.url, token_file=str(file)), {})
+    try:
+        feed = Feed(source)
+        feed.sync()
+        file.write_text(store.writer.create_token("bob", Role.VIEWER)[1])
+        put, seen = feed.registry.put, []
+        monkeypatch.setattr(
+            feed.registry, "put", lambda plan: (seen.append(feed.principal), put(plan))
+        )
+        assert feed.sync() and seen == ["ann"]
+        assert feed.principal == "bob" and feed.served("one").principals == frozenset({"bob"})
     finally:
         source.close()
 
 
 def test_a_session_of_another_release_is_told_so(feed, monkeypatch):
     feed.sync()
-    monkeypatch.setattr(remote, "CATALOG_VERSION", "0.1")
+    monkeypatch.setattr(service_source, "CATALOG_VERSION", "0.1")
     with pytest.raises(SourceRefused):
         feed.sync()
     assert "same release" in feed.why_not_ready().detail
@@ -465,7 +489,7 @@ def test_decisions_wait_for_a_service_that_is_down_up_to_a_bound(feed, server, s
 
 
 def test_a_batch_that_is_refused_does_not_hold_up_the_others(feed, store, monkeypatch):
-    monkeypatch.setattr(remote, "encode_decision", lambda d: {"nonsense": d.query_hash})
+    monkeypatch.setattr(service_source, "encode_decision", lambda d: {"nonsense": d.query_hash})
     feed.log(lambda: decision(1))
     feed.flush_log()
     monkeypatch.undo()
@@ -530,6 +554,6 @@ def test_the_token_may_come_from_the_environment(server, token, monkeypatch):
     monkeypatch.setenv("CACHEMGR_TOKEN", token[1])
     source = source_of(Settings(url=server.url), {})
     try:
-        assert source.news(None) is not None and source.principal == "ann"
+        assert source.news(None).principal == "ann"
     finally:
         source.close()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.base_state import BaseState
-from cachemgr.metastore.records import JoinRecord, JoinSide, JoinState
+from cachemgr.delta.table_at import TableRef
+from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
-from cachemgr.spark.plans import TableRef
+from cachemgr.vocabulary import JoinState
 from matcher.model.ir import RecordPreservingJoin
 
 A, B = "file:/a", "file:/b"

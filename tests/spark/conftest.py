@@ -15,14 +15,6 @@ pytestmark = pytest.mark.spark
 _numbers = itertools.count()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents and "spark" in getattr(
-            item, "fixturenames", ()
-        ):
-            item.add_marker(pytest.mark.spark)
-
-
 @pytest.fixture(scope="session")
 def shared_star(spark: object, tmp_path_factory: pytest.TempPathFactory) -> object:
     """One star for the tests that only read."""

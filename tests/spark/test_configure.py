@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+from cachemgr.errors import ConfigurationError
 from cachemgr.spark.configure import configure_builder
 
 
@@ -92,3 +93,13 @@ def test_enabled_in_the_builder_enables_its_session_and_no_other():
     other, started = configured()
     other.getOrCreate()
     assert started == []
+
+
+def test_our_settings_are_looked_at_before_spark_starts(caplog):
+    builder, started = configured(spark__cachemgr__enabled="maybe")
+    with pytest.raises(ConfigurationError, match=r"spark\.cachemgr\.enabled is 'maybe'"):
+        builder.getOrCreate()
+    builder.config("spark.cachemgr.enabled", True).getOrCreate()
+    assert len(started) == 1
+    configured(spark__cachemgr__enable="true")[0].getOrCreate()
+    assert "did you mean spark.cachemgr.enabled?" in caplog.text

@@ -303,3 +303,26 @@ def test_streaming_and_py4j_errors_are_not_ours(star: Star) -> None:
         run.stop()
     assert not decider.asked
     assert issubclass(Py4JJavaError, Exception)
+
+
+def test_a_long_question_does_not_wait_for_tcp(star: Star) -> None:
+    """py4j sends what is longer than 8 KB in two parts, and TCP would hold the second back for
+    40 ms: in threads that asked before, and in one that has no connection to Python yet."""
+    at_once: list[bool] = []
+
+    def answer(block: Any, _: Any) -> None:
+        server = star.spark.sparkContext._gateway.java_gateway_server
+        connection = server.getGateway().getCallbackClient().getPerThreadConnection()
+        at_once.append(connection.getSocket().getTcpNoDelay())
+
+    decider = installed(star, answer=answer)
+    sums = ", ".join(f"sum(amount + {i}) AS s{i}" for i in range(60))
+    wide = f"SELECT {sums} FROM {{s}}.sales"
+    rows(query(star, wide))
+    rows(query(star, wide))
+    thread = threading.Thread(target=lambda: rows(query(star, wide)))
+    thread.start()
+    thread.join()
+    assert len(decider.asked) == 3
+    assert at_once
+    assert all(at_once)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cachemgr.spark import hook
-from matcher.catalyst import templates as from_spark_templates
+from matcher.catalyst import templates
 from tests.worlds.hook_star import Star, StarDecider, reads_cache, rows
 
 REGION = (
@@ -60,8 +60,8 @@ def test_the_same_query_with_other_constants_is_not_decoded_again(
         decoded.append(path)
         return raw_block_by(way, path, document)
 
-    raw_block_by = from_spark_templates.raw_block_by
-    monkeypatch.setattr(from_spark_templates, "raw_block_by", counted)
+    raw_block_by = templates.raw_block_by
+    monkeypatch.setattr(templates, "raw_block_by", counted)
     text = (
         f"SELECT shop, sum(amount), count(*) FROM {star.schema}.sales WHERE shop = {{}} GROUP BY 1"
     )

@@ -115,3 +115,19 @@ def test_a_set_that_cannot_be_pinned_is_not_tried_again(star: Star, store: PinSt
     future.result(60)
     assert store.get(KEY) is None and store.stats().failed == 1
     assert store.request(KEY, lambda: pytest.fail("tried again")) is None
+
+
+def test_a_set_whose_loading_was_cancelled_is_tried_again(
+    star: Star, store: PinStore, caplog
+) -> None:
+    """Ctrl-C in a shell cancels all jobs, the one that pins among them: nobody's failure."""
+
+    def cancelled():
+        raise RuntimeError("[SPARK_JOB_CANCELLED] Job 9 cancelled as part of all jobs")
+
+    future = store.request(KEY, cancelled)
+    assert future is not None
+    future.result(60)
+    assert store.stats().failed == 0
+    assert not [r for r in caplog.records if r.levelname == "WARNING"]
+    assert store.request(KEY, cancelled) is not None

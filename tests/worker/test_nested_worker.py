@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from cachemgr.errors import CacheManagerError
-from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, RunState
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
 from cachemgr.spark.refresher import SparkRefresher
+from cachemgr.vocabulary import RunState
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
 from matcher.model.ir import Block, Output

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cachemgr.metastore.records import CacheRecord, Origin, RunState, ScheduleRecord
+from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.spark.refresher import SparkRefresher
+from cachemgr.vocabulary import Origin, RunState
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
 from tests.worlds.refresh_star import SALES, SALES_ROWS, Star, plain_plan, rows_of

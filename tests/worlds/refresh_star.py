@@ -15,11 +15,11 @@ from cachemgr.metastore.records import (
     GroupingSetRecord,
     JoinRecord,
     JoinSide,
-    JoinState,
     RefreshRunRecord,
     new_id,
 )
 from cachemgr.refresh.run import run_refresh
+from cachemgr.vocabulary import JoinState
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Agg, Call, Col
 from matcher.model.ir import Block, CachePlan, Output, Relation

@@ -82,15 +82,17 @@ class Client(threading.Thread):
             try:
                 self.ask(spec)
             except Exception as error:
-                self._failed(spec, asked, f"{type(error).__name__} {str(error)[:600]}")
+                self._failed(spec, asked, error)
 
-    def _failed(self, spec: CacheSpec, asked: float, error: str) -> None:
+    def _failed(self, spec: CacheSpec, asked: float, error: Exception) -> None:
+        notes = "; ".join(getattr(error, "__notes__", ()))
         if self._tables[spec.table].was_unreadable(asked):
             self.seen.unreadable += 1
-        elif "is damaged" in error and self._excused.pop(spec.name, 0):
+        elif "is damaged" in notes and self._excused.pop(spec.name, 0):
             self.seen.damaged += 1
         else:
-            self.seen.errors.append(f"{spec.name}: {error[:300]}")
+            said = f"{type(error).__name__} {str(error)[:300]}"
+            self.seen.errors.append(f"{spec.name}: {said} {notes}".rstrip())
 
     def stop(self) -> None:
         """Ask no more."""

@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlparse
 import duckdb
 
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, RunState
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
+from cachemgr.vocabulary import RunState
 from tests.harness.chaos.world import CacheSpec, version_of
 
 OVER = frozenset({RunState.PUBLISHED, RunState.UNCHANGED})

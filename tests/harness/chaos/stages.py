@@ -28,7 +28,7 @@ AFTER = {
 IN_WRITE_BEFORE = "inside Delta's write, before its commit"
 IN_WRITE_AFTER = "inside Delta's write, after its commit"
 _STEP = re.compile(r"refresh (\w+): step (\w+)")
-_OVER = re.compile(r"refresh (\w+) of cache \w+:")
+_OVER = re.compile(r"refresh (\w+) of cache \S+:")
 _ASKED = re.compile(r"refresh of \S+ asked for: .* \[(\w+)\]$")
 
 

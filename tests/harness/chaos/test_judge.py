@@ -436,17 +436,19 @@ def test_a_poisoned_table_takes_no_commit_and_excuses_its_queries_alone(tmp_path
     assert "ofTomorrow" in (log / f"{2:020d}.json").read_text()
     assert tables["t0"].append() == 1 and tables["t1"].append() == 2
     for spec in specs:
-        client._failed(spec, before, "cannot be read")
+        client._failed(spec, before, OSError("cannot be read"))
     assert client.seen.unreadable == 1 and len(client.seen.errors) == 1
     tables["t0"].mend()
     assert not tables["t0"].was_unreadable(time.monotonic()) and tables["t0"].append() == 2
-    client._failed(specs[0], time.monotonic(), "cannot be read")
+    client._failed(specs[0], time.monotonic(), OSError("cannot be read"))
     assert len(client.seen.errors) == 2
 
 
 def test_one_query_may_run_into_deleted_files(tmp_path: Path):
     client = Client(None, [SPEC], {"t0": BaseTable("t0", tmp_path, parts=1)}, seed=1, pause=0)
     client.damaged(SPEC)
+    error = OSError("no file part-0")
+    error.add_note("cache default.c00 is damaged: run it again")
     for _ in range(2):
-        client._failed(SPEC, time.monotonic(), "cache default.c00 is damaged: run it again")
+        client._failed(SPEC, time.monotonic(), error)
     assert client.seen.damaged == 1 and len(client.seen.errors) == 1

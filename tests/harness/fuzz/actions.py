@@ -141,14 +141,14 @@ class SparkActions:
                     if key != "spark.cachemgr.assumeExactAverages":
                         session.conf.set(key, value)
             for table in world.tables.values():
-                columns = ", ".join(
-                    f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
-                )
+                columns = ", ".join(c.ddl for c in table.declared())
                 plain.sql(f"CREATE TABLE {table.name} ({columns}) USING delta")
                 plain.sql(f"INSERT INTO {table.name} {select_rows(table)}")
             plain.sql(f"CREATE VIEW vf AS {VIEW_TEXT}")
             hooked.conf.set("spark.cachemgr.metastore.url", f"sqlite:///{folder}/metastore.db")
             hooked.conf.set("spark.cachemgr.location", str(folder / "caches"))
+            # what fails in deciding would else be a miss
+            hooked.conf.set("spark.cachemgr.mode", "failFast")
             cachemgr.enable(hooked)
             try:
                 for statement in filter(None, map(str.strip, world.joins.split(";"))):

@@ -96,7 +96,7 @@ def _filters(rng: Random, columns: list[Column]) -> list[Piece]:
 def _plain(rng: Random, name: str, base: Spec, columns: list[Column]) -> Cache:
     usable = _visible(base, columns)
     stored = [c for c in usable if rng.random() < 0.9] or usable[:1]
-    items = [Item(key(c), _stored_name(c)) for c in stored]
+    items = _whole_structs(rng, stored)
     if rng.random() < 0.25:
         extra = bucket(rng, rng.choice(usable))
         if extra.text not in {i.piece.text for i in items}:
@@ -108,6 +108,14 @@ def _plain(rng: Random, name: str, base: Spec, columns: list[Column]) -> Cache:
         )
         spec = replace(spec, order=order, limit=rng.choice([3, 5, 10, 20]))
     return Cache(name, spec, tuple(usable), tuple(stored))
+
+
+def _whole_structs(rng: Random, stored: list[Column]) -> list[Item]:
+    """The columns as they are stored: fields alone, or the struct that they are in."""
+    whole = {c.struct for c in stored if c.struct and rng.random() < 0.3}
+    columns = [replace(c, name=c.struct) if c.struct in whole else c for c in stored]
+    found = {_stored_name(c): Item(key(c), _stored_name(c)) for c in columns}
+    return list(found.values())
 
 
 def _aggregated(rng: Random, name: str, base: Spec, columns: list[Column], cube: bool) -> Cache:
@@ -185,8 +193,6 @@ def _visible(base: Spec, columns: list[Column]) -> list[Column]:
 
 
 def _stored_name(column: Column) -> str:
-    return (
-        column.name
-        if column.table in ("f",) or column.table.startswith("d")
-        else (f"{column.table}_{column.name}")
-    )
+    name = column.name.replace(".", "_")
+    own = column.table == "f" or column.table.startswith("d")
+    return name if own else f"{column.table}_{name}"

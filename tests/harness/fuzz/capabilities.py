@@ -12,7 +12,7 @@ _ITEMS: Final = {
     "predicate": """range_number range_decimal range_float range_string range_date range_timestamp
         literal_spelling in_list between or_one_column or_columns like_prefix is_null is_not_null
         null_safe_equal not case boolean_column equal_columns transitive constant_folded
-        stored_expression on_group_key having_on_measure having_as_filter guard""",
+        stored_expression on_group_key having_on_measure having_as_filter guard raising""",
     "rollup": """sum count count_star min max avg stddev variance covariance correlation bool_and_or
         bit_and_or_xor any_value collect_set count_distinct hll percentile approx_count_distinct
         filter_clause case_inside arithmetic sum_plus_minus sum_literal aggregate_of_key
@@ -24,7 +24,7 @@ _ITEMS: Final = {
         semi anti inner_from_outer cross non_equi""",
     "whole": """cte from_subquery in_subquery exists scalar_subquery union_all union intersect
         except window view nested_cache plain_cache constraint declared_join top_k order_by limit
-        offset distinct having""",
+        offset distinct having struct_field""",
 }  # fmt: skip
 TAGS: Final = tuple(f"{group}.{item}" for group, text in _ITEMS.items() for item in text.split())
 _KNOWN: Final = frozenset(TAGS)

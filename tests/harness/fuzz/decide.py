@@ -100,15 +100,15 @@ def decide(pair: Prepared, spec: Spec) -> Accepted | Refusal | Invalid:
     if not found.rewrites:
         reasons = [(r.code.value, r.detail) for c in found.candidates for r in c.reasons]
         return Refusal(pair, spec, query, reasons)
-    rewritten = found.rewritten()
-    steps = max((r.steps for r in found.rewrites.values()), key=lambda s: len(set(s)))
+    rewritten = found.sql
+    steps = max((r.steps for r in found.rewrites), key=lambda s: len(set(s)))
     return Accepted(pair, spec, query, rewritten, steps, spec.all_tags() | _seen(pair, found))
 
 
 def _seen(pair: Prepared, found: Answer) -> frozenset[str]:
     """Tags of what the rewrites rely on."""
     names = []
-    for rewrite in found.rewrites.values():
+    for rewrite in found.rewrites:
         if rewrite.grouping_set is not None:
             names.append("key.cube_view")
         if pair.cache.spec.keys is not None and rewrite.group_keys is None:
@@ -143,8 +143,6 @@ def decide_as_a_session(
     found = answer(workspace, query, explain=False)
     if not found.rewrites:
         return None
-    first = next(iter(found.rewrites.values()))
-    needed = tuple(pairs[r.cache] for r in found.rewrites.values())
-    return Accepted(
-        pairs[first.cache], spec, query, found.rewritten(), first.steps, frozenset(), needed
-    )
+    first = found.rewrites[0]
+    needed = tuple(pairs[r.cache] for r in found.rewrites)
+    return Accepted(pairs[first.cache], spec, query, found.sql, first.steps, frozenset(), needed)

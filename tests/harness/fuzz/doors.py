@@ -45,9 +45,7 @@ class SparkDoors:
         """Make the world's tables the ones that queries read."""
         parser = self._session.sessionState().sqlParser()
         for table in world.tables.values():
-            columns = ", ".join(
-                f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
-            )
+            columns = ", ".join(c.ddl for c in table.declared())
             schema = parser.parseTableSchema(columns)
             self._java.table(self._session, table.name, f"{_ROOT}/{table.name}", schema)
         self._spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW vf AS {VIEW_TEXT}")

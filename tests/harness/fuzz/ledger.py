@@ -1,7 +1,7 @@
 """The ledger of runs: what was generated, accepted and found, one entry a run, committed.
 
-`python -m tests.harness.fuzz.ledger` prints the sum. Shapes are kept beside it as hashes, so that a pair
-counts once over all runs.
+`python -m tests.harness.fuzz.ledger` prints the sum. Shapes are kept beside it as hashes, so that a
+pair counts once over all runs.
 """
 
 from __future__ import annotations

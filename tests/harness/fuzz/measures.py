@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tests.harness.fuzz.capabilities import tags
-from tests.harness.fuzz.predicates import simple
+from tests.harness.fuzz.predicates import raising, simple, true_or_raising
 from tests.harness.fuzz.spec import Piece
 from tests.harness.fuzz.world import FLOATS, NUMBERS, Column
 
@@ -203,6 +203,8 @@ def near_measure(rng: Random, stored: list[Measure], keys: list[Column]) -> Piec
     """An aggregate that follows from what a cache stores, mostly, or just misses to."""
     base = rng.choice(stored) if stored else COUNT_STAR
     kind = rng.random()
+    if keys and rng.random() < 0.03 and (near := _raising(rng, base, keys)) is not None:
+        return near
     if keys and kind < 0.14:
         return _of_key(rng, rng.choice(keys), base)
     if kind < 0.18:
@@ -241,6 +243,36 @@ def shown(base: Measure) -> Piece:
     if base.func == "HLL_SKETCH_AGG":
         return base.wrapped("hll_sketch_estimate({})")
     return base.piece
+
+
+def _raising(rng: Random, base: Measure, columns: list[Column]) -> Piece | None:
+    """The stored aggregate, or one of what is an error of some rows alone, beside or behind what
+    keeps Spark from working it out."""
+    piece = raising(rng, columns)
+    if piece is None:
+        return None
+    other = base.columns[0].ref if base.columns else "*"
+    kind = rng.choice(["filter", "filter", "count", "product", "several", "behind", "case"])
+    if kind == "filter" and base.filter is None and base.func in _FILTERABLE:
+        condition = true_or_raising(rng, columns)
+        if condition is not None:
+            found = base.tags | condition.tags
+            return replace(base, tags=found, filter=condition).piece
+    if kind == "product" and base.func == "SUM" and base.columns:
+        text = f"{other} {rng.choice('*+')} {piece.text}"
+        return Measure("SUM", (text,), piece.tags | tags("rollup.sum")).piece
+    if kind == "several" and base.columns:
+        return Measure("COUNT", (other, piece.text), piece.tags | tags("rollup.count")).piece
+    func = rng.choice(["COUNT", "SUM", "MAX"])
+    found = piece.tags | tags(f"rollup.{func.lower()}")
+    if kind == "behind":
+        kept = base.filter or simple(rng, rng.choice(columns))
+        return Measure(func, (piece.text,), found | kept.tags, filter=kept).piece
+    if kind == "case":
+        text = f"CASE WHEN {simple(rng, rng.choice(columns)).text} THEN {piece.text} END"
+        found |= tags("rollup.case_inside")
+        return Measure(func, (text,), found, distinct=func != "MAX" and rng.random() < 0.4).piece
+    return Measure("COUNT", (piece.text,), piece.tags | tags("rollup.count")).piece
 
 
 def _of_key(rng: Random, column: Column, base: Measure) -> Piece:

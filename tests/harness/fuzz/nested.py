@@ -48,10 +48,10 @@ def nested(rng: Random, world: World, pair: Accepted, number: int) -> Accepted |
         return None
     if not found.rewrites:
         return None
-    steps = next(iter(found.rewrites.values())).steps
+    steps = found.rewrites[0].steps
     return replace(
         pair,
-        rewritten=found.rewritten(),
+        rewritten=found.sql,
         steps=(*pair.steps, *(f"nested: {s}" for s in steps)),
         tags=pair.tags | tags("whole.nested_cache"),
         more=(base, _prepared(name, select, workspace, plan.name)),

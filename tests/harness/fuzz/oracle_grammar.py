@@ -10,7 +10,7 @@ from tests.harness.fuzz.decide import Prepared
 from tests.harness.fuzz.spec import Spec
 from tests.harness.fuzz.world import FLOATS
 
-_REFERENCE = re.compile(r"\b[a-z]\w*\.[a-z]\w*\b")
+_REFERENCE = re.compile(r"\b[a-z]\w*(?:\.[a-z]\w*){1,2}\b")
 _CALL = re.compile(
     r"\b(SUM|COUNT|MIN|MAX|AVG|BOOL_AND|BOOL_OR|EVERY|SOME|BIT_AND|BIT_OR|BIT_XOR|STDDEV|"
     r"STDDEV_POP|VAR_SAMP|VAR_POP|COVAR_POP|COVAR_SAMP|CORR|COLLECT_SET|PERCENTILE|ANY_VALUE|"
@@ -58,13 +58,19 @@ class Stored:
                 return self.rewritten(text.replace(expression, self.columns[expression]))
         for i in range(0, len(parts), 2):
             for reference in set(_REFERENCE.findall(parts[i])):
-                name = self.columns.get(reference)
+                name = self._stored_as(reference)
                 if name is None and reference.split(".")[0] in self.extra:
                     continue
                 if name is None:
                     return None
                 parts[i] = re.sub(rf"\b{re.escape(reference)}\b", name, parts[i])
         return "".join(parts)
+
+    def _stored_as(self, reference: str) -> str | None:
+        """The stored column, or the field of one, that a reference stands for."""
+        struct, _, field = reference.rpartition(".")
+        whole = self.columns.get(struct)
+        return self.columns.get(reference) or (whole and f"{whole}.{field}")
 
     def compensating(self, spec: Spec) -> str | None:
         """FROM: the cache, and the query's tables that it lacks; None if no stored key joins

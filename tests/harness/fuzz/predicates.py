@@ -56,6 +56,10 @@ def simple(rng: Random, column: Column) -> Piece:
     """A predicate on one column alone."""
     if column.type == "boolean":
         return _boolean(rng, column)
+    if column.struct and rng.random() < 0.06:
+        negated = rng.choice(["", "NOT "])
+        found = tags("predicate.is_not_null" if negated else "predicate.is_null")
+        return Piece(f"{column.table}.{column.struct} IS {negated}NULL", found, column.ref)
     kind, ref = rng.random(), column.ref
     ranged = f"predicate.range_{_CLASS[column.type]}"
     if kind < 0.06:
@@ -116,6 +120,28 @@ def guarded(rng: Random, piece: Piece, others: list[Column]) -> Piece | None:
         return None
     text = f"{piece.text} AND {raising} {op} {right}"
     return Piece(text, piece.tags | tags("predicate.guard"), piece.column)
+
+
+def raising(rng: Random, columns: list[Column]) -> Piece | None:
+    """What is an error of some values of its column, and never NULL of another."""
+    fit = [c for c in columns if c.type in _DIVISORS or c.type == "string"]
+    if not fit:
+        return None
+    ref, kind = (column := rng.choice(fit)).ref, rng.choice(["10 / {}", "7 % {}"])
+    text = f"CAST({ref} AS INT)" if column.type == "string" else kind.replace("{}", ref)
+    return Piece(text, tags("predicate.raising"), ref)
+
+
+def true_or_raising(rng: Random, columns: list[Column]) -> Piece | None:
+    """A condition that is true of all rows, or of all with no NULL, but those of which it is an
+    error."""
+    piece = raising(rng, columns)
+    if piece is None:
+        return None
+    text = rng.choice(
+        ["{0} IS NULL OR {0} IS NOT NULL", "{0} > 1 OR {0} <= 1 OR {0} IS NULL", "{0} IS NOT NULL"]
+    )
+    return Piece(text.format(piece.text), piece.tags, piece.column)
 
 
 def comparison(rng: Random, column: Column) -> Piece:

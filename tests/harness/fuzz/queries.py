@@ -10,7 +10,7 @@ from random import Random
 from tests.harness.fuzz.caches import Cache, link_join
 from tests.harness.fuzz.capabilities import tags
 from tests.harness.fuzz.measures import bucket, key, measure, near_measure, shown
-from tests.harness.fuzz.predicates import guarded, near, predicate, simple
+from tests.harness.fuzz.predicates import guarded, near, predicate, raising, simple
 from tests.harness.fuzz.spec import Item, Join, Piece, Spec
 from tests.harness.fuzz.world import Column, World
 from tests.harness.fuzz.wraps import wrapped
@@ -134,6 +134,9 @@ def _keys(rng: Random, world: World, cache: Cache) -> list[Piece]:
             found.append(Piece(coarse.text, coarse.tags | tags("key.coarser"), coarse.column))
         elif kind < 0.70 and column is not None:
             found += _determined(rng, world, cache, column)
+    plain = [c for c in cache.keys if c.ref in {k.text for k in found}]
+    if plain and rng.random() < 0.02 and (more := raising(rng, plain)) is not None:
+        found.append(more)
     return list({k.text: k for k in found}.values())
 
 

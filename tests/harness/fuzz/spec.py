@@ -144,6 +144,8 @@ class Spec:
         pieces = [*self.where, *(self.keys or ()), *(i.piece for i in self.items), *self.having]
         pieces += [p for j in self.joins for p in j.on]
         found = self.tags.union(*(p.tags for p in pieces)) if pieces else self.tags
+        if any(p.column.count(".") > 1 for p in pieces):
+            found |= {"whole.struct_field"}
         return found | {"join.cross"} if any(j.kind == "CROSS" for j in self.joins) else found
 
 

@@ -17,7 +17,7 @@ from tests.harness.fuzz.capabilities import TAGS, tags
 from tests.harness.fuzz.decide import Accepted, decide, lifted, prepare_cache
 from tests.harness.fuzz.doors import SparkDoors
 from tests.harness.fuzz.doors_listed import differs_as_listed
-from tests.harness.fuzz.duck_judge import DuckJudge
+from tests.harness.fuzz.duck_judge import DuckJudge, DuckTables
 from tests.harness.fuzz.oracle import could_hit
 from tests.harness.fuzz.queries import query
 from tests.harness.fuzz.spark_judge import SparkJudge, Verdict
@@ -89,6 +89,14 @@ def test_a_seed_gives_the_same_pairs_again() -> None:
     assert len(set(first)) > 5
 
 
+def test_fields_of_structs_are_hit() -> None:
+    seed = next(s for s in itertools.count() if any(c.struct for c in world(s).columns(["f"])))
+    hits = [p for p in generated(seed, 6, 12).accepted if "whole.struct_field" in p.tags]
+    assert any("f.f_st." in p.query and "f.f_st." in p.cache.cache.statement for p in hits)
+    fields = [c.ref for c in world(seed).columns(["f"]) if c.struct]
+    assert any(DuckTables(world(seed)).rows(f"SELECT {', '.join(fields)} FROM f"))
+
+
 def test_declared_facts_hold_in_the_rows() -> None:
     for seed in range(60):
         made = world(seed)
@@ -156,7 +164,7 @@ def test_the_oracle_finds_a_hit_that_is_refused() -> None:
     from tests.harness.fuzz.decide import Refusal
 
     found = 0
-    for seed in range(7):
+    for seed in range(9):
         made, rng = world(seed), Random(seed)
         pair = prepare_cache(rng, made, "c0")
         for _ in range(6):

@@ -9,7 +9,7 @@ NOT NULL column whose every value is in the other table's primary key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
@@ -44,6 +44,12 @@ _EXTREME: Final[dict[str, tuple[str, ...]]] = {
     "string": ("", "é", "日本", "X", "x ", "100%", "a_b"),
     "boolean": (),
 }
+_WITH_STRUCTS: Final = 0.25
+# `f_x` as the floating column is called, by which the judge knows what depends on the order of rows
+_FIELDS_OF_THE_FACT: Final = (
+    ("n", "int"), ("v", "string"), ("t", "date"), ("c", "decimal(12,2)"), ("f_x", "double"),
+)  # fmt: skip
+_FIELDS_OF_A_DIMENSION: Final = (("n", "int"), ("v", "string"))
 _IDS: Final = ("-5", "0", "1", "2", "3", "4", "9", "10", "77")
 NUMBERS: Final = frozenset({"int", "smallint", "bigint", "decimal(12,2)", "decimal(38,4)"})
 FLOATS: Final = frozenset({"double", "float"})
@@ -51,7 +57,8 @@ FLOATS: Final = frozenset({"double", "float"})
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `values` are the texts that its cells and the literals near it are drawn from."""
+    """One column, or one field of a struct column, which is named `column.field`; `values` are the
+    texts that its cells and the literals near it are drawn from."""
 
     table: str
     name: str
@@ -62,6 +69,16 @@ class Column:
     @property
     def ref(self) -> str:
         return f"{self.table}.{self.name}"
+
+    @property
+    def ddl(self) -> str:
+        """As CREATE TABLE has it."""
+        return f"{self.name} {self.type}{'' if self.nullable else ' NOT NULL'}"
+
+    @property
+    def struct(self) -> str:
+        """The struct column that it is a field of, or an empty text."""
+        return self.name.rpartition(".")[0]
 
     def literal(self, value: str) -> str:
         """`value` in SQL that Spark and DuckDB read alike."""
@@ -106,6 +123,16 @@ class Table:
 
     def column(self, name: str) -> Column:
         return next(c for c in self.columns if c.name == name)
+
+    def declared(self) -> list[Column]:
+        """The columns as they are created: the fields of a struct are one column."""
+        found: dict[str, Column] = {}
+        for column in self.columns:
+            fields = [c for c in self.columns if c.struct and c.struct == column.struct]
+            listed = ",".join(f"{c.name.rpartition('.')[2]}:{c.type}" for c in fields)
+            whole = Column(self.name, column.struct, f"struct<{listed}>", True, ())
+            found[column.struct or column.name] = whole if column.struct else column
+        return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -153,7 +180,12 @@ def world(seed: int, rows: int = 0) -> World:
     rng = Random(f"world {seed}")
     extreme, approximate = rng.random() < 0.3, rng.random() < 0.25
     maker = _Maker(
-        rng, Random(f"rows {seed} {rows}"), extreme and not approximate, 150 if rows else 0
+        rng,
+        Random(f"rows {seed} {rows}"),
+        extreme and not approximate,
+        150 if rows else 0,
+        # of a source of its own, or all other worlds would become others
+        Random(f"structs {seed}").random() < _WITH_STRUCTS,
     )
     names = [f"d{i}" for i in range(1, rng.randint(1, 4) + 1)]
     parents: dict[str, str] = {}
@@ -179,9 +211,7 @@ def world(seed: int, rows: int = 0) -> World:
 
 
 def _create(world: World, table: Table) -> str:
-    lines = [
-        f"  {c.name} {c.type.upper()}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
-    ]
+    lines = [f"  {c.ddl}" for c in table.declared()]
     if table.primary:
         lines.append(f"  PRIMARY KEY ({table.primary})")
     lines += [
@@ -203,6 +233,7 @@ class _Maker:
     # Rows of the fact, and all that the schema allows in them: what a rewrite may rely on must be
     # declared. 0 leaves the size to chance, and values to the columns' few.
     least: int
+    structs: bool
 
     def links(self, left: str, rights: list[str]) -> list[Link]:
         found = []
@@ -218,6 +249,7 @@ class _Maker:
         key = Column(name, f"{name}_id", "int", False, ("1", "2", "3", "4"))
         columns = [key, *(self._reference(k) for k in links)]
         columns += [self._column(name, f"{name}_{n}", t) for n, t in chosen]
+        columns += self._fields(name, _FIELDS_OF_A_DIMENSION)
         size = 0 if self.data.random() < 0.03 and not self.least else self.data.randint(2, 6)
         if any(k.preserving and not ids[k.right] for k in links):
             size = 0
@@ -228,8 +260,7 @@ class _Maker:
         rows = []
         for number in mine:
             cells: list[Cell] = [number, *(self._foreign(k, ids) for k in links)]
-            cells += [self._cell(c) for c in columns[len(cells) :]]
-            rows.append(tuple(cells))
+            rows.append(self._row(cells, columns))
         return Table(name, tuple(columns), tuple(rows), f"{name}_id")
 
     def fact(self, links: list[Link], ids: dict[str, list[str]]) -> Table:
@@ -243,6 +274,7 @@ class _Maker:
         chosen = always + self.rng.sample(others, self.rng.randint(2, len(others)))
         columns = [self._reference(k) for k in links]
         columns += [self._column("f", f"f_{n}", kinds[n]) for n in sorted(chosen)]
+        columns += self._fields("f", _FIELDS_OF_THE_FACT)
         empty = self.data.random() < (0 if self.least else 0.1) or any(
             k.preserving and not ids[k.right] for k in links
         )
@@ -252,9 +284,21 @@ class _Maker:
                 rows.append(self.data.choice(rows))
                 continue
             cells: list[Cell] = [self._foreign(k, ids) for k in links]
-            cells += [self._cell(c) for c in columns[len(cells) :]]
-            rows.append(tuple(cells))
+            rows.append(self._row(cells, columns))
         return Table("f", tuple(columns), tuple(rows))
+
+    def _fields(self, table: str, fields: tuple[tuple[str, str], ...]) -> list[Column]:
+        """Some fields of a struct column, in a world that has any."""
+        if not self.structs:
+            return []
+        chosen = self.rng.sample(fields, self.rng.randint(1, len(fields)))
+        made = (self._column(table, f"{table}_st.{n}", t) for n, t in sorted(chosen))
+        return [replace(column, nullable=True) for column in made]
+
+    def _row(self, cells: list[Cell], columns: list[Column]) -> tuple[Cell, ...]:
+        no_struct = self.structs and self.data.random() < 0.2
+        rest = columns[len(cells) :]
+        return (*cells, *(None if no_struct and c.struct else self._cell(c) for c in rest))
 
     def _reference(self, link: Link) -> Column:
         nullable = not link.preserving

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from tests.harness.fuzz_api.texts import mutated, queries, statements
 
-_DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "openapi.json"
+_DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "openapi.json"
 _TEXTS: Final = (
     "", " ", "x", "\0", "\ud800", "\udc00x", "\ufeff", "\u202e", "\U0001f600", "a" * 300, "a" * 5000,
     "cube", "default.cube", "a.b.c.d", ".", "..", "../../etc/passwd", "..%2f..%2fetc", "%00", "%ff",

@@ -14,7 +14,7 @@ from typing import Final
 from cachemgr.demo.ssb_queries import QUERIES
 from tests.harness.load.traffic import Traffic
 
-_TESTS: Final = Path(__file__).parents[1]
+_TESTS: Final = Path(__file__).parents[2]
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 _ODD: Final = (
     "\0", "\ud800", "\udfff\ud800", "\ufeff", "\u202e", "\u00a0", "\u2028", "\x85", "\x0b", "\x1a",
@@ -58,7 +58,7 @@ def queries() -> list[str]:
     """Queries over the tables of the Star Schema Benchmark, and some over other ones."""
     found = [q.sql() for q in QUERIES]
     found += [asked.sql for asked in Traffic(1).warm_up()]
-    paths = sorted((_TESTS / "tpc" / "queries").glob("ds*.sql"))
+    paths = sorted((_TESTS / "harness" / "tpc" / "queries").glob("ds*.sql"))
     return [*found, *(path.read_text() for path in paths)]
 
 

@@ -15,13 +15,8 @@ from pathlib import Path
 from bench.population import plans
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import (
-    BaseTableRecord,
-    CacheRecord,
-    Freshness,
-    SnapshotTableRecord,
-    new_id,
-)
+from cachemgr.metastore.records import BaseTableRecord, CacheRecord, SnapshotTableRecord, new_id
+from cachemgr.vocabulary import FreshnessKind
 from matcher.model.codec import encode_plan
 from matcher.model.ir import CachePlan, Relation
 
@@ -98,7 +93,7 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, BaseTableR
             id=cache_id,
             settings=SETTINGS,
             plan=payload,
-            freshness=Freshness.STRICT,
+            freshness=FreshnessKind.STRICT,
         )
         store.writer.create_cache(record, now=now)
         _make_stored(Path(record.location))

@@ -1,4 +1,6 @@
-"""`python -m tests.harness.mutants.accept`: what each `Noop -` case would become without a guard, as JSON.
+"""What each `Noop -` case would become without a guard, as JSON.
+
+`python -m tests.harness.mutants.accept` prints it.
 
 A process of its own, because guards are compiled in before the matcher is imported. A case that
 names its guard (`# guard: module.function`, or two of them with a plus where each refuses) is tried

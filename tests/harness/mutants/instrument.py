@@ -33,10 +33,12 @@ _HOOK = "__guard__"
 # What is raised for other ends than to refuse.
 _NO_REFUSALS = ("NeedsRegrouping", "AssertionError", "AttributeError", "TypeError", "ValueError")
 # Where a bare None or False says no; elsewhere it is a value like any other.
-_DECIDING = ("matcher/rules/", "matcher/predicates", "matcher/domains", "matcher/time_buckets",
-             "matcher/rules/match_view.py", "matcher/shapes", "matcher/zones",
-             "matcher/functional", "matcher/truth", "matcher/images", "matcher/conditional",
-             "matcher/patterns", "matcher/constants", "matcher/null_sources")  # fmt: skip
+_DECIDING = ("matcher/rules/", "matcher/memory/decisions",
+             "matcher/normalize/functional_dependencies",
+             *(f"matcher/predicates/{name}" for name in (
+                 "aggregate_filters", "constant_folding", "context", "domains", "like_patterns",
+                 "monotone", "null_sources", "time_buckets", "time_zones", "truth")))  # fmt: skip
+_CHOOSING = ("matcher/rules/choose", "matcher/rules/cost", "matcher/rules/grouping_sets")
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ STATE = State()
 class _Guards(ast.NodeTransformer):
     def __init__(self, module: str, first: int) -> None:
         self.module = module
-        self.deciding = module.startswith(_DECIDING)
+        self.deciding = module.startswith(_DECIDING) and not module.startswith(_CHOOSING)
         self.next = first
         self.found: list[Mutant] = []
         self._scope: list[str] = []

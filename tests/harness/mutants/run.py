@@ -4,7 +4,8 @@ The matcher's tests are run once to learn which guards refuse in which tests; a 
 noticed by those. One that no test notices survives, and must stand in survivors.md with the reason
 why it changes nothing.
 
-`python -m tests.harness.mutants.run WORD …` tries only the guards whose names hold one of the words.
+`python -m tests.harness.mutants.run WORD …` tries only the guards whose names hold one of the
+words.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from pyspark.errors import PySparkException
 
 from tests.harness.mutants.instrument import ROOT, mutants, place
-from tests.matcher.fixture_cases import Case, a_third_at_once, load_all
-from tests.matcher.spark_cases import Tables, compare
+from tests.matcher import spark_cases
+from tests.matcher.case_inputs import case_inputs
+from tests.matcher.fixture_cases import Case, load_all
+from tests.proofs.plugin import Executed
 
 CASES = [case for case in load_all() if case.all("guard")]
 
@@ -40,29 +41,13 @@ def test_without_its_guard_the_case_is_a_hit(case: Case, accepted: dict[str, lis
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", a_third_at_once(CASES))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_without_its_guard_rows_are_wrong(
-    case: Case, accepted: dict[str, list[dict]], case_tables: Tables
+    case: Case, accepted: dict[str, list[dict]], proofs: Executed
 ) -> None:
-    session = case_tables.session(case)
-    session.sql(case.query).collect()
-    for guard in case.all("guard"):
-        wrong = [
-            not _equal(session, case_tables, case, row)
-            for row in accepted[case.id]
-            if row["guard"] == guard
-        ]
-        assert any(wrong), guard
-
-
-def _equal(session, tables: Tables, case: Case, row: dict) -> bool:
-    tables.add_caches(session, row["stored"])
-    try:
-        session.sql(row["sql"])
-    except PySparkException:  # what Spark does not even analyse shows nothing
-        return True
-    try:
-        compare(session, case.query, row["sql"], case.is_ordered)
-    except (AssertionError, PySparkException):
-        return False
-    return True
+    guarded = [
+        [(r["sql"], list(r["stored"].items())) for r in accepted[case.id] if r["guard"] == guard]
+        for guard in case.all("guard")
+    ]
+    inputs = case_inputs(case, guarded=guarded)
+    proofs.outcome(spark_cases.wrong_rows, inputs, "case_tables")

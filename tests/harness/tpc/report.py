@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.harness.tpc import suite
 from tests.harness.tpc.outcome import Outcome
 
-PAGE = Path(__file__).parents[2] / "docs" / "tpc.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tpc.md"
 _ROW = re.compile(r"\| (h\d\d|ds\d\d)" + r" \| (.*?)" * 5 + r" \|")
 # Reasons that name what stands elsewhere, not what is in the way.
 _FAR = ("TABLE_NOT_IN_CACHE", "NO_CACHE_FOR_TABLES", "CACHE_IS_AGGREGATED")
@@ -19,10 +19,11 @@ _PROVEN = "equal"
 _HEAD = """# TPC-H and TPC-DS
 
 The 22 query shapes of TPC-H and the 99 of TPC-DS, with their default parameters, are plain SQL in
-`tests/harness/tpc/queries`; all of them parse to blocks. `tests/harness/tpc/caches_h.sql` and `caches_ds.sql`
-declare at most 15 caches each. The table says which of these serve at least one block of a query,
-as text (offline) and in a session, where Catalyst has made joins of subqueries and the caches are
-found below windows and unions too; for a query that is not served, the nearest reasons.
+`tests/harness/tpc/queries`; all of them parse to blocks. `tests/harness/tpc/caches_h.sql` and
+`caches_ds.sql` declare at most 15 caches each. The table says which of these serve at least one
+block of a query, as text (offline) and in a session, where Catalyst has made joins of subqueries
+and the caches are found below windows and unions too; for a query that is not served, the nearest
+reasons.
 
 `make tpc` runs every query on small generated data without and with the caches, and writes this
 page: how many rows the answer has, and that names, types, rows and order are equal without caches,

@@ -209,7 +209,7 @@ class SparkSuite:
 
 def run_all(wanted: Sequence[str], *, filled: bool) -> Iterator[Outcome]:
     """Suites, or single queries, in a Spark session of its own, run or only planned."""
-    from tests.conftest import spark_session
+    from tests.spark_session import spark_session
 
     with spark_session() as spark, tempfile.TemporaryDirectory(prefix="cachemgr-tpc-") as folder:
         for name in suite.SUITES:

@@ -72,7 +72,7 @@ def served(suite: str) -> tuple[Served, ...]:
     found = []
     for name, text in queries(suite).items():
         answer = offline.answer(workspace(suite), text)
-        used = dict.fromkeys(r.cache for r in answer.rewrites.values())
+        used = dict.fromkeys(r.cache for r in answer.rewrites)
         # what only shows through from a part below says nothing new
         reasons = dict.fromkeys(
             f"{r.code.value}: {r.detail}" for r in (*answer.refused, *answer.reasons)

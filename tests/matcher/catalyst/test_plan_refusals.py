@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from matcher.catalyst.document import queries_in
 from matcher.catalyst.reader import LocatedBlock, build_block, definition_block, walk_blocks
-from matcher.catalyst.subqueries import without_distinct, written_queries
+from matcher.catalyst.subqueries import without_distinct
 from matcher.model.errors import NotSupported
 
 K, V = ["a", 1, "k", "int", 1], ["a", 2, "v", "bigint", 0]
@@ -76,7 +77,7 @@ def test_an_escape_character_is_neither_a_subquery_nor_an_aggregate() -> None:
         text = ["l", "a_b", "string"]
         return ["f", "Like", "like", [["a", 4, "s", "string", 1], text], "boolean", 1, [escape]]
 
-    assert list(written_queries([like("q")])) == []
+    assert list(queries_in([like("q")])) == []
     distinct = aggregate(relation(o=FAR), FAR[0], ["as", 30, "l", like("g")], keys=(FAR[0],))
     assert without_distinct(distinct)["n"] == "Project"
     summed = aggregate(relation(o=FAR), FAR[0], SUM, keys=(FAR[0],))

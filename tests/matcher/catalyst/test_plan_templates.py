@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.population import plan_document
-from matcher.catalyst import templates as from_spark_templates
+from matcher.catalyst import templates
 from matcher.catalyst.reader import raw_block_by
 from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.ir import Block
@@ -64,7 +64,7 @@ def decoded(shapes: PlanShapes, plans: list[dict[str, Any]], monkeypatch: Any) -
         calls.append(None)
         return raw_block_by(*args)
 
-    monkeypatch.setattr(from_spark_templates, "raw_block_by", counted)
+    monkeypatch.setattr(templates, "raw_block_by", counted)
     found = []
     for plan in plans:
         calls.clear()
@@ -145,7 +145,7 @@ def test_the_numbers_of_grouping_sets_stay(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_only_so_many_blocks_are_kept_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(from_spark_templates, "_MOST_PINNED", 2)
+    monkeypatch.setattr(templates, "_MOST_PINNED", 2)
     plans = [grouped(call("EqualNullSafe", K, lit(n))) for n in (1, 1, 2, 3, 3, 1, 2)]
     assert decoded(PlanShapes(), plans, monkeypatch) == [0, 3, 2, 1, 1, 0, 0]
 
@@ -181,11 +181,12 @@ def test_a_constant_that_looks_like_one_of_a_document() -> None:
 def test_long_documents_and_those_that_came_once_are_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(from_spark_templates, "_MOST_ONCE", 1)
-    monkeypatch.setattr(from_spark_templates, "_LONG_TEXT", 2_000)
-    shapes, other = PlanShapes(), grouped(call("LessThan", K, lit(5)))
-    plans = [grouped(eq(1)), other, grouped(eq(2)), grouped(eq(3))]
-    assert decoded(shapes, plans, monkeypatch) == [0, 0, 0, 2]
+    monkeypatch.setattr(templates, "_MOST_SHAPES", 1)
+    monkeypatch.setattr(templates, "_LONG_TEXT", 2_000)
+    # of eight others it is noted that they came, and no more of the first one
+    shapes, others = PlanShapes(), [grouped(*[eq(5)] * n) for n in range(2, 10)]
+    plans = [grouped(eq(1)), *others, grouped(eq(2)), grouped(eq(3))]
+    assert decoded(shapes, plans, monkeypatch) == [0] * 10 + [2]
     long = grouped(eq(1), call("EqualTo", S, lit("x" * 2_000, "string")))
     assert decoded(shapes, [long] * 3, monkeypatch) == [0, 0, 0]
 

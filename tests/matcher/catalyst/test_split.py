@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from matcher.catalyst.expr import Settings
+from matcher.catalyst.document import Settings
 from matcher.catalyst.reader import LocatedBlock, walk_blocks
 from matcher.catalyst.split import Split, ways
 from matcher.catalyst.templates import PlanShapes

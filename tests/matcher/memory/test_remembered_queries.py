@@ -146,39 +146,3 @@ def test_what_was_found_out_before_a_change_is_not_kept_after_it() -> None:
     changes.note(["c"])
     assert memory.get("key", ("a", "b")) is fresh
     assert memory.keep("key", ("a", "b"), changes.now, list) is fresh
-
-
-def test_what_came_once_makes_room_for_what_is_new_and_not_what_is_asked_for() -> None:
-    memory: Remembered[int] = Remembered(Changes(), capacity=80)
-    for hot in range(-20, 0):
-        memory.keep(hot, (), 0, lambda hot=hot: hot)
-        assert memory.get(hot, ()) == hot
-    for key in range(1000):
-        memory.keep(key, (), 0, lambda key=key: key)
-        assert len(memory._entries) <= 80
-        if key % 300 == 0:
-            assert [memory.get(hot, ()) for hot in range(-20, 0)] == list(range(-20, 0))
-    assert [key for key in range(1000) if memory.get(key, ()) is not None] == list(range(990, 1000))
-    memory.forget()
-    assert memory.get(-1, ()) is None and memory.get(999, ()) is None
-
-
-def test_what_comes_again_soon_after_it_left_stays() -> None:
-    memory: Remembered[int] = Remembered(Changes(), capacity=80)
-    for key in range(100):
-        memory.keep(key, (), 0, lambda key=key: key)
-    assert memory.get(50, ()) is None
-    for key in (50, *range(100, 2000)):
-        memory.keep(key, (), 0, lambda key=key: key)
-    assert memory.get(50, ()) == 50 and memory.get(51, ()) is None
-    assert len(memory._gone) <= 8 * 80
-
-
-def test_of_what_was_asked_for_once_the_oldest_makes_room() -> None:
-    memory: Remembered[int] = Remembered(Changes(), capacity=80)
-    for key in range(1000):
-        memory.keep(key, (), 0, lambda key=key: key)
-        memory.get(key, ())
-        memory.get(0, ())
-    kept = [key for key in range(1000) if memory.get(key, ()) is not None]
-    assert kept == [0, *range(921, 1000)]

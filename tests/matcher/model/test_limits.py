@@ -15,7 +15,7 @@ import pytest
 
 from matcher.model.limits import RULES, Operator, Push, Tail, combined, covers
 
-DOCS = Path(__file__).parents[2] / "docs" / "matching.md"
+DOCS = Path(__file__).parents[3] / "docs" / "matching.md"
 VALUES = (0, 1, 2)
 INPUTS = [rows for size in range(4) for rows in product(VALUES, repeat=size)]
 OTHERS = [(), (0,), (0, 0), (1, 2)]

@@ -96,3 +96,10 @@ def test_refused_definitions_name_the_construct(definition: Block, code: str) ->
     with pytest.raises(DefinitionNotSupported) as caught:
         plan_definition("c", definition)
     assert caught.value.code == code
+
+
+def test_a_char_column_is_named_and_not_how_spark_reads_it() -> None:
+    how = ("CharVarcharCodegenUtils", "readSidePadding", "true")
+    padded = Call("spark:StaticInvoke", (A, Lit(5, "int")), "string", True, how)
+    with pytest.raises(DefinitionNotSupported, match=r"MAX\(a \(CHAR\)\), which reads a CHAR col"):
+        plan_definition("c", block(Output("m", Agg("max", (padded,), "string"))))

@@ -14,7 +14,6 @@ from functools import reduce
 from itertools import product
 from typing import Any
 
-from evaluate import evaluate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from matcher.index.registry import Registry
 from matcher.model.expr import TRUE, Agg, Call, Col, Expr, Lit, columns, transform
 from matcher.model.ir import Block, CachePlan, Measure, Output, Relation, StoredColumn
 from matcher.predicates.context import PredicateContext
+from tests.matcher.evaluate import evaluate
 
 EXAMPLES = int(os.environ.get("PREDICATE_EXAMPLES", "60"))
 QUICK = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])

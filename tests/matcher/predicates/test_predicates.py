@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from evaluate import evaluate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from matcher.model.expr import columns as columns_of
 from matcher.predicates.constant_folding import fold
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.truth import domain_of
+from tests.matcher.evaluate import evaluate
 
 COLUMNS = [Col(0, name, "int") for name in "abc"]
 VALUES = [None, 0, 1, 2, 3]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from matcher.catalyst.expr import Settings, decode
+from matcher.catalyst.document import Settings
+from matcher.catalyst.expr import decode
 from matcher.model.expr import Call, Col, Expr
 from matcher.predicates.time_windows import Buckets, holds_whole, over, read_window
 from matcher.render.select import render_expr

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from cachemgr.text import offline
-from matcher.catalyst.expr import Settings, decode
+from matcher.catalyst.document import Settings
+from matcher.catalyst.expr import decode
 from matcher.model.expr import Col, Expr
 from matcher.model.reasons import ReasonCode
 

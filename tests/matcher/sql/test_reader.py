@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from sqlglot import exp
 
@@ -112,6 +114,119 @@ def test_a_view_merges_by_its_expressions() -> None:
     double = op("mul", B, Lit(2, "bigint"), kind="bigint")
     assert found.predicates == (op("gt", A, Lit(1, "int")), op("lt", double, Lit(10, "bigint")))
     assert found.outputs[0].expr == double
+
+
+STRUCTS = Schema.parse(
+    "CREATE TABLE t (a INT, st STRUCT<a: INT, B: DECIMAL(12, 2), `in`: STRUCT<deep: STRING>, "
+    "more: ARRAY<STRUCT<x: INT>>>, o STRUCT<a: INT, A: INT>)"
+)
+STRUCT = Col(0, "st", STRUCTS.tables["default.t"].columns[1].type)
+FIELDS = {
+    "a": Call("field", (STRUCT,), "int", True, ("a",)),
+    "b": Call("field", (STRUCT,), "decimal(12,2)", True, ("B",)),
+    "deep": Call(
+        "field",
+        (Call("field", (STRUCT,), "struct<deep:string>", True, ("in",)),),
+        "string",
+        True,
+        ("deep",),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("st.a", "a"),
+        ("t.ST.A", "a"),
+        ("default.t.st.a", "a"),
+        ("st.b", "b"),
+        ("`st`.`b`", "b"),
+        ("t.st.in.deep", "deep"),
+        ("st.in.DEEP", "deep"),
+    ],
+)
+def test_fields_of_structs(text: str, field: str) -> None:
+    (root,) = parse_query(f"SELECT {text} FROM t", STRUCTS).roots
+    assert root.block is not None, root.reasons
+    (found,) = root.block.outputs
+    assert (found.name, found.expr) == (text.rpartition(".")[2].strip("`"), FIELDS[field])
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        ("SELECT st.* EXCEPT (`in`, more) FROM t", ["a", "b"]),
+        ("SELECT q.st.in.* FROM (SELECT st FROM t) q", ["deep"]),
+        # a table's own column of that name comes first
+        ("SELECT st.a AS x FROM t AS st", None),
+    ],
+)
+def test_what_a_qualifier_of_a_struct_means(select: str, expected: list[str] | None) -> None:
+    (root,) = parse_query(select, STRUCTS).roots
+    assert root.block is not None, root.reasons
+    found = [o.expr for o in root.block.outputs]
+    assert found == ([A] if expected is None else [FIELDS[name] for name in expected])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("st.zz", r"st \(struct<a:int,.*\) has no field zz$"),
+        ("st.in.dep", r"st.in \(struct<deep:string>\) has no field dep; did you mean deep\?"),
+        ("st.more.x", r"st.more.x is a field of st.more, which is array<struct<x: int>>"),
+        ("o.a", r"o \(struct<a:int,A:int>\) has several fields a"),
+        ("a.b", "is a field of a, which is int"),
+        ("t.o.*", r"t.o.\* over struct<a:int,A:int>"),
+        ("t.a.*", r"t.a.\* over int"),
+        ("st['zz']", r"st\['zz'\] is not supported"),
+        ("st.more[0]", r"st.more\[0\] is not supported"),
+        # an output's name comes first in ORDER BY, and Spark would take the field of that
+        ("st.in AS st FROM t ORDER BY st.a --", r"st \(struct<deep:string>\) has no field a"),
+        ("o AS st FROM t ORDER BY st.a --", r"st \(struct<a:int,A:int>\) has several fields a"),
+        (
+            "q.s2 AS st FROM (SELECT st AS s2, st.in AS st FROM t) q ORDER BY st.deep --",
+            r"st \(struct<a:int,.*\) has no field deep",
+        ),
+        (
+            "q.s2 AS s FROM (SELECT x.st AS s, y.st AS s2 FROM t x JOIN t y ON x.a = y.a) q "
+            "ORDER BY s.a --",
+            "s.a is of a column and of an alias",
+        ),
+        ("st.in AS s, st AS s, s.a", "s names two columns of the SELECT"),
+    ],
+)
+def test_fields_that_are_not_read(text: str, words: str) -> None:
+    (root,) = parse_query(f"SELECT {text} FROM t", STRUCTS).roots
+    assert root.block is None
+    assert any(re.search(words, reason.detail) for reason in root.reasons), root.reasons
+
+
+def test_a_misspelt_struct_is_told_by_its_name() -> None:
+    with pytest.raises(SqlInputError, match="did you mean address\\?"):
+        parse_query(
+            "SELECT adress.city FROM o", Schema.parse("CREATE TABLE o (address STRUCT<city: INT>)")
+        )
+
+
+VARIANTS = Schema.parse("CREATE TABLE t (id INT, va VARIANT)")
+
+
+@pytest.mark.parametrize("text", ["va:b", "t.va:b", "id, (va):b", "`va`:b"])
+def test_a_path_into_a_variant_is_no_alias(text: str) -> None:
+    found = parse_query(f"SELECT {text} FROM t", VARIANTS)
+    assert "a path into a VARIANT" in [reason.detail for reason in found.reasons]
+
+
+def test_a_path_that_the_parser_does_not_know() -> None:
+    with pytest.raises(SqlInputError) as caught:
+        parse_query("SELECT va:b AS x FROM t", VARIANTS)
+    assert caught.value.code == "SYNTAX_ERROR"
+
+
+@pytest.mark.parametrize("text", ["id AS `a:b`", "'x:y' AS z", "TIMESTAMP '2020-01-01 10:30:00'"])
+def test_other_colons_are_no_paths(text: str) -> None:
+    assert not parse_query(f"SELECT {text} FROM t", VARIANTS).reasons
 
 
 def test_count_of_a_constant_is_count_of_rows() -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from matcher.model.errors import MatcherError
-from matcher.sql import templates as from_sql_templates
+from matcher.sql import templates
 from matcher.sql.reader import TextQuery, TextSettings, parse_query
 from matcher.sql.schema import Schema
 from matcher.sql.templates import Template, learn, lift, pinned
@@ -119,7 +119,7 @@ def test_nothing_is_parsed_for_what_cannot_be_learned(monkeypatch, condition, pa
         parsed.append(text)
         return parse_query(text, schema, settings)
 
-    monkeypatch.setattr(from_sql_templates, "parse_query", counted)
+    monkeypatch.setattr(templates, "parse_query", counted)
     assert (_learn(GROUPED.format(condition)) is not None) is (parses > 0)
     assert len(parsed) == parses
 

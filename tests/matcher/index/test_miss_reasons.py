@@ -1,0 +1,47 @@
+"""Which of the reasons for a miss is said first."""
+
+from __future__ import annotations
+
+from cachemgr.text import offline
+from matcher.index.miss_reasons import best_reasons
+from matcher.model.ir import Miss
+from matcher.model.reasons import Reason, ReasonCode
+
+_TABLES = """CREATE TABLE `file:/data/events` (user_id INT, n BIGINT);
+CREATE TABLE `file:/data/users` (user_id INT, country STRING)"""
+
+
+def reason(code: ReasonCode) -> Reason:
+    return Reason(code, code.value)
+
+
+def test_a_cache_that_matches_comes_before_all_that_do_not() -> None:
+    misses = [
+        Miss("a", None, (reason(ReasonCode.EXTRA_TABLE_NOT_PRESERVING),)),
+        Miss("b", None, (reason(ReasonCode.COLUMN_NOT_IN_CACHE),), lacking=1),
+        Miss("c", None, (reason(ReasonCode.STALE),), matched=True),
+        Miss("d", None, (reason(ReasonCode.TABLE_NOT_IN_CACHE),)),
+    ]
+    block = None  # is asked for its tables where there is no miss
+    found = [r.code for r in best_reasons(misses, block)]  # type: ignore[arg-type]
+    assert found == [
+        ReasonCode.STALE,
+        ReasonCode.COLUMN_NOT_IN_CACHE,
+        ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
+        ReasonCode.TABLE_NOT_IN_CACHE,
+    ]
+
+
+def test_the_join_to_declare_can_be_written_of_folders_too() -> None:
+    workspace = offline.prepare(
+        _TABLES,
+        "CREATE RELATIONAL CACHE c AS SELECT e.n, u.country FROM `file:/data/events` e "
+        "JOIN `file:/data/users` u ON e.user_id = u.user_id",
+        {},
+    )
+    result = offline.explain_query(workspace, "SELECT n FROM `file:/data/events`")
+    (told,) = result["candidates"][0]["reasons"]
+    assert (
+        "AS delta.`/data/events` a INNER JOIN delta.`/data/users` b ON a.user_id = b.user_id "
+        "PRESERVES a," in told["suggestion"]
+    )
