@@ -8,7 +8,7 @@ RUN apt-get update \
     && install -d -o cachemgr -g cachemgr /data /secrets
 
 WORKDIR /app
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY cachemgr cachemgr
 COPY matcher matcher
 COPY scheduler scheduler

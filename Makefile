@@ -9,16 +9,24 @@ VENV := .venv
 STAMP := $(VENV)/.setup-done
 # only the tests start Spark so often that it pays
 PREPARED := $(VENV)/.spark-prepared
+# what make check leaves to make test
+LATER := spark or postgres or slow
+# the tests that ask the ledger of proofs
+PROVED := tests/matcher/test_fixtures.py tests/matcher/test_two_doors.py
+PROVED += tests/harness/mutants/test_wrong_rows.py
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api
+.PHONY: help setup demo figures check test test-long proofs lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
 	@echo "make demo    the 13 SSB queries without and with a cache (SCALE=$(SCALE), ARGS='…')"
+	@echo "make figures the demo, and its figures into README and docs/ssb.svg (SCALE=$(SCALE))"
+	@echo "make check   lint, and the quick tests, without Spark and PostgreSQL: what to run before each commit"
 	@echo "make test    the tests, in PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
-	@echo "make test-long   the tests that make test leaves out: minutes each, the other database, more cases"
+	@echo "make test-long   the tests that make test leaves out: minutes each, the other database, more cases, all proofs again"
+	@echo "make proofs  add what Spark says of new and changed text cases to tests/proofs.txt"
 	@echo "make lint    ruff, mypy, import-linter, and the check for one migration head"
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
@@ -45,17 +53,28 @@ $(PREPARED): $(STAMP) tests/spark_start.py
 demo: $(STAMP)
 	$(VENV)/bin/cachemgr demo --scale $(SCALE) $(ARGS)
 
+figures: $(STAMP)
+	$(VENV)/bin/cachemgr demo --scale $(SCALE) --report build/ssb.html $(ARGS)
+	$(VENV)/bin/python -m bench.readme build/ssb-figures.json
+
+check: lint
+	$(VENV)/bin/python -m pytest -m 'not long and not ($(LATER))' $(SHARED) $(ARGS)
+
 test: $(PREPARED)
 	$(VENV)/bin/python -m pytest -m 'not long' $(SHARED) $(ARGS)
 
 test-long: $(PREPARED)
-	$(VENV)/bin/python -m pytest -m long $(SHARED) $(ARGS)
+	$(VENV)/bin/python -m pytest -m long --execute-proofs $(SHARED) $(ARGS)
+
+proofs: $(PREPARED)
+	$(VENV)/bin/python -m pytest --write-proofs --forget-proofs $(SHARED) $(PROVED) $(ARGS)
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict $(PACKAGES)
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python -m tests.words
 	$(VENV)/bin/python -c 'import sys; from cachemgr.metastore.migrate import main; sys.exit(main())'
 
 bench: $(STAMP)
