@@ -13,7 +13,7 @@ The dependencies of bucketed times are here too: a month determines its year.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from matcher.model.expr import Agg, Col, Expr, columns
@@ -108,7 +108,7 @@ def _units(functions: list[TimeFunction], zone: str) -> set[str]:
     return found
 
 
-def measure_of_equals(measures: dict[Expr, Measure], column: Col) -> Measure | None:
+def measure_of_equals(measures: Mapping[Expr, Measure], column: Col) -> Measure | None:
     """A stored measure that is the value of `column` (canonical) where all rows of a group have the
     same."""
     if not has_exact_equality(column.type):

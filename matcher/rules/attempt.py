@@ -1,8 +1,13 @@
-"""The state of matching one query block against one view of a cache; the rules fill it in turn."""
+"""The state of matching one query block against a cache: first the plan, then one of its views.
+
+Both parts are frozen. A rule of a plan takes a `PlanAttempt` and returns it with its own findings,
+a rule of a view does so with a `ViewAttempt`. What the deriving of expressions comes by on its way,
+deep in recursion, is written down in the `Notes` of a view.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
@@ -16,65 +21,160 @@ from matcher.predicates.time_buckets import Bucket
 from matcher.render.select import NotRenderable, readable, render_literal
 
 
-@dataclass(slots=True)
-class Attempt:
-    """One try. Rules of a plan fill `context`, `pending` and `joins_used`, those of a view the
-    rest.
+@dataclass(frozen=True, slots=True)
+class PlanAttempt:
+    """A query and a cache by their tables and predicates.
 
-    `context` is what the query's predicates say, with the equalities of the record-preserving joins
-    that were added; `pending` the query's conjuncts that the cache does not guarantee; `available`
-    canonical expressions → stored columns; `missing` the expressions that no stored column gives,
-    with what they are needed for; `buckets` what is stored of each time, made when first asked for
-    (`coarsen_time`); `derived` the filters that stand for `pending` ones; `guards` those that every
-    row of the cache satisfies (`restate_guards`); `set_keys` the derived keys of a query with
-    grouping sets, in its own order; `must_regroup` asks for a roll-up though the groups are the
-    same: some aggregate must still be computed; `may_join_tables` allows to join tables of the
-    query to the cache: `extra`, those that it does not have, and `again`, those that it has, by the
-    record-preserving join that says they have a unique key. Of outer joins: `hung_extra` are those
-    of the query that are joined to the cache, by `conditions`; `inner_of` LEFT ones of the cache
-    that are inner in the query; `ignored` tables of the cache's LEFT joins that do not matter;
-    `filtered` is what holds once the rows without a partner in `inner_of` are filtered out; `kept`
-    are the sides of FULL ones of the cache that all rows must have, each with the columns that are
-    never NULL in its own rows.
+    Attributes:
+        context: what the query's predicates say, with the equalities of the record-preserving joins
+            that were added.
+        may_join_tables: tables of the query may be joined to the cache.
+        required: predicates of the cache that the query must imply.
+        pending: the query's conjuncts that the cache does not guarantee.
+        joins_used: names of the record-preserving joins that are relied on.
+        extra: tables of the query that are joined because the cache does not have them.
+        hung_extra: the query's outer, semi and anti joins to such tables.
+        ignored: tables of the cache's LEFT joins that do not matter.
+        inner_of: LEFT joins of the cache that are inner in the query.
+        kept: the sides of FULL joins of the cache that all rows must have, each with the columns
+            that are never NULL in its own rows.
+        filtered: what holds once the rows without a partner in `inner_of` are filtered out.
     """
 
     query: NormalQuery
     view: PreparedPlan
     options: MatchOptions
     context: PredicateContext
-    grouping_set: GroupingSet | None = None
+    may_join_tables: bool = False
+    required: tuple[Expr, ...] = ()
     pending: tuple[Expr, ...] = ()
     joins_used: tuple[str, ...] = ()
-    steps: list[str] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
-    available: dict[Expr, StoredColumn] = field(default_factory=dict)
-    stored_aggs: dict[Expr, Measure] = field(default_factory=dict)
-    missing: list[tuple[Expr, str]] = field(default_factory=list)
-    filters: list[Expr] = field(default_factory=list)
-    derived: dict[Expr, Expr] = field(default_factory=dict)
-    guards: frozenset[Expr] = frozenset()
-    keys: dict[Expr, Expr] = field(default_factory=dict)
-    buckets: dict[Expr, list[Bucket]] | None = None
-    must_regroup: bool = False
-    may_join_tables: bool = False
+    steps: tuple[str, ...] = ()
     extra: tuple[int, ...] = ()
-    again: dict[int, str] = field(default_factory=dict)
     hung_extra: tuple[OuterJoinKey, ...] = ()
+    ignored: frozenset[int] = frozenset()
     inner_of: tuple[OuterJoinKey, ...] = ()
     kept: tuple[tuple[frozenset[int], frozenset[Col]], ...] = ()
-    ignored: frozenset[int] = frozenset()
     filtered: PredicateContext | None = None
-    conditions: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
-    regroup: bool = False
-    set_keys: tuple[Expr, ...] = ()
-    outputs: tuple[Output, ...] = ()
-    having: tuple[Expr, ...] = ()
-    order_by: tuple[SortKey, ...] = ()
 
     @property
     def guaranteed(self) -> PredicateContext:
         """What holds for the rows of the cache that are looked at."""
         return self.filtered or self.view.context
+
+
+@dataclass(slots=True)
+class Notes:
+    """What is noted while expressions are derived from the columns of a view.
+
+    Attributes:
+        used: names of the stored columns that are read.
+        missing: the expressions that no stored column gives, with what they are needed for.
+        again: tables of the cache that are joined to it again, by the record-preserving join that
+            says they have a unique key.
+        key_filters: the equalities by which these are joined.
+        joins_used: further record-preserving joins that are relied on.
+        buckets: what is stored of each time, made when first asked for (`coarsen_time`).
+    """
+
+    used: set[str] = field(default_factory=set)
+    missing: list[tuple[Expr, str]] = field(default_factory=list)
+    again: dict[int, str] = field(default_factory=dict)
+    key_filters: list[Expr] = field(default_factory=list)
+    joins_used: list[str] = field(default_factory=list)
+    buckets: dict[Expr, list[Bucket]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters of a rewrite.
+
+    Attributes:
+        own: those that pick the cache's rows: the grouping set, the rows found by its outer joins.
+        derived: the query's pending conjuncts, with the filters that stand for them.
+        restated: those that every row of the cache satisfies, and their filters (`restate_guards`).
+        conditions: for each of the `hung_extra` tables the condition of its join.
+    """
+
+    own: tuple[Expr, ...] = ()
+    derived: Mapping[Expr, Expr] = field(default_factory=dict)
+    restated: Mapping[Expr, Expr] = field(default_factory=dict)
+    conditions: Mapping[int, tuple[Expr, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a rewrite.
+
+    Attributes:
+        keys: the query's canonical keys, with what they are derived from.
+        set_keys: what the keys of a query with grouping sets are derived from, in its own order.
+        regroup: the stored rows are aggregated again.
+    """
+
+    keys: Mapping[Expr, Expr] = field(default_factory=dict)
+    set_keys: tuple[Expr, ...] = ()
+    regroup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What stands above the groups of a rewrite."""
+
+    outputs: tuple[Output, ...] = ()
+    having: tuple[Expr, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ViewAttempt:
+    """A query and one view of a cache: its rows, or one of its grouping sets.
+
+    Attributes:
+        must_regroup: a roll-up is asked for though the groups are the same: some aggregate must
+            still be computed.
+        available: canonical expressions and the stored columns that hold them.
+        stored_aggs: the same of the stored aggregates.
+    """
+
+    shared: PlanAttempt
+    grouping_set: GroupingSet | None = None
+    must_regroup: bool = False
+    available: Mapping[Expr, StoredColumn] = field(default_factory=dict)
+    stored_aggs: Mapping[Expr, Measure] = field(default_factory=dict)
+    filters: Filters = Filters()
+    groups: Groups = Groups()
+    carried: Carried = Carried()
+    notes: Notes = field(default_factory=Notes)
+
+    @property
+    def query(self) -> NormalQuery:
+        """The query's block."""
+        return self.shared.query
+
+    @property
+    def view(self) -> PreparedPlan:
+        """The cache."""
+        return self.shared.view
+
+    @property
+    def options(self) -> MatchOptions:
+        """How the session computes."""
+        return self.shared.options
+
+    @property
+    def context(self) -> PredicateContext:
+        """What holds for the rows that the query asks for."""
+        return self.shared.context
+
+    @property
+    def joined_tables(self) -> tuple[int, ...]:
+        """The tables that the rewrite joins, in the order of their numbers."""
+        return *self.shared.extra, *self.notes.again
+
+    def compensating(self) -> tuple[Expr, ...]:
+        """The filters that the cache does not guarantee."""
+        return *self.filters.own, *self.notes.key_filters, *self.filters.derived.values()
 
     def view_name(self) -> str:
         """The cache and grouping set as people name them."""
@@ -97,7 +197,7 @@ def stored(column: StoredColumn, expr: Expr) -> Col:
     return Col(0, column.name, expr.type, column.expr.nullable)
 
 
-def may_be_error(attempt: Attempt, exprs: Iterable[Expr]) -> bool:
+def may_be_error(attempt: ViewAttempt, exprs: Iterable[Expr]) -> bool:
     """True if some of them may be an error, so that it counts of which rows it is worked out: Spark
     works out `x * (10 / k)` for no row in which x is NULL."""
     ansi = attempt.options.ansi
@@ -128,12 +228,12 @@ class Refused(Exception):
         self.lacking = lacking
 
 
-def per_group_sum(attempt: Attempt, column: Expr) -> Expr:
+def per_group_sum(attempt: ViewAttempt, column: Expr) -> Expr:
     """The stored value where rows are the query's groups, else the SUM of them.
 
     A SUM of decimals has ten digits more than what it adds, so a sum of sums needs a cast back.
     """
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         return column
     return Agg("sum", (column,), sum_type(column.type) or column.type)
 

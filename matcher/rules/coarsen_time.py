@@ -31,12 +31,12 @@ from matcher.predicates.time_buckets import (
     year_of,
 )
 from matcher.predicates.time_zones import fixed_offset, keeps_days
-from matcher.rules.attempt import Attempt
+from matcher.rules.attempt import ViewAttempt
 
 _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
-def coarsen_time(attempt: Attempt, expr: Expr) -> Expr | None:
+def coarsen_time(attempt: ViewAttempt, expr: Expr) -> Expr | None:
     """`expr` from a stored time bucket, or None where it does not follow from one."""
     canonical = attempt.context.canonical(expr)
     if not isinstance(canonical, Call) or canonical.op not in TIME_OPS:
@@ -57,19 +57,19 @@ def coarsen_time(attempt: Attempt, expr: Expr) -> Expr | None:
     return None
 
 
-def _used(attempt: Attempt, bucket: Bucket, found: Expr) -> Expr:
-    attempt.used.update(column.name for column in bucket.columns)
+def _used(attempt: ViewAttempt, bucket: Bucket, found: Expr) -> Expr:
+    attempt.notes.used.update(column.name for column in bucket.columns)
     return found
 
 
-def _buckets(attempt: Attempt, of: Expr) -> list[Bucket]:
+def _buckets(attempt: ViewAttempt, of: Expr) -> list[Bucket]:
     """What the view stores of the time `of`, widest first, so that little is computed twice."""
-    if attempt.buckets is None:
-        attempt.buckets = _stored_buckets(attempt)
-    return attempt.buckets.get(of, [])
+    if attempt.notes.buckets is None:
+        attempt.notes.buckets = _stored_buckets(attempt)
+    return attempt.notes.buckets.get(of, [])
 
 
-def _stored_buckets(attempt: Attempt) -> dict[Expr, list[Bucket]]:
+def _stored_buckets(attempt: ViewAttempt) -> dict[Expr, list[Bucket]]:
     zone = attempt.options.time_zone
     functions: dict[Expr, list[tuple[TimeFunction, StoredColumn]]] = {}
     for expr, column in attempt.available.items():
@@ -169,7 +169,7 @@ def _truncate(wanted: TimeFunction, bucket: Bucket, zone: str) -> Expr | None:
     return Call("cast", (Call("trunc", (bucket.date, unit), "date"),), "timestamp")
 
 
-def _null_test(attempt: Attempt, test: Call, zone: str) -> Expr | None:
+def _null_test(attempt: ViewAttempt, test: Call, zone: str) -> Expr | None:
     """A calendar function is NULL for NULL, and for nothing else."""
     for bucket in _buckets(attempt, time_of(test.args[0], zone)):
         column = bucket.columns[0]
@@ -178,7 +178,7 @@ def _null_test(attempt: Attempt, test: Call, zone: str) -> Expr | None:
     return None
 
 
-def _compare(attempt: Attempt, test: Call, zone: str) -> Expr | None:
+def _compare(attempt: ViewAttempt, test: Call, zone: str) -> Expr | None:
     """`d < c` and the like, where c is the first moment of a stored bucket.
 
     The constant is always a new object: a remembered decision must not put the next one's constant

@@ -9,16 +9,38 @@ moments.
 
 from __future__ import annotations
 
-from matcher.model.expr import Col, Expr, Lit
+from collections.abc import Mapping
+from dataclasses import replace
+
+from matcher.model.expr import Col, Expr, Lit, aggregates
 from matcher.model.ir import SET_KEY_PREFIX
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, is_collated
-from matcher.rules.attempt import Attempt, Refused, may_be_error, spell
+from matcher.rules.attempt import Groups, PlanAttempt, Refused, ViewAttempt, may_be_error, spell
 from matcher.rules.derive_columns import derive, determined
 
 
-def contain_grouping(attempt: Attempt) -> None:
-    """Fill `keys` (canonical query key → its derivation) and `regroup`.
+def refuse_invisible_aggregate(attempt: PlanAttempt) -> PlanAttempt:
+    """A global aggregate that shows no aggregate has no SELECT without GROUP BY that returns its
+    one row.
+
+    Raises:
+        Refused: UNSUPPORTED_EXPRESSION for such a query.
+    """
+    query = attempt.query
+    if query.group_keys == () and not any(aggregates(o.expr) for o in query.outputs):
+        raise Refused(
+            Reason(
+                ReasonCode.UNSUPPORTED_EXPRESSION,
+                "a GROUP BY whose aggregates are never used",
+                "use one of its aggregates, or write SELECT without FROM",
+            )
+        )
+    return attempt
+
+
+def contain_grouping(attempt: ViewAttempt) -> ViewAttempt:
+    """Find the `groups`.
 
     Raises:
         Refused: CACHE_IS_AGGREGATED, GROUPING_SETS_IN_QUERY or GLOBAL_AGGREGATE_ON_EMPTY.
@@ -33,17 +55,16 @@ def contain_grouping(attempt: Attempt) -> None:
                     "declare a cache without GROUP BY for such queries",
                 )
             )
-        return
+        return attempt
     _refuse_collated(query.group_keys)
+    keys: dict[Expr, Expr] = {}
     for key in query.group_keys:
         found = derive(attempt, key, "group by", constants=True)
         if found is not None:
-            attempt.keys[attempt.context.canonical(key)] = found
-    if query.block.grouping_sets is not None:
-        _name_set_keys(attempt)
+            keys[attempt.context.canonical(key)] = found
+    groups = Groups(keys) if query.block.grouping_sets is None else _set_groups(attempt, keys)
     if view.keys is None:
-        attempt.regroup = True
-        return
+        return replace(attempt, groups=replace(groups, regroup=True))
     if query.group_keys and not view.keys:
         raise Refused(
             Reason(
@@ -53,10 +74,10 @@ def contain_grouping(attempt: Attempt) -> None:
             )
         )
     # a table that is joined to the groups may repeat them, and so do grouping sets
-    same = not attempt.extra and query.block.grouping_sets is None and _same_groups(attempt)
-    attempt.regroup = attempt.must_regroup or not same or _may_show_minus_zero(attempt)
-    if attempt.regroup:
-        attempt.steps.append("roll_up")
+    repeated = attempt.shared.extra or query.block.grouping_sets is not None
+    same = not repeated and _same_groups(attempt, keys)
+    regroup = attempt.must_regroup or not same or _may_show_minus_zero(attempt, groups)
+    return replace(attempt, groups=replace(groups, regroup=regroup))
 
 
 def _refuse_collated(keys: tuple[Expr, ...]) -> None:
@@ -72,7 +93,7 @@ def _refuse_collated(keys: tuple[Expr, ...]) -> None:
             )
 
 
-def _name_set_keys(attempt: Attempt) -> None:
+def _set_groups(attempt: ViewAttempt, derived: Mapping[Expr, Expr]) -> Groups:
     """With grouping sets a key is NULL in the sets without it, while aggregates still see its
     values: so each key is a column of its own, beside what it is made of."""
     keys = attempt.query.group_keys or ()
@@ -85,14 +106,18 @@ def _name_set_keys(attempt: Attempt) -> None:
                 "group by one of them",
             )
         )
-    if all(key in attempt.keys for key in canonical):  # else `refuse_missing` names what lacks
-        attempt.set_keys = tuple(attempt.keys[key] for key in canonical)
-    for i, (key, original) in enumerate(zip(canonical, keys, strict=True)):
-        if key in attempt.keys:
-            attempt.keys[key] = Col(0, f"{SET_KEY_PREFIX}{i}", original.type)
+    complete = all(key in derived for key in canonical)  # else `refuse_missing` names what lacks
+    return Groups(
+        {
+            key: Col(0, f"{SET_KEY_PREFIX}{i}", original.type)
+            for i, (key, original) in enumerate(zip(canonical, keys, strict=True))
+            if key in derived
+        },
+        set_keys=tuple(derived[key] for key in canonical) if complete else (),
+    )
 
 
-def _may_show_minus_zero(attempt: Attempt) -> bool:
+def _may_show_minus_zero(attempt: ViewAttempt, groups: Groups) -> bool:
     """Spark groups -0.0 with 0.0 and shows 0.0: so do stored keys, but a FLOAT or DOUBLE that is
     computed from them, or fetched by a join, shows what it is until it is grouped."""
     grouped = {column.name for _, column in attempt.view.stored(attempt.grouping_set)}
@@ -100,25 +125,25 @@ def _may_show_minus_zero(attempt: Attempt) -> bool:
         any(kind in key.type for kind in FLOATS)
         and not isinstance(key, Lit)
         and not (isinstance(key, Col) and key.rel == 0 and key.name in grouped)
-        for key in attempt.keys.values()
+        for key in groups.keys.values()
     )
 
 
-def _same_groups(attempt: Attempt) -> bool:
+def _same_groups(attempt: ViewAttempt, keys: Mapping[Expr, Expr]) -> bool:
     query, view = attempt.query, attempt.view
     if not query.group_keys:  # one row even over no rows: only another global aggregate has that
-        return not view.keys and not attempt.filters
-    if may_be_error(attempt, (key for key in attempt.keys if key not in attempt.available)):
+        return not view.keys and not attempt.compensating()
+    if may_be_error(attempt, (key for key in keys if key not in attempt.available)):
         return False  # it follows from the cache's keys, and is worked out all the same
     left = [
         canonical
         for canonical in attempt.available
-        if canonical not in attempt.keys and attempt.context.constant(canonical) is None
+        if canonical not in keys and attempt.context.constant(canonical) is None
     ]
     if not left:
         return True
-    given = determined(attempt, attempt.keys)
+    given = determined(attempt, keys)
     if not all(canonical in given for canonical in left):
         return False
-    attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, *given.joins_used)))
+    attempt.notes.joins_used += given.joins_used
     return True

@@ -16,10 +16,10 @@ from matcher.model.ir import SortKey
 from matcher.model.limits import RULES, Operator, Push, Tail, covers
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import PredicateContext
-from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell
 
 
-def refuse_unlimited(attempt: Attempt) -> None:
+def refuse_unlimited(attempt: PlanAttempt) -> PlanAttempt:
     """The cheap part, before anything else is looked at: a cache of the first n rows serves
     queries for at most n rows alone.
 
@@ -28,7 +28,7 @@ def refuse_unlimited(attempt: Attempt) -> None:
     """
     stored = attempt.view.plan.limit
     if stored is None:
-        return
+        return attempt
     block = attempt.query.block
     tail = Tail(block.limit, block.offset or 0)
     if not covers(stored, tail):
@@ -40,16 +40,17 @@ def refuse_unlimited(attempt: Attempt) -> None:
             if tail.reach is None
             else f"raise its LIMIT to {tail.reach}",
         )
+    return attempt
 
 
-def contain_limit(attempt: Attempt) -> None:
+def contain_limit(attempt: ViewAttempt) -> ViewAttempt:
     """Check that nothing but a projection stands between a top-k cache and the query's LIMIT.
 
     Raises:
         Refused: LIMIT_NOT_CONTAINED.
     """
     if attempt.view.plan.limit is None:
-        return
+        return attempt
     for operator, what in _between(attempt):
         rule = RULES[operator]
         if rule.limit is not Push.MOVE:
@@ -74,23 +75,24 @@ def contain_limit(attempt: Attempt) -> None:
                 f"is ordered by {_spell_key(theirs)} where the query is by {_spell_key(mine)}",
                 f"order both by the same keys: ORDER BY {_spell_keys(wanted)}",
             )
+    return attempt
 
 
-def _between(attempt: Attempt) -> list[tuple[Operator, str]]:
+def _between(attempt: ViewAttempt) -> list[tuple[Operator, str]]:
     found = []
-    if attempt.extra:
+    if attempt.shared.extra:
         relations = attempt.query.block.relations
-        names = [relations[attempt.query.relations.index(rel)].name for rel in attempt.extra]
+        names = [relations[attempt.query.relations.index(rel)].name for rel in attempt.shared.extra]
         found.append((Operator.INNER_JOIN, f"a join with {', '.join(names)}"))
     # the key by which a table is joined once more loses no row
-    own = [f for f in attempt.filters if all(c.rel == 0 for c in columns(f))]
-    if attempt.pending or own:
-        filters = " AND ".join(spell(f) for f in attempt.pending or own)
+    own = [f for f in attempt.compensating() if all(c.rel == 0 for c in columns(f))]
+    if attempt.shared.pending or own:
+        filters = " AND ".join(spell(f) for f in attempt.shared.pending or own)
         found.append((Operator.FILTER, f"the filter {filters}"))
-    if attempt.regroup or attempt.query.block.grouping_sets is not None:
+    if attempt.groups.regroup or attempt.query.block.grouping_sets is not None:
         found.append((Operator.AGGREGATE, "an aggregation"))
-    if attempt.having:
-        having = " AND ".join(spell(h) for h in attempt.having)
+    if attempt.carried.having:
+        having = " AND ".join(spell(h) for h in attempt.carried.having)
         found.append((Operator.FILTER, f"HAVING {having}"))
     return found
 
@@ -112,6 +114,6 @@ def _spell_keys(keys: tuple[SortKey, ...]) -> str:
     return ", ".join(map(_spell_key, keys))
 
 
-def _refused(attempt: Attempt, detail: str, remedy: str) -> Refused:
+def _refused(attempt: PlanAttempt | ViewAttempt, detail: str, remedy: str) -> Refused:
     name = attempt.view.name
     return Refused(Reason(ReasonCode.LIMIT_NOT_CONTAINED, f"cache {name} {detail}", remedy))

@@ -8,10 +8,11 @@ value is that value, but never inside the filter that pins it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
-from matcher.model.ir import GROUPING_ID_COLUMN
+from matcher.model.ir import GROUPING_ID_COLUMN, Measure, StoredColumn
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.functional_dependencies import Determined, measure_of_equals
 from matcher.normalize.normal_form import OuterJoinKey
@@ -19,7 +20,7 @@ from matcher.predicates.captured_settings import differing
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.predicates.time_windows import holds_whole, over, read_window
 from matcher.render.select import is_renderable
-from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
+from matcher.rules.attempt import Filters, Refused, ViewAttempt, is_spellable, spell, stored
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_test
 from matcher.rules.filter_by_image import filter_by_image, is_redundant
@@ -30,96 +31,109 @@ from matcher.rules.map_outer_joins import filter_found
 BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
 
 
-def derive_columns(attempt: Attempt) -> None:
-    """Fill `available`, `stored_aggs` and `filters` for the attempt's view.
+def find_stored(attempt: ViewAttempt) -> ViewAttempt:
+    """Find what is `available`, and the `stored_aggs`."""
+    context = attempt.context
+    available: dict[Expr, StoredColumn] = {}
+    for expr, column in attempt.view.stored(attempt.grouping_set):
+        available.setdefault(context.canonical(expr), column)
+    stored_aggs: dict[Expr, Measure] = {}
+    for agg, measure in attempt.view.measures:
+        stored_aggs.setdefault(context.canonical(agg), measure)
+    return replace(attempt, available=available, stored_aggs=stored_aggs)
+
+
+def derive_filters(attempt: ViewAttempt) -> ViewAttempt:
+    """Find the `filters`.
 
     Raises:
-        Refused: PREDICATE_COLUMN_MISSING where a filter that must be applied needs what is not
-            stored.
+        Refused: OUTER_JOIN_DIFFERS where no stored column tells the rows that an outer join found.
     """
-    context = attempt.context
-    for expr, column in attempt.view.stored(attempt.grouping_set):
-        attempt.available.setdefault(context.canonical(expr), column)
-    for agg, measure in attempt.view.measures:
-        attempt.stored_aggs.setdefault(context.canonical(agg), measure)
+    own: list[Expr] = []
     if attempt.grouping_set is not None:
         number = Lit(attempt.grouping_set.grouping_id, "bigint")
         column_id = Col(0, GROUPING_ID_COLUMN, "bigint", nullable=False)
-        attempt.filters.append(Call("eq", (column_id, number), "boolean", nullable=False))
-    filter_found(attempt)
-    for predicate in attempt.pending:
+        own.append(Call("eq", (column_id, number), "boolean", nullable=False))
+    own += filter_found(attempt)
+    derived: dict[Expr, Expr] = {}
+    for predicate in attempt.shared.pending:
         found = _derive_filter(attempt, predicate)
-        if found is not None and found not in attempt.filters:
-            attempt.filters.append(found)
-            attempt.derived[predicate] = found
-    for join in attempt.hung_extra:
-        _derive_condition(attempt, join)
+        known = (*own, *attempt.notes.key_filters, *derived.values())
+        if found is not None and found not in known:
+            derived[predicate] = found
+    conditions = {
+        rel: _condition(attempt, join, rel)
+        for join in attempt.shared.hung_extra
+        for rel in join.right
+    }
+    return replace(attempt, filters=Filters(tuple(own), derived, conditions=conditions))
 
 
-def _derive_condition(attempt: Attempt, join: OuterJoinKey) -> None:
+def _condition(attempt: ViewAttempt, join: OuterJoinKey, rel: int) -> tuple[Expr, ...]:
     """The condition of an outer, semi or anti join to a table that the cache does not have."""
-    (rel,) = join.right
-    own = attempt.extra.index(rel) + 1
+    own = attempt.shared.extra.index(rel) + 1
     found: list[Expr] = []
     for part in join.written:
         derived = derive(attempt, part, "filter")
         if derived is None:
             continue
         if any(c.rel > own for c in columns(derived)):  # joined later: not there yet
-            attempt.missing.append((part, "filter"))
+            attempt.notes.missing.append((part, "filter"))
         found.append(derived)
-    attempt.conditions[rel] = tuple(found)
+    return tuple(found)
 
 
-def _derive_filter(attempt: Attempt, predicate: Expr) -> Expr | None:
+def _derive_filter(attempt: ViewAttempt, predicate: Expr) -> Expr | None:
     pair = column_equality(predicate)
     if pair is not None:
         return _derive_equality(attempt, predicate, pair)
     if is_redundant(attempt, predicate):
         return None
-    if attempt.may_join_tables:  # before a table is joined for it
+    if attempt.shared.may_join_tables:  # before a table is joined for it
         found = filter_by_image(attempt, predicate)
         if found is not None:
             return found
-    noted = len(attempt.missing)
+    noted = len(attempt.notes.missing)
     found = derive(attempt, predicate, "filter")
     if found is None:
         found = filter_by_image(attempt, predicate) or filter_by_null_test(attempt, predicate)
         if found is not None:
-            del attempt.missing[noted:]
+            del attempt.notes.missing[noted:]
     return found
 
 
-def _derive_equality(attempt: Attempt, predicate: Expr, pair: tuple[Col, Col]) -> Expr | None:
+def _derive_equality(attempt: ViewAttempt, predicate: Expr, pair: tuple[Col, Col]) -> Expr | None:
     """An equality of columns that the rows of the cache may break.
 
     Only the cache's own classes may stand in here: by the query's, which this very filter makes
     true, both sides would be
     the same stored column, and the filter nothing.
     """
-    guaranteed = attempt.guaranteed
+    guaranteed = attempt.shared.guaranteed
     columns = {guaranteed.canonical(e): c for e, c in attempt.view.stored(attempt.grouping_set)}
     sides = []
     for side in pair:
         column = columns.get(guaranteed.canonical(side))
         if column is not None:
-            attempt.used.add(column.name)
+            attempt.notes.used.add(column.name)
             sides.append(stored(column, side))
             continue
         fetched = fetch(attempt, side, (side,))
         if fetched is None:
-            attempt.missing.append((side, "filter"))
+            attempt.notes.missing.append((side, "filter"))
             return None
         sides.append(fetched)
     return rebuild(predicate, tuple(sides))
 
 
-def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = False) -> Expr | None:
-    """`expr` over the view's columns, or None after noting in `attempt.missing` what lacks."""
+def derive(
+    attempt: ViewAttempt, expr: Expr, purpose: str, *, constants: bool = False
+) -> Expr | None:
+    """`expr` over the view's columns, or None after noting what lacks in `notes.missing`."""
     canonical = attempt.context.canonical(expr)
     column = attempt.available.get(canonical)
     if column is not None:
-        attempt.used.add(column.name)
+        attempt.notes.used.add(column.name)
         return stored(column, expr)
     pinned = attempt.context.constant(canonical) if constants else None
     if isinstance(expr, Lit):
@@ -136,10 +150,10 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
         if found is not None:
             return found
         if is_renderable(expr.op, len(expr.args)):
-            noted = len(attempt.missing)
+            noted = len(attempt.notes.missing)
             parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
             if any(map(attempt.is_blurred_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
-                attempt.missing.append((expr, purpose))
+                attempt.notes.missing.append((expr, purpose))
                 return None
             if all(part is not None for part in parts):
                 return rebuild(expr, tuple(p for p in parts if p is not None))
@@ -152,11 +166,11 @@ def derive(attempt: Attempt, expr: Expr, purpose: str, *, constants: bool = Fals
         fetched = fetch(attempt, expr, attempt.context.members(expr))
         if fetched is not None:
             return fetched
-    attempt.missing.append((expr, purpose))
+    attempt.notes.missing.append((expr, purpose))
     return None
 
 
-def name_field(attempt: Attempt, expr: Expr, purpose: str, noted: int) -> None:
+def name_field(attempt: ViewAttempt, expr: Expr, purpose: str, noted: int) -> None:
     """Say of a field that it lacks, and not its whole struct.
 
     Args:
@@ -166,7 +180,7 @@ def name_field(attempt: Attempt, expr: Expr, purpose: str, noted: int) -> None:
         noted: How much was noted before its struct was.
     """
     if _is_field(expr):
-        attempt.missing[noted:] = [(expr, purpose)]
+        attempt.notes.missing[noted:] = [(expr, purpose)]
 
 
 def _is_field(expr: Expr) -> bool:
@@ -176,7 +190,7 @@ def _is_field(expr: Expr) -> bool:
     return isinstance(expr.args[0], Col) or _is_field(expr.args[0])
 
 
-def _wider_window(attempt: Attempt, canonical: Expr) -> Expr | None:
+def _wider_window(attempt: ViewAttempt, canonical: Expr) -> Expr | None:
     """A `window` from stored ones of the same time that lie within it whole."""
     wanted = read_window(canonical)
     if wanted is None:
@@ -184,18 +198,20 @@ def _wider_window(attempt: Attempt, canonical: Expr) -> Expr | None:
     for expr, column in attempt.available.items():
         fine = read_window(expr)
         if fine is not None and holds_whole(wanted, fine):
-            attempt.used.add(column.name)
+            attempt.notes.used.add(column.name)
             start = Call("field", (stored(column, expr),), "timestamp", True, ("start",))
             return over(canonical, start)
     return None
 
 
-def determined(attempt: Attempt, known: Iterable[Expr]) -> Determined:
+def determined(attempt: ViewAttempt, known: Iterable[Expr]) -> Determined:
     """What the values of canonical expressions determine in the rows that the cache was made of."""
     return _determined(attempt, attempt.context, known)
 
 
-def _determined(attempt: Attempt, context: PredicateContext, known: Iterable[Expr]) -> Determined:
+def _determined(
+    attempt: ViewAttempt, context: PredicateContext, known: Iterable[Expr]
+) -> Determined:
     view = attempt.view
     tables = list(zip(view.relations, (r.key for r in view.plan.relations), strict=True))
     trusted = attempt.options.trust_unvalidated
@@ -203,7 +219,7 @@ def _determined(attempt: Attempt, context: PredicateContext, known: Iterable[Exp
     return Determined(context, known, tables, joins, attempt.options.time_zone)
 
 
-def _same_in_group(attempt: Attempt, column: Col) -> Col | None:
+def _same_in_group(attempt: ViewAttempt, column: Col) -> Col | None:
     """A column that the view's keys determine, from a MIN, MAX or the like that is stored of it."""
     canonical = attempt.context.canonical(column)
     assert isinstance(canonical, Col)
@@ -212,32 +228,32 @@ def _same_in_group(attempt: Attempt, column: Col) -> Col | None:
         return None
     # By what the cache itself guarantees: `WHERE x = 1` gives x one value in the rows that pass,
     # not in the groups, and this may be the very filter that is being derived.
-    guaranteed = attempt.guaranteed
+    guaranteed = attempt.shared.guaranteed
     keys = [guaranteed.canonical(e) for e, _ in attempt.view.stored(attempt.grouping_set)]
     given = _determined(attempt, guaranteed, keys)
     if guaranteed.canonical(column) not in given:
         return None
-    attempt.used.add(measure.name)
-    attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, *given.joins_used)))
+    attempt.notes.used.add(measure.name)
+    attempt.notes.joins_used += given.joins_used
     return Col(0, measure.name, column.type)
 
 
-def refuse_missing(attempt: Attempt) -> None:
+def refuse_missing(attempt: ViewAttempt) -> ViewAttempt:
     """Turn what was noted as missing into one reason that names all of it, and the smallest change.
 
     Raises:
         Refused: if anything is missing.
     """
-    if not attempt.missing:
-        return
-    names = list(dict.fromkeys(spell(expr) for expr, _ in attempt.missing))
+    if not attempt.notes.missing:
+        return attempt
+    names = list(dict.fromkeys(spell(expr) for expr, _ in attempt.notes.missing))
     options = attempt.options
-    for expr, _ in attempt.missing:
+    for expr, _ in attempt.notes.missing:
         captured = differing(expr, ansi=options.ansi, time_zone=options.time_zone)
         if captured is not None:
             raise Refused(captured, lacking=len(names))
     text = ", ".join(names)
-    for_filter = all(purpose == "filter" for _, purpose in attempt.missing)
+    for_filter = all(purpose == "filter" for _, purpose in attempt.notes.missing)
     if attempt.grouping_set is not None:
         code = ReasonCode.COLUMN_NOT_IN_GROUPING_SET
         suggestion = _smallest_set(attempt, names)
@@ -245,12 +261,12 @@ def refuse_missing(attempt: Attempt) -> None:
         code = ReasonCode.PREDICATE_COLUMN_MISSING if for_filter else ReasonCode.COLUMN_NOT_IN_CACHE
         where = "GROUP BY" if attempt.view.keys is not None else "SELECT"
         suggestion = f"add {text} to the {where} list of {attempt.view.name}"
-    purposes = " and ".join(sorted({purpose for _, purpose in attempt.missing}))
+    purposes = " and ".join(sorted({purpose for _, purpose in attempt.notes.missing}))
     detail = f"{attempt.view_name()} lacks {text} (needed for {purposes})"
     raise Refused(Reason(code, detail, suggestion), lacking=len(names))
 
 
-def _smallest_set(attempt: Attempt, names: list[str]) -> str:
+def _smallest_set(attempt: ViewAttempt, names: list[str]) -> str:
     """Widen this set, or add the smallest one that serves the query, in the order of the cube's
     columns."""
     cube = [column.name for _, column in attempt.view.columns]
@@ -261,6 +277,6 @@ def _smallest_set(attempt: Attempt, names: list[str]) -> str:
             f"add {', '.join(new)} to the GROUP BY list of {attempt.view.name}, "
             f"and {added} to a grouping set"
         )
-    needed = ", ".join(name for name in cube if name in attempt.used or name in names)
+    needed = ", ".join(name for name in cube if name in attempt.notes.used or name in names)
     present = ", ".join(attempt.set_columns())
     return f"add {added} to grouping set ({present}), or add the set ({needed})"

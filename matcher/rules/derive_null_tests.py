@@ -11,10 +11,10 @@ from collections.abc import Callable
 from matcher.model.expr import Call, Col, Expr
 from matcher.model.ir import StoredColumn
 from matcher.predicates.null_sources import NULL_TESTS, null_sources, tested
-from matcher.rules.attempt import Attempt
+from matcher.rules.attempt import ViewAttempt
 
 
-def derive_null_test(attempt: Attempt, test: Expr) -> Expr | None:
+def derive_null_test(attempt: ViewAttempt, test: Expr) -> Expr | None:
     """The canonical `test` (`x IS [NOT] NULL`, or these of several by OR or AND) by stored
     expressions that are NULL where its operands are; None where there are none."""
     for op in NULL_TESTS:
@@ -24,7 +24,7 @@ def derive_null_test(attempt: Attempt, test: Expr) -> Expr | None:
     return None
 
 
-def filter_by_null_test(attempt: Attempt, predicate: Expr) -> Expr | None:
+def filter_by_null_test(attempt: ViewAttempt, predicate: Expr) -> Expr | None:
     """`x IS NOT NULL` by a stored `x > y`, where the query lets no NULL of y pass either: Catalyst
     has made two filters of `(x > y) IS NOT NULL`."""
     context = attempt.context
@@ -33,7 +33,7 @@ def filter_by_null_test(attempt: Attempt, predicate: Expr) -> Expr | None:
 
 
 def _covered(
-    attempt: Attempt, op: str, wanted: tuple[Expr, ...], may: Callable[[Expr], bool]
+    attempt: ViewAttempt, op: str, wanted: tuple[Expr, ...], may: Callable[[Expr], bool]
 ) -> Expr | None:
     """Stored expressions whose sources are all of `wanted`, and for the rest such as `may` be."""
     left = set(wanted)
@@ -45,7 +45,7 @@ def _covered(
             found.append(column)
     if left:
         return None
-    attempt.used.update(column.name for column in found)
+    attempt.notes.used.update(column.name for column in found)
     parts = tuple(_test(op, column) for column in found)
     return parts[0] if len(parts) == 1 else Call(NULL_TESTS[op], parts, "boolean", False)
 

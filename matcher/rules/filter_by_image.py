@@ -13,10 +13,10 @@ from matcher.predicates.canonical import holds
 from matcher.predicates.domains import NOT_NULL, Domain, Interval, literal_of
 from matcher.predicates.monotone import chain, image, preimage
 from matcher.predicates.truth import domain_of
-from matcher.rules.attempt import Attempt
+from matcher.rules.attempt import ViewAttempt
 
 
-def filter_by_image(attempt: Attempt, predicate: Expr) -> Expr | None:
+def filter_by_image(attempt: ViewAttempt, predicate: Expr) -> Expr | None:
     """The filter over a stored column that keeps exactly the rows of `predicate`, if there is
     one."""
     known = domain_of(holds(attempt.context.canonical(predicate)))
@@ -29,12 +29,12 @@ def filter_by_image(attempt: Attempt, predicate: Expr) -> Expr | None:
             continue
         found = as_predicate(Col(0, column.name, expr.type, column.expr.nullable), values)
         if found is not None:
-            attempt.used.add(column.name)
+            attempt.notes.used.add(column.name)
             return found
     return None
 
 
-def is_redundant(attempt: Attempt, predicate: Expr) -> bool:
+def is_redundant(attempt: ViewAttempt, predicate: Expr) -> bool:
     """True for `x IS NOT NULL` where another conjunct of the query rejects NULL already: Spark
     adds such filters, on columns that need not be stored."""
     if not isinstance(predicate, Call) or predicate.op != "isnotnull":

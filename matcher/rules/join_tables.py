@@ -17,10 +17,10 @@ from collections.abc import Iterable
 
 from matcher.model.expr import Call, Col, Expr
 from matcher.model.ir import ExtraJoin, RecordPreservingJoin
-from matcher.rules.attempt import Attempt, stored
+from matcher.rules.attempt import ViewAttempt, stored
 
 
-def fetch(attempt: Attempt, column: Col, equal: Iterable[Col]) -> Col | None:
+def fetch(attempt: ViewAttempt, column: Col, equal: Iterable[Col]) -> Col | None:
     """`column`, or one of those that are `equal` to it, from a table joined to the cache.
 
     Args:
@@ -28,25 +28,25 @@ def fetch(attempt: Attempt, column: Col, equal: Iterable[Col]) -> Col | None:
         column: a column that no stored one gives.
         equal: columns with its value in all rows that are returned, itself among them.
     """
-    if not attempt.may_join_tables:
+    if not attempt.shared.may_join_tables:
         return None
     candidates = list(equal)
     for member in candidates:
-        if member.rel in attempt.extra:
+        if member.rel in attempt.shared.extra:
             return reference(attempt, member, column)
     for member in candidates:
-        if member.rel in attempt.again or _join_again(attempt, member.rel):
+        if member.rel in attempt.notes.again or _join_again(attempt, member.rel):
             return reference(attempt, member, column)
     return None
 
 
-def reference(attempt: Attempt, member: Col, column: Col) -> Col:
+def reference(attempt: ViewAttempt, member: Col, column: Col) -> Col:
     """`member` of a table that is joined, with the type of `column`, which it stands for."""
-    place = (*attempt.extra, *attempt.again).index(member.rel) + 1
+    place = attempt.joined_tables.index(member.rel) + 1
     return Col(place, member.name, column.type, member.nullable)
 
 
-def _join_again(attempt: Attempt, rel: int) -> bool:
+def _join_again(attempt: ViewAttempt, rel: int) -> bool:
     """True if the table, one of the cache's, could be joined by a unique key, by filters that are
     added."""
     view = attempt.view
@@ -55,24 +55,24 @@ def _join_again(attempt: Attempt, rel: int) -> bool:
         if join.right == place and (join.validated or attempt.options.trust_unvalidated):
             keys = _stored_key(attempt, rel, join)
             if keys:
-                attempt.again[rel] = join.name
+                attempt.notes.again[rel] = join.name
                 for key, column in keys:
                     mine = reference(attempt, column, column)
-                    attempt.filters.append(Call("eq", (key, mine), "boolean"))
-                attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, join.name)))
+                    attempt.notes.key_filters.append(Call("eq", (key, mine), "boolean"))
+                attempt.notes.joins_used.append(join.name)
                 return True
     return False
 
 
 def _stored_key(
-    attempt: Attempt, rel: int, join: RecordPreservingJoin
+    attempt: ViewAttempt, rel: int, join: RecordPreservingJoin
 ) -> list[tuple[Expr, Col]] | None:
     """The stored columns that hold the table's unique key, with the columns of the key.
 
     Only what the cache itself guarantees counts: an equality of the query's might be the very
     filter that is being derived. A key that may be NULL finds no row.
     """
-    guaranteed = attempt.guaranteed
+    guaranteed = attempt.shared.guaranteed
     found: list[tuple[Expr, Col]] = []
     names = {right for _, right in join.keys}
     for expr, column in attempt.view.stored(attempt.grouping_set):
@@ -87,15 +87,15 @@ def _stored_key(
     return None if names else found
 
 
-def joined_once(attempt: Attempt) -> bool:
+def joined_once(attempt: ViewAttempt) -> bool:
     """True if each row finds at most one row of every table that is joined to the cache.
 
     Such a table's unique key, of which a record-preserving join tells, is equal to columns of the
     cache's tables, or of others that are joined so; SEMI and ANTI joins repeat no row anyway.
     """
-    if any(join.kind not in ("semi", "anti") for join in attempt.hung_extra):
+    if any(join.kind not in ("semi", "anti") for join in attempt.shared.hung_extra):
         return False
-    left = set(attempt.extra).difference(*(join.right for join in attempt.hung_extra))
+    left = set(attempt.shared.extra).difference(*(join.right for join in attempt.shared.hung_extra))
     trusted = attempt.options.trust_unvalidated
     joins = [j for j in attempt.view.plan.joins if j.validated or trusted]
     joins += attempt.options.keys
@@ -106,11 +106,11 @@ def joined_once(attempt: Attempt) -> bool:
             return False
         used.append(found[0][1].name)
         left.remove(found[0][0])
-    attempt.joins_used = tuple(dict.fromkeys((*attempt.joins_used, *used)))
+    attempt.notes.joins_used += used
     return True
 
 
-def _by_key(attempt: Attempt, rel: int, join: RecordPreservingJoin, absent: set[int]) -> bool:
+def _by_key(attempt: ViewAttempt, rel: int, join: RecordPreservingJoin, absent: set[int]) -> bool:
     """True if each column of the table's key is equal to one of a table that is not `absent`."""
     query, context = attempt.query, attempt.context
     if query.block.relations[query.relations.index(rel)].key != join.right:
@@ -121,19 +121,19 @@ def _by_key(attempt: Attempt, rel: int, join: RecordPreservingJoin, absent: set[
     )
 
 
-def joined(attempt: Attempt) -> tuple[ExtraJoin, ...]:
+def joined(attempt: ViewAttempt) -> tuple[ExtraJoin, ...]:
     """The tables that the rewrite joins, in the order of their numbers."""
     relations = attempt.query.block.relations
     places = attempt.query.relations
     return tuple(
         ExtraJoin(relations[places.index(rel)], *_how(attempt, rel))
-        for rel in (*attempt.extra, *attempt.again)
+        for rel in attempt.joined_tables
     )
 
 
-def _how(attempt: Attempt, rel: int) -> tuple[str, tuple[Expr, ...]]:
+def _how(attempt: ViewAttempt, rel: int) -> tuple[str, tuple[Expr, ...]]:
     """The kind of join, and its condition where that is none of the rewrite's filters."""
-    for join in attempt.hung_extra:
+    for join in attempt.shared.hung_extra:
         if rel in join.right:
-            return join.kind, attempt.conditions[rel]
+            return join.kind, attempt.filters.conditions[rel]
     return "inner", ()

@@ -18,7 +18,7 @@ from matcher.model.expr import Col, columns
 from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
 from matcher.normalize.outer_joins import keep_side, reduced
 from matcher.predicates.context import PredicateContext
-from matcher.rules.attempt import Attempt, Refused
+from matcher.rules.attempt import PlanAttempt, Refused
 from matcher.rules.map_outer_joins import cache_hangs
 
 
@@ -30,15 +30,16 @@ class _Choice:
     side: int
 
 
-def without_full_joins(attempt: Attempt) -> None:
-    """Put LEFT joins for the FULL ones that the query does not have, and note in `kept` what tells
-    their rows.
+def without_full_joins(attempt: PlanAttempt) -> PlanAttempt:
+    """Put LEFT joins for the FULL ones that the query does not have; `kept` is what tells their
+    rows.
 
     Raises:
         Refused: OUTER_JOIN_DIFFERS where the query does not have all rows of either side.
     """
     view, theirs = attempt.view, set(attempt.query.hung)
     choices: list[_Choice] = []
+    telling: list[tuple[frozenset[int], frozenset[Col]]] = []
     for place, join in enumerate(view.hung):
         if join.kind != "full" or join in theirs:
             continue
@@ -48,17 +49,18 @@ def without_full_joins(attempt: Attempt) -> None:
         if kept is None:
             raise Refused(cache_hangs(attempt, join))
         choices.append(_Choice(place, kept))
-        attempt.kept = (*attempt.kept, _telling(join, rels[kept]))
-    if choices:
-        predicates, outer = view.plan.predicates, list(view.plan.outer)
-        for choice in reversed(choices):
-            full = outer[choice.place]
-            added, left = keep_side(full, full.sides[choice.side])
-            predicates = (*predicates, *added)
-            outer[choice.place : choice.place + 1] = [reduced(j) for j in left]
-        plan = replace(view.plan, predicates=predicates, outer=tuple(outer))
-        attempt.view = view.variant(plan, tuple(choices))
-        attempt.context = attempt.view.context
+        telling.append(_telling(join, rels[kept]))
+    if not choices:
+        return attempt
+    predicates, outer = view.plan.predicates, list(view.plan.outer)
+    for choice in reversed(choices):
+        full = outer[choice.place]
+        added, left = keep_side(full, full.sides[choice.side])
+        predicates = (*predicates, *added)
+        outer[choice.place : choice.place + 1] = [reduced(j) for j in left]
+    plan = replace(view.plan, predicates=predicates, outer=tuple(outer))
+    variant = view.variant(plan, tuple(choices))
+    return replace(attempt, view=variant, context=variant.context, kept=tuple(telling))
 
 
 def _kept(query: NormalQuery, left: frozenset[int], right: frozenset[int]) -> int | None:

@@ -24,16 +24,15 @@ from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
-from matcher.rules.attempt import Attempt, Refused, spell, stored
+from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell, stored
 
 
-def with_inner_joins(attempt: Attempt) -> None:
+def with_inner_joins(attempt: PlanAttempt) -> PlanAttempt:
     """Put inner joins for the LEFT and SEMI joins of query and cache that find exactly one row for
     each."""
     query, view = attempt.query, attempt.view
-    attempt.context = view.context
     if not query.hung and not view.hung:
-        return
+        return attempt
     places = {relation.key for relation in view.plan.relations}
     joins = tuple(
         j
@@ -45,15 +44,15 @@ def with_inner_joins(attempt: Attempt) -> None:
     if found is not None:
         predicates, outer, names = found
         inner = replace(block, predicates=predicates, outer=outer)
-        attempt.query = NormalQuery(inner, query.relations)
-        attempt.joins_used = (*attempt.joins_used, *names)
+        query = NormalQuery(inner, query.relations)
+        attempt = replace(attempt, query=query, joins_used=(*attempt.joins_used, *names))
     plan = view.plan
     found = _preserved(plan.relations, plan.predicates, plan.outer, joins)
     if found is not None:
         predicates, outer, names = found
-        attempt.view = view.variant(replace(plan, predicates=predicates, outer=outer), joins)
-        attempt.joins_used = (*attempt.joins_used, *names)
-        attempt.context = attempt.view.context
+        view = view.variant(replace(plan, predicates=predicates, outer=outer), joins)
+        attempt = replace(attempt, view=view, joins_used=(*attempt.joins_used, *names))
+    return replace(attempt, context=view.context)
 
 
 def _preserved(
@@ -106,71 +105,90 @@ def _sides(pair: tuple[Col, Col], right: int) -> tuple[Col, Col]:
     return (pair[1], pair[0]) if pair[0].rel == right else pair
 
 
-def map_outer_joins(attempt: Attempt) -> None:
-    """Fill `inner_of` and `hung_extra` of the attempt.
+def map_outer_joins(attempt: PlanAttempt) -> PlanAttempt:
+    """Find `inner_of`, `hung_extra` and `ignored`.
 
     Raises:
         Refused: OUTER_JOIN_DIFFERS where a join of one side has no counterpart.
     """
     query, view = attempt.query, attempt.view
     if not query.hung and not view.hung:
-        return
+        return attempt
     fixed = fixed_columns(query.predicates)
     theirs = {join.where_fixed(fixed): join for join in view.hung}
     mine: set[OuterJoinKey] = set()
+    hung_extra: list[OuterJoinKey] = []
     for join in query.hung:
         same = theirs.get(join.where_fixed(fixed))
         if same is not None:
             mine.add(same)
             continue
         if attempt.may_join_tables and join.right <= set(attempt.extra) and len(join.right) == 1:
-            attempt.hung_extra = (*attempt.hung_extra, join)
+            hung_extra.append(join)
             continue
         raise Refused(_query_hangs(attempt, join))
-    derived: list[OuterJoinKey] = []
+    inner_of: list[OuterJoinKey] = []
+    ignored: frozenset[int] = frozenset()
+    names: list[str] = []
     for join in reversed(view.hung):  # what hangs on a table goes before the table
-        if join in mine or _ignorable(attempt, join):
+        if join in mine:
+            continue
+        finds_one = _finds_at_most_one(attempt, join, ignored)
+        if finds_one is not None:
+            ignored |= join.right
+            names.append(finds_one)
             continue
         if join.kind != "left" or not join.right <= query.tables:
             raise Refused(cache_hangs(attempt, join))
         if any(not join.right.isdisjoint(other.right) for other in query.hung):
             raise Refused(cache_hangs(attempt, join))
-        derived.append(join)
-    attempt.inner_of = tuple(derived)
+        inner_of.append(join)
+    return replace(
+        attempt,
+        hung_extra=tuple(hung_extra),
+        inner_of=tuple(inner_of),
+        ignored=ignored,
+        joins_used=(*attempt.joins_used, *names),
+    )
 
 
-def check_conditions(attempt: Attempt) -> None:
-    """The query's inner joins imply the conditions of the cache's LEFT ones that stand for them.
+def check_conditions(attempt: PlanAttempt) -> PlanAttempt:
+    """Check that the query's inner joins imply the conditions of the cache's LEFT ones that stand
+    for them; then these hold for all rows that pass the filter on found ones.
 
-    What is left holds for all rows that pass the filter on found ones.
+    Raises:
+        Refused: OUTER_JOIN_DIFFERS where the query does not ask for one.
     """
     for join in attempt.inner_of:
         for part in sorted(join.on, key=repr):
             if not attempt.context.implies(part):
                 raise Refused(cache_hangs(attempt, join, part))
-    if attempt.inner_of:
-        on = [p for join in attempt.inner_of for p in join.on]
-        attempt.filtered = PredicateContext((*attempt.view.predicates, *on))
-    if attempt.inner_of or attempt.kept:
-        attempt.steps.append("filter_found")
+    if not (attempt.inner_of or attempt.kept):
+        return attempt
+    on = [p for join in attempt.inner_of for p in join.on]
+    filtered = PredicateContext((*attempt.view.predicates, *on)) if on else attempt.filtered
+    return replace(attempt, filtered=filtered, steps=(*attempt.steps, "filter_found"))
 
 
-def filter_found(attempt: Attempt) -> None:
+def filter_found(attempt: ViewAttempt) -> list[Expr]:
     """The filters that keep the rows for which the cache's LEFT joins found something.
 
     Raises:
         Refused: OUTER_JOIN_DIFFERS where no stored column tells.
     """
-    found_there = [(join.right, _never_null_where_found(join)) for join in attempt.inner_of]
-    for rels, telling in (*attempt.kept, *found_there):
+    shared = attempt.shared
+    found_there = [(join.right, _never_null_where_found(join)) for join in shared.inner_of]
+    filters: list[Expr] = []
+    for rels, telling in (*shared.kept, *found_there):
         for expr, column in attempt.view.stored(attempt.grouping_set):
             if expr in telling:
                 found = stored(column, expr)
-                attempt.used.add(column.name)
-                attempt.filters.append(Call("isnotnull", (found,), "boolean", False))
+                attempt.notes.used.add(column.name)
+                filters.append(Call("isnotnull", (found,), "boolean", False))
                 break
         else:
             raise Refused(_cannot_tell(attempt, rels, telling), lacking=1)
+    return filters
 
 
 def _never_null_where_found(join: OuterJoinKey) -> frozenset[Col]:
@@ -180,21 +198,30 @@ def _never_null_where_found(join: OuterJoinKey) -> frozenset[Col]:
     return frozenset(c for c in known if c.rel in join.right)
 
 
-def _ignorable(attempt: Attempt, join: OuterJoinKey) -> bool:
-    """A LEFT join of a table that the query does not read, which finds at most one row."""
+def _finds_at_most_one(
+    attempt: PlanAttempt, join: OuterJoinKey, ignored: frozenset[int]
+) -> str | None:
+    """The record-preserving join by which a LEFT join of a table that the query does not read
+    finds at most one row; None where it may find more, or the table matters.
+
+    Args:
+        attempt: the query and the cache.
+        join: one of the cache's.
+        ignored: tables of such joins, whose conditions matter no more.
+    """
     view = attempt.view
     if (
         join.kind != "left"
         or len(join.right) != 1
         or not join.right.isdisjoint(attempt.query.tables)
     ):
-        return False
+        return None
     (rel,) = join.right
-    others = [o for o in view.hung if o is not join and not o.right <= attempt.ignored]
+    others = [o for o in view.hung if o is not join and not o.right <= ignored]
     if any(other.mentions(rel) for other in others):
-        return False
+        return None
     if any(c.rel == rel for p in view.predicates for c in columns(p)):
-        return False
+        return None
     place = view.plan.relations[view.relations.index(rel)].key
     bound = {
         inner.name
@@ -206,13 +233,11 @@ def _ignorable(attempt: Attempt, join: OuterJoinKey) -> bool:
     for known in view.plan.joins:
         usable = known.validated or attempt.options.trust_unvalidated
         if usable and known.right == place and {right for _, right in known.keys} <= bound:
-            attempt.ignored = attempt.ignored | join.right
-            attempt.joins_used = (*attempt.joins_used, known.name)
-            return True
-    return False
+            return known.name
+    return None
 
 
-def _names(attempt: Attempt, rels: Iterable[int]) -> str:
+def _names(attempt: PlanAttempt, rels: Iterable[int]) -> str:
     view, query = attempt.view, attempt.query
     found = []
     for rel in sorted(rels):
@@ -223,7 +248,7 @@ def _names(attempt: Attempt, rels: Iterable[int]) -> str:
     return ", ".join(found)
 
 
-def _words(attempt: Attempt, join: OuterJoinKey) -> str:
+def _words(attempt: PlanAttempt, join: OuterJoinKey) -> str:
     on = " AND ".join(sorted(map(spell, join.on))) or "TRUE"
     if join.kind == "full":
         left, right = sorted(_side(attempt, *side) for side in join.sides)
@@ -231,12 +256,12 @@ def _words(attempt: Attempt, join: OuterJoinKey) -> str:
     return f"{join.kind.upper()} JOIN {_names(attempt, join.right)} ON {on}"
 
 
-def _side(attempt: Attempt, rels: frozenset[int], where: frozenset[Expr]) -> str:
+def _side(attempt: PlanAttempt, rels: frozenset[int], where: frozenset[Expr]) -> str:
     names = _names(attempt, rels)
     return f"({names} WHERE {' AND '.join(sorted(map(spell, where)))})" if where else names
 
 
-def _query_hangs(attempt: Attempt, join: OuterJoinKey) -> Reason:
+def _query_hangs(attempt: PlanAttempt, join: OuterJoinKey) -> Reason:
     name = attempt.view.name
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
@@ -251,7 +276,7 @@ def _query_hangs(attempt: Attempt, join: OuterJoinKey) -> Reason:
     )
 
 
-def cache_hangs(attempt: Attempt, join: OuterJoinKey, part: Expr | None = None) -> Reason:
+def cache_hangs(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = None) -> Reason:
     name = attempt.view.name
     if join.kind == "full":
         return Reason(
@@ -269,11 +294,11 @@ def cache_hangs(attempt: Attempt, join: OuterJoinKey, part: Expr | None = None) 
     )
 
 
-def _cannot_tell(attempt: Attempt, rels: frozenset[int], telling: frozenset[Col]) -> Reason:
+def _cannot_tell(attempt: ViewAttempt, rels: frozenset[int], telling: frozenset[Col]) -> Reason:
     names = sorted(spell(c) for c in telling) or ["a column that is never NULL there"]
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
-        f"{attempt.view_name()} also has rows for which {_names(attempt, rels)} was not "
+        f"{attempt.view_name()} also has rows for which {_names(attempt.shared, rels)} was not "
         "found, and stores no column that tells them apart",
         f"add {names[0]} to the {'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list "
         f"of {attempt.view.name}",

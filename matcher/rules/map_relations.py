@@ -11,15 +11,14 @@ predicates say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import OCCURRENCE, PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality
-from matcher.rules.attempt import Attempt, Refused, spell
-from matcher.rules.map_outer_joins import map_outer_joins
+from matcher.rules.attempt import PlanAttempt, Refused, spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +31,17 @@ class Removal:
     joins: tuple[str, ...]
 
 
-def map_relations(attempt: Attempt) -> tuple[Expr, ...]:
-    """Check the tables and set the attempt's context. Returns the cache's predicates that the
-    query must imply.
+def ignore_extra_tables(attempt: PlanAttempt) -> PlanAttempt:
+    """Find the context of the query, and the cache's predicates that it must imply, without the
+    tables that only the cache has.
 
     Raises:
-        Refused: TABLE_NOT_IN_CACHE, EXTRA_TABLE_NOT_PRESERVING or EXTRA_TABLE_FILTERED.
+        Refused: EXTRA_TABLE_NOT_PRESERVING or EXTRA_TABLE_FILTERED.
     """
     view, query = attempt.view, attempt.query
     shared = query.tables & view.tables
-    if len(shared) < len(query.tables):
-        _join_absent(attempt, shared)
-    map_outer_joins(attempt)
     if len(shared) == view.table_count:
-        attempt.context = query.context()
-        return view.predicates
+        return replace(attempt, context=query.context(), required=view.predicates)
     memo_key = (shared | attempt.ignored, attempt.options.trust_unvalidated)
     found = view.removals.get(memo_key)
     if found is None:
@@ -55,22 +50,30 @@ def map_relations(attempt: Attempt) -> tuple[Expr, ...]:
     if isinstance(found, Reason):
         raise Refused(found)
     assert isinstance(found, Removal)
-    attempt.context = query.context(found.equalities)
-    attempt.joins_used = (*attempt.joins_used, *found.joins)
-    attempt.steps.append("ignore_extra_tables")
-    return found.predicates
+    return replace(
+        attempt,
+        context=query.context(found.equalities),
+        required=found.predicates,
+        joins_used=(*attempt.joins_used, *found.joins),
+        steps=(*attempt.steps, "ignore_extra_tables"),
+    )
 
 
-def _join_absent(attempt: Attempt, shared: frozenset[int]) -> None:
-    """Tables that the cache does not have are joined to it, if that is allowed here."""
+def join_absent_tables(attempt: PlanAttempt) -> PlanAttempt:
+    """Join the tables that the cache does not have to it, where that is allowed.
+
+    Raises:
+        Refused: TABLE_NOT_IN_CACHE.
+    """
     query = attempt.query
+    shared = query.tables & attempt.view.tables
+    if len(shared) == len(query.tables):
+        return attempt
     absent = tuple(rel for rel in query.relations if rel not in shared)
     hung = [rel for join in query.hung for rel in query.relations if rel in join.right]
     absent = tuple(sorted(absent, key=lambda rel: hung.index(rel) + 1 if rel in hung else 0))
     if attempt.may_join_tables and shared:
-        attempt.extra = absent
-        attempt.steps.append("join_tables")
-        return
+        return replace(attempt, extra=absent, steps=(*attempt.steps, "join_tables"))
     names = ", ".join(sorted(_table_name(attempt, rel) for rel in absent))
     raise Refused(
         Reason(
@@ -223,7 +226,7 @@ def _name(view: PreparedPlan, rel: int) -> str:
     return view.plan.relations[view.relations.index(rel)].name
 
 
-def _table_name(attempt: Attempt, rel: int) -> str:
+def _table_name(attempt: PlanAttempt, rel: int) -> str:
     block = attempt.query.block
     name = block.relations[attempt.query.relations.index(rel)].name
     return name if rel < OCCURRENCE else f"{name} (again)"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from matcher.model.expr import Call, Col, Expr, aggregates, columns
+from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import GroupingSet, MatchOptions, Miss, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.functional_dependencies import VALUE_OF_EQUALS
@@ -17,20 +17,12 @@ from matcher.normalize.normal_form import (
     mappings,
 )
 from matcher.predicates.null_sources import NULL_TESTS
-from matcher.rules import (
-    VIEW_RULES,
-    Attempt,
-    map_relations,
-    refuse_minus_zero,
-    refuse_unlimited,
-    subsume_predicates,
-)
-from matcher.rules.attempt import Refused
+from matcher.rules import PLAN_RULES, VIEW_RULES
+from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt
 from matcher.rules.cost import base_cost, base_is_cheaper, rewrite_cost
 from matcher.rules.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.rules.join_tables import joined
-from matcher.rules.map_full_joins import without_full_joins
-from matcher.rules.map_outer_joins import with_inner_joins
+from matcher.rules.restate_guards import filters_in_order
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
 _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
@@ -48,8 +40,7 @@ def match_plan(
     tables repeat), one a cache for a query with grouping sets.
 
     Lazy: a caller that takes the first `Rewrite` does not pay for the rest. Unless `thorough`,
-        grouping
-    sets that lack a key which the query cannot do without are passed over in silence. With
+    grouping sets that lack a key which the query cannot do without are passed over in silence. With
     `may_join_tables` the rewrite may join tables of the query to the cache.
     """
     if query.block.grouping_sets is None:
@@ -130,32 +121,27 @@ def _match_mapped(
     thorough: bool,
     may_join_tables: bool,
 ) -> Iterator[Rewrite | Miss]:
-    shared = Attempt(query, view, options, view.context, may_join_tables=may_join_tables)
+    attempt = PlanAttempt(query, view, options, view.context, may_join_tables)
     try:
-        refuse_unlimited(shared)
-        refuse_minus_zero(shared)
-        without_full_joins(shared)
-        with_inner_joins(shared)
-        required = map_relations(shared)
-        subsume_predicates(shared, required)
-        _refuse_invisible_aggregate(query)
+        for rule in PLAN_RULES:
+            attempt = rule(attempt)
     except Refused as refused:
         yield Miss(view.name, None, (refused.reason,))
         return
     simple = not (thorough or may_join_tables or view.hung)
-    needed = _needed_keys(shared) if simple and view.plan.is_cube else ()
+    needed = _needed_keys(attempt) if simple and view.plan.is_cube else ()
     for grouping_set, mask in view.sets:
         if all(mask & bits for bits in needed):
-            yield _match_view(shared, grouping_set)
+            yield _match_view(attempt, grouping_set)
 
 
-def _needed_keys(shared: Attempt) -> list[int]:
+def _needed_keys(attempt: PlanAttempt) -> list[int]:
     """For each key column that filters and groups need: the mask of the cube's keys that give it
     (0: none does). A day or time may also come from any key that is computed from it."""
-    context = shared.context
+    context = attempt.context
     bits: dict[Expr, int] = {}
     within: dict[Expr, int] = {}
-    for i, (expr, _) in enumerate(shared.view.columns):
+    for i, (expr, _) in enumerate(attempt.view.columns):
         canonical = context.canonical(expr)
         bits[canonical] = bits.get(canonical, 0) | 1 << i
         for part in columns(canonical):
@@ -163,13 +149,13 @@ def _needed_keys(shared: Attempt) -> list[int]:
                 bits[part] = bits.get(part, 0) | 1 << i
             # a filter on it may be asked of a function of it
             within[part] = within.get(part, 0) | 1 << i
-    for agg, _ in shared.view.measures:  # may be the value of a column that the keys determine
+    for agg, _ in attempt.view.measures:  # may be the value of a column that the keys determine
         if agg.func in VALUE_OF_EQUALS and isinstance(agg.args[0], Col):
             bits[context.canonical(agg.args[0])] = -1
             within[context.canonical(agg.args[0])] = -1
     needed: set[int] = set()
-    stack = [(p, False, True) for p in shared.pending]
-    stack += [(k, True, False) for k in shared.query.group_keys or ()]
+    stack = [(p, False, True) for p in attempt.pending]
+    stack += [(k, True, False) for k in attempt.query.group_keys or ()]
     while stack:
         expr, constants, partly = stack.pop()
         canonical = context.canonical(expr)
@@ -184,28 +170,12 @@ def _needed_keys(shared: Attempt) -> list[int]:
     return list(needed)
 
 
-def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | Miss:
+def _match_view(shared: PlanAttempt, grouping_set: GroupingSet | None) -> Rewrite | Miss:
     for must_regroup in (False, True):
-        attempt = Attempt(
-            shared.query,
-            shared.view,
-            shared.options,
-            shared.context,
-            grouping_set,
-            shared.pending,
-            shared.joins_used,
-            list(shared.steps),
-            must_regroup=must_regroup,
-            may_join_tables=shared.may_join_tables,
-            extra=shared.extra,
-            hung_extra=shared.hung_extra,
-            inner_of=shared.inner_of,
-            kept=shared.kept,
-            filtered=shared.filtered,
-        )
+        attempt = ViewAttempt(shared, grouping_set, must_regroup)
         try:
             for rule in VIEW_RULES:
-                rule(attempt)
+                attempt = rule(attempt)
             return _costed(attempt)
         except NeedsRegrouping:
             continue
@@ -214,50 +184,43 @@ def _match_view(shared: Attempt, grouping_set: GroupingSet | None) -> Rewrite | 
     raise AssertionError("a rolled-up attempt asked to be rolled up")
 
 
-def _refuse_invisible_aggregate(query: NormalQuery) -> None:
-    """A global aggregate that shows no aggregate has no SELECT without GROUP BY that returns its
-    one row."""
-    if query.group_keys == () and not any(aggregates(o.expr) for o in query.outputs):
-        raise Refused(
-            Reason(
-                ReasonCode.UNSUPPORTED_EXPRESSION,
-                "a GROUP BY whose aggregates are never used",
-                "use one of its aggregates, or write SELECT without FROM",
-            )
-        )
-
-
-def _rewrite(attempt: Attempt) -> Rewrite:
-    query = attempt.query
+def _rewrite(attempt: ViewAttempt) -> Rewrite:
+    query, groups, carried = attempt.query, attempt.groups, attempt.carried
     sets = query.block.grouping_sets
-    keys = tuple(dict.fromkeys(attempt.keys.values())) if attempt.regroup else None
+    keys = tuple(dict.fromkeys(groups.keys.values())) if groups.regroup else None
     extra = joined(attempt)
+    filters = filters_in_order(attempt)
+    guards = frozenset(attempt.filters.restated.values()).difference(attempt.compensating())
     return Rewrite(
         cache=attempt.view.name,
         grouping_set=attempt.grouping_set,
-        filters=tuple(attempt.filters),
-        guards=attempt.guards,
-        group_keys=keys if sets is None else attempt.set_keys,
+        filters=filters,
+        guards=guards,
+        group_keys=keys if sets is None else groups.set_keys,
         grouping_sets=sets,
-        outputs=attempt.outputs,
-        having=attempt.having,
-        order_by=attempt.order_by,
+        outputs=carried.outputs,
+        having=carried.having,
+        order_by=carried.order_by,
         limit=query.block.limit,
         offset=query.block.offset,
-        steps=tuple(attempt.steps) + (("join_again",) if attempt.again else ()),
-        joins_used=attempt.joins_used,
+        steps=(
+            *attempt.shared.steps,
+            *(("roll_up",) if groups.regroup and attempt.view.keys is not None else ()),
+            *(("join_again",) if attempt.notes.again else ()),
+        ),
+        joins_used=tuple(dict.fromkeys((*attempt.shared.joins_used, *attempt.notes.joins_used))),
         extra=extra,
         cost=rewrite_cost(
             attempt.view.plan,
             attempt.grouping_set,
-            tuple(f for f in attempt.filters if f not in attempt.guards),
-            passes=len(sets) if sets is not None else int(attempt.regroup),
+            tuple(f for f in filters if f not in guards),
+            passes=len(sets) if sets is not None else int(groups.regroup),
             joins=len(extra),
         ),
     )
 
 
-def _costed(attempt: Attempt) -> Rewrite:
+def _costed(attempt: ViewAttempt) -> Rewrite:
     """The rewrite with its cost.
 
     Raises:

@@ -14,41 +14,47 @@ table, such a guard on one of its join's columns is refused if a condition may r
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import column_equality
 from matcher.predicates.raising import may_raise
 from matcher.render.select import is_renderable
-from matcher.rules.attempt import Attempt, Refused, is_spellable, spell, stored
+from matcher.rules.attempt import Refused, ViewAttempt, is_spellable, spell, stored
 from matcher.rules.derive_columns import BLIND_TO_ZERO_SIGN
 from matcher.rules.join_tables import reference
 
 
-def restate_guards(attempt: Attempt) -> None:
-    """Put the guards among `filters`, where the query says them, and note them in `guards`.
+def restate_guards(attempt: ViewAttempt) -> ViewAttempt:
+    """Find the `restated` filters.
 
     Raises:
         Refused: PREDICATE_COLUMN_MISSING for a guard that cannot be said over the tables that the
             rewrite joins, where something in it may raise.
     """
-    pending = set(attempt.pending)
+    pending = set(attempt.shared.pending)
     guaranteed = [p for p in attempt.query.context().conjuncts if p not in pending]
     if not guaranteed:
-        return
+        return attempt
     restated = {p: found for p in guaranteed if (found := _restated(attempt, p)) is not None}
-    if attempt.extra or attempt.again:
+    if attempt.joined_tables:
         _refuse_unsaid(attempt, [p for p in guaranteed if p not in restated])
-    placed = set(attempt.derived.values())
-    ordered = [f for f in attempt.filters if f not in placed]
+    return replace(attempt, filters=replace(attempt.filters, restated=restated))
+
+
+def filters_in_order(attempt: ViewAttempt) -> tuple[Expr, ...]:
+    """All filters of the rewrite, those that stand for the query's conjuncts in their order."""
+    filters = attempt.filters
+    ordered = [*filters.own, *attempt.notes.key_filters]
     for predicate in attempt.query.context().conjuncts:
-        found = attempt.derived.get(predicate) or restated.get(predicate)
+        found = filters.derived.get(predicate) or filters.restated.get(predicate)
         if found is not None and found not in ordered:
             ordered.append(found)
-    attempt.guards = frozenset(restated.values()) - set(attempt.filters)
-    attempt.filters = ordered
+    return tuple(ordered)
 
 
-def _restated(attempt: Attempt, predicate: Expr) -> Expr | None:
+def _restated(attempt: ViewAttempt, predicate: Expr) -> Expr | None:
     """The conjunct over the rewrite's tables; None where that says nothing, or cannot be said."""
     if _is_null_test(predicate):  # an equality, by which alone it would matter, says so as well
         return None
@@ -68,31 +74,31 @@ def _is_null_test(predicate: Expr) -> bool:
     )
 
 
-def _own_columns(attempt: Attempt) -> dict[Expr, Col]:
+def _own_columns(attempt: ViewAttempt) -> dict[Expr, Col]:
     """The stored columns, by what the cache itself guarantees to be equal: equalities of the
     query's are filters of their own, which need not be reached first."""
     found: dict[Expr, Col] = {}
     for expr, column in attempt.view.stored(attempt.grouping_set):
         found.setdefault(expr, stored(column, expr))
     for expr, column in attempt.view.stored(attempt.grouping_set):
-        found.setdefault(attempt.guaranteed.canonical(expr), stored(column, expr))
+        found.setdefault(attempt.shared.guaranteed.canonical(expr), stored(column, expr))
     return found
 
 
-def _over_tables(attempt: Attempt, expr: Expr, own: dict[Expr, Col]) -> Expr | None:
+def _over_tables(attempt: ViewAttempt, expr: Expr, own: dict[Expr, Col]) -> Expr | None:
     """`expr` over the stored columns and the tables that are joined again, without joining one
     for it."""
-    canonical = attempt.guaranteed.canonical(expr)
+    canonical = attempt.shared.guaranteed.canonical(expr)
     column = own.get(expr) or own.get(canonical)
     if column is not None:
         return column
     if isinstance(expr, Lit):
         return expr if is_spellable(expr) else None
     if isinstance(expr, Col):
-        for member in attempt.guaranteed.members(expr):
-            if member.rel in attempt.again:
+        for member in attempt.shared.guaranteed.members(expr):
+            if member.rel in attempt.notes.again:
                 return reference(attempt, member, expr)
-        constant = attempt.guaranteed.constant(canonical)
+        constant = attempt.shared.guaranteed.constant(canonical)
         return constant if constant is not None and is_spellable(constant) else None
     if not isinstance(expr, Call) or not is_renderable(expr.op, len(expr.args)):
         return None
@@ -103,12 +109,15 @@ def _over_tables(attempt: Attempt, expr: Expr, own: dict[Expr, Col]) -> Expr | N
     return rebuild(expr, done) if len(done) == len(parts) else None
 
 
-def _refuse_unsaid(attempt: Attempt, unsaid: list[Expr]) -> None:
+def _refuse_unsaid(attempt: ViewAttempt, unsaid: list[Expr]) -> None:
     """Refuse a guard on what a joined table's columns are equal to, if it cannot be said."""
     ansi = attempt.options.ansi
-    conditions = [*attempt.pending, *(p for join in attempt.hung_extra for p in join.written)]
+    conditions = [
+        *attempt.shared.pending,
+        *(p for join in attempt.shared.hung_extra for p in join.written),
+    ]
     relying = [p for p in conditions if may_raise(p, ansi=ansi)]
-    joined = {*attempt.extra, *attempt.again}
+    joined = set(attempt.joined_tables)
     for guard in unsaid if relying else ():
         equality = column_equality(guard) is not None
         if equality or _is_null_test(guard) or not _reaches(attempt, guard, joined):
@@ -124,7 +133,7 @@ def _refuse_unsaid(attempt: Attempt, unsaid: list[Expr]) -> None:
         )
 
 
-def _reaches(attempt: Attempt, guard: Expr, joined: set[int]) -> bool:
+def _reaches(attempt: ViewAttempt, guard: Expr, joined: set[int]) -> bool:
     """True if some column of the guard is equal to one of a joined table."""
     context = attempt.context
     return any(m.rel in joined for c in columns(guard) for m in context.members(c))

@@ -22,7 +22,7 @@ from matcher.model.types import VARIANCES, is_collated
 from matcher.predicates.aggregate_filters import as_filter
 from matcher.predicates.captured_settings import WRAPPING_SUM
 from matcher.predicates.domains import Domain, point
-from matcher.rules.attempt import Attempt, cast_to, may_be_error
+from matcher.rules.attempt import ViewAttempt, cast_to, may_be_error
 from matcher.rules.derive_columns import derive
 from matcher.rules.roll_up.averages import roll_up_average
 from matcher.rules.roll_up.common import (
@@ -49,7 +49,7 @@ from matcher.rules.roll_up.picks import roll_up_by, roll_up_pick
 from matcher.rules.roll_up.sums import roll_up_sum, roll_up_try_sum, roll_up_wrapping_sum
 
 _ZERO: Final = Domain((point(0.0),))
-Handler = Callable[[Attempt, Agg], Expr | None]
+Handler = Callable[[ViewAttempt, Agg], Expr | None]
 
 # Aggregates that may be computed from rows: their value does not depend on the order of rows
 # (float rounding aside), or Spark states no order.
@@ -60,7 +60,7 @@ _FROM_ROWS: Final = frozenset(
 )
 
 
-def roll_up_aggregate(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_aggregate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """`agg` over the view's rows, or None after noting a missing column.
 
     Raises:
@@ -72,7 +72,7 @@ def roll_up_aggregate(attempt: Attempt, agg: Agg) -> Expr | None:
     if attempt.view.keys is None:
         return _from_rows(attempt, agg)
     measure = attempt.stored_aggs.get(attempt.context.canonical(agg))
-    if measure is not None and not attempt.regroup:
+    if measure is not None and not attempt.groups.regroup:
         return column(measure, agg.type)
     agg = as_filter(agg)
     handler = roll_up_distinct if agg.distinct else _ROLL_UPS.get(agg.func)
@@ -88,13 +88,13 @@ def roll_up_aggregate(attempt: Attempt, agg: Agg) -> Expr | None:
     return cast_to(found, agg.type)
 
 
-def _filtered(attempt: Attempt, agg: Agg, handler: Handler) -> Expr | None:
+def _filtered(attempt: ViewAttempt, agg: Agg, handler: Handler) -> Expr | None:
     """FILTER over group keys: filter the stored groups instead of the rows."""
     assert agg.filter is not None
     condition = keyed(attempt, agg.filter)
     if condition is None:
         return None
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         raise NeedsRegrouping
     bare = Agg(agg.func, agg.args, agg.type, agg.nullable, agg.distinct, None, agg.params)
     found = handler(attempt, bare)
@@ -124,7 +124,7 @@ def _kept(agg: Agg, condition: Expr) -> Agg:
     return Agg(agg.func, agg.args, agg.type, True, agg.distinct, both, agg.params)
 
 
-def _refuse_float_order(attempt: Attempt, agg: Agg) -> None:
+def _refuse_float_order(attempt: ViewAttempt, agg: Agg) -> None:
     """Raise where the order of the cache's rows, which is not that of the table's, would show."""
     if attempt.options.approximate_floats:
         return
@@ -136,13 +136,13 @@ def _refuse_float_order(attempt: Attempt, agg: Agg) -> None:
         raise float_not_exact(agg, "shows the first of -0.0 and 0.0, and rows lie in another order")
 
 
-def _holds_no_zero(attempt: Attempt, arg: Expr) -> bool:
+def _holds_no_zero(attempt: ViewAttempt, arg: Expr) -> bool:
     """True for a FLOAT or DOUBLE that is never zero, by what the query asks."""
     values = attempt.context.domain(attempt.context.canonical(arg))
     return not values.contains(_ZERO)
 
 
-def _from_rows(attempt: Attempt, agg: Agg) -> Expr | None:
+def _from_rows(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     if agg.func not in _FROM_ROWS:
         raise not_derivable(attempt, agg)
     _refuse_float_order(attempt, agg)

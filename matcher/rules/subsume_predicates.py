@@ -3,15 +3,17 @@ guarantee stays to be filtered."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from matcher.model.expr import Expr, columns
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import column_equality
 from matcher.predicates.raising import always_computed, raising
-from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.attempt import PlanAttempt, Refused, spell
 from matcher.rules.map_outer_joins import check_conditions
 
 
-def refuse_minus_zero(attempt: Attempt) -> None:
+def refuse_minus_zero(attempt: PlanAttempt) -> PlanAttempt:
     """What Spark finds by a condition with -0.0 depends on how rows lie in files
     (`matcher.predicates.negative_zeros`).
 
@@ -28,30 +30,32 @@ def refuse_minus_zero(attempt: Attempt) -> None:
                 "compare with 0.0, which -0.0 is equal to",
             )
         )
+    return attempt
 
 
-def subsume_predicates(attempt: Attempt, required: tuple[Expr, ...]) -> None:
-    """Fill `attempt.pending` with the query's conjuncts that rows of the cache may break.
+def subsume_predicates(attempt: PlanAttempt) -> PlanAttempt:
+    """Find `pending`, the query's conjuncts that rows of the cache may break.
 
     Raises:
         Refused: PREDICATE_NOT_CONTAINED or JOIN_CONDITION_DIFFERS where the cache lacks rows that
             the query needs.
     """
-    for predicate in required:
+    for predicate in attempt.required:
         if not attempt.context.implies(predicate):
             raise Refused(_not_contained(attempt, predicate))
-    check_conditions(attempt)
+    attempt = check_conditions(attempt)
     guaranteed = attempt.guaranteed
-    attempt.pending = tuple(
+    pending = tuple(
         p
         for p in attempt.query.context().conjuncts
         if not guaranteed.implies(p) or _raises_anew(attempt, p)
     )
-    if attempt.pending:
-        attempt.steps.append("compensate_filter")
+    if not pending:
+        return attempt
+    return replace(attempt, pending=pending, steps=(*attempt.steps, "compensate_filter"))
 
 
-def _raises_anew(attempt: Attempt, predicate: Expr) -> bool:
+def _raises_anew(attempt: PlanAttempt, predicate: Expr) -> bool:
     """True if the predicate may raise by what no row of the cache was asked: it may be true
     wherever it has a value, as `10 / k > 1 OR 10 / k <= 1` is, and still end the query."""
     parts = set(raising(predicate, ansi=attempt.options.ansi, overflow=False))
@@ -61,14 +65,14 @@ def _raises_anew(attempt: Attempt, predicate: Expr) -> bool:
     return not {canonical(p) for p in parts} <= _computed(attempt)
 
 
-def _computed(attempt: Attempt) -> set[Expr]:
+def _computed(attempt: PlanAttempt) -> set[Expr]:
     """What was worked out for each row that the cache was made of."""
     view, canonical = attempt.view, attempt.guaranteed.canonical
     exprs = (*view.predicates, *(expr for expr, _ in view.columns))
     return {canonical(part) for expr in exprs for part in always_computed(expr)}
 
 
-def _not_contained(attempt: Attempt, predicate: Expr) -> Reason:
+def _not_contained(attempt: PlanAttempt, predicate: Expr) -> Reason:
     name = attempt.view.name
     if column_equality(predicate) is not None:
         return Reason(

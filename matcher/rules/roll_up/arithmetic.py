@@ -8,7 +8,7 @@ from typing import Final
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
-from matcher.rules.attempt import Attempt, Refused, cast_to, spell
+from matcher.rules.attempt import Refused, ViewAttempt, cast_to, spell
 
 # Digits of a number of rows: 10^15 of them are not met.
 _ROW_DIGITS: Final = 15
@@ -65,7 +65,7 @@ def same_type(parts: Sequence[Expr]) -> list[Expr] | None:
     return [cast_to(p, decimal_type(whole + scale, scale)) for p in parts]
 
 
-def refuse_wrap(attempt: Attempt, arg: Call) -> None:
+def refuse_wrap(attempt: ViewAttempt, arg: Call) -> None:
     """The argument itself must not wrap around or lose digits where the sums would not.
 
     BIGINT wraps modulo 2^64 in the sums just as in the rows; a narrower type wraps earlier,

@@ -14,7 +14,7 @@ from matcher.model.expr import Agg, Call, Expr
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, avg_type, decimal_parts, decimal_type
 from matcher.model.types import sum_type as type_of_sum
-from matcher.rules.attempt import Attempt, Refused, cast_to, per_group_sum, spell
+from matcher.rules.attempt import Refused, ViewAttempt, cast_to, per_group_sum, spell
 from matcher.rules.join_tables import joined_once
 from matcher.rules.roll_up.common import ZERO, not_derivable
 from matcher.rules.roll_up.counts import count_part
@@ -24,7 +24,7 @@ _LONG_DECIMAL: Final = (20, 0)
 _MARGIN_DIGITS: Final = 10
 
 
-def roll_up_average(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_average(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """AVG(x); TRY_AVG(x) is the same, since nothing that is let through can overflow."""
     arg = agg.args[0]
     if avg_type(arg.type) is None:
@@ -45,7 +45,7 @@ def roll_up_average(attempt: Attempt, agg: Agg) -> Expr | None:
     return Call("div", (dividend, cast_to(rows, divisor)), kind)
 
 
-def _refuse_inexact(attempt: Attempt, agg: Agg, summing: Summing) -> None:
+def _refuse_inexact(attempt: ViewAttempt, agg: Agg, summing: Summing) -> None:
     kind = agg.args[0].type
     if kind in INTEGRAL and not joined_once(attempt):
         raise Refused(
@@ -82,12 +82,12 @@ def _refuse_inexact(attempt: Attempt, agg: Agg, summing: Summing) -> None:
         )
 
 
-def _extra_names(attempt: Attempt) -> str:
+def _extra_names(attempt: ViewAttempt) -> str:
     relations, places = attempt.query.block.relations, attempt.query.relations
-    return ", ".join(sorted({relations[places.index(rel)].name for rel in attempt.extra}))
+    return ", ".join(sorted({relations[places.index(rel)].name for rel in attempt.shared.extra}))
 
 
-def _decimal_average_is_exact(attempt: Attempt, kind: str) -> bool:
+def _decimal_average_is_exact(attempt: ViewAttempt, kind: str) -> bool:
     """SUM / COUNT, rounded at the quotient's scale and then to AVG's, equals AVG.
 
     S / n with n rows is at least 1 / (n · 2 · 10^(s+4)) away from a rounding boundary of scale s +

@@ -10,7 +10,7 @@ from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import INTEGRAL, decimal_parts
 from matcher.predicates.captured_settings import WRAPPING_SUM, differing, differing_ansi
-from matcher.rules.attempt import Attempt, Refused, cast_to, may_be_error, spell
+from matcher.rules.attempt import Refused, ViewAttempt, cast_to, may_be_error, spell
 from matcher.rules.derive_columns import derive
 
 ZERO: Final = Lit(0, "bigint")
@@ -32,46 +32,46 @@ def stored(measure: Measure) -> Expr:
 
 
 def lookup(
-    attempt: Attempt, func: str, args: tuple[Expr, ...], like: Agg, params: tuple[str, ...] = ()
+    attempt: ViewAttempt, func: str, args: tuple[Expr, ...], like: Agg, params: tuple[str, ...] = ()
 ) -> Measure | None:
     """The stored measure `func(args)` with the FILTER of `like`."""
     wanted = Agg(func, args, like.type, filter=like.filter, params=params)
     return attempt.stored_aggs.get(attempt.context.canonical(wanted))
 
 
-def keyed(attempt: Attempt, expr: Expr) -> Expr | None:
+def keyed(attempt: ViewAttempt, expr: Expr) -> Expr | None:
     """`expr` where it is the same for all rows behind one stored row: made of keys and constants.
 
     A bare FLOAT or DOUBLE key is none: Spark groups -0.0 with 0.0.
     """
-    noted = len(attempt.missing)
+    noted = len(attempt.notes.missing)
     found = derive(attempt, expr, "aggregate", constants=True)
     if found is None:
-        del attempt.missing[noted:]
+        del attempt.notes.missing[noted:]
         return None
     return None if attempt.is_blurred_key(found) else found
 
 
-def has_no_keys(attempt: Attempt) -> bool:
+def has_no_keys(attempt: ViewAttempt) -> bool:
     """True if the view's one row may stand for no row at all: a global aggregate over no input. So
     has a cube's empty set in most systems, though not in Spark."""
     chosen = attempt.grouping_set
     return attempt.view.keys == () or (chosen is not None and not chosen.keys)
 
 
-def may_hold_no_rows(attempt: Attempt, like: Agg) -> bool:
+def may_hold_no_rows(attempt: ViewAttempt, like: Agg) -> bool:
     """True if a stored row may stand for no row at all: without keys, or where only the rows that
     pass a FILTER count."""
     return like.filter is not None or has_no_keys(attempt)
 
 
-def row_count(attempt: Attempt, like: Agg) -> Expr | None:
+def row_count(attempt: ViewAttempt, like: Agg) -> Expr | None:
     """How many rows (that pass the FILTER of `like`) one stored row stands for."""
     measure = lookup(attempt, "count", (), like)
     return None if measure is None else stored(measure)
 
 
-def present(attempt: Attempt, value: Expr, like: Agg) -> Expr | None:
+def present(attempt: ViewAttempt, value: Expr, like: Agg) -> Expr | None:
     """`value`, which all rows behind a stored row share, or NULL where there are none."""
     if not may_hold_no_rows(attempt, like):
         return value
@@ -82,7 +82,7 @@ def present(attempt: Attempt, value: Expr, like: Agg) -> Expr | None:
     return Call("case", (some, value), value.type)
 
 
-def never_null(attempt: Attempt, arg: Expr, like: Agg) -> bool:
+def never_null(attempt: ViewAttempt, arg: Expr, like: Agg) -> bool:
     """By schema, by the query's own predicates, or counted when the cache was refreshed. What may
     be an error of some rows is so only where the cache has worked it out."""
     context = attempt.context
@@ -108,7 +108,7 @@ def case_of(conditions: tuple[Expr, ...], values: tuple[Expr, ...]) -> Call:
     return Call("case", tuple(flat), values[0].type)
 
 
-def keyed_all(attempt: Attempt, exprs: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+def keyed_all(attempt: ViewAttempt, exprs: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
     """All of `exprs` as `keyed`, None where one is not."""
     found = [keyed(attempt, e) for e in exprs]
     done = tuple(f for f in found if f is not None)
@@ -116,7 +116,7 @@ def keyed_all(attempt: Attempt, exprs: tuple[Expr, ...]) -> tuple[Expr, ...] | N
 
 
 def case_over_keys(
-    attempt: Attempt, case: Call, part: Callable[[Expr], Expr | None]
+    attempt: ViewAttempt, case: Call, part: Callable[[Expr], Expr | None]
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]] | None:
     """A CASE whose conditions are about keys, each value as the part that `part` makes of it.
 
@@ -148,7 +148,7 @@ def widens(inner: str, outer: str) -> bool:
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
 
-def not_derivable(attempt: Attempt, agg: Agg, why: str = "") -> Refused:
+def not_derivable(attempt: ViewAttempt, agg: Agg, why: str = "") -> Refused:
     """The refusal of an aggregate that nothing stored gives."""
     options = attempt.options
     captured = differing(agg, ansi=options.ansi, time_zone=options.time_zone)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from matcher.model.expr import Agg, Call, Expr, Lit
 from matcher.model.types import INTEGRAL
-from matcher.rules.attempt import Attempt, may_be_error, per_group_sum
+from matcher.rules.attempt import ViewAttempt, may_be_error, per_group_sum
 from matcher.rules.roll_up.common import (
     ZERO,
     case_of,
@@ -22,18 +22,18 @@ from matcher.rules.roll_up.common import (
 )
 
 
-def roll_up_count(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_count(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """COUNT(*), COUNT(x) and COUNT(x, y, …)."""
     part = count_part(attempt, agg.args, agg)
     if part is None:
         return None
     total = per_group_sum(attempt, part)
     # Over no rows SUM is NULL where COUNT is 0; a group always has rows.
-    over_nothing = attempt.regroup and not attempt.query.group_keys
+    over_nothing = attempt.groups.regroup and not attempt.query.group_keys
     return Call("coalesce", (total, ZERO), "bigint", nullable=False) if over_nothing else total
 
 
-def count_part(attempt: Attempt, args: tuple[Expr, ...], like: Agg) -> Expr | None:
+def count_part(attempt: ViewAttempt, args: tuple[Expr, ...], like: Agg) -> Expr | None:
     """How many rows behind one stored row have none of `args` NULL."""
     direct = lookup(attempt, "count", args, like)
     if direct is not None:
@@ -56,7 +56,7 @@ def count_part(attempt: Attempt, args: tuple[Expr, ...], like: Agg) -> Expr | No
     return _of_one(attempt, args[0], like) if len(args) == 1 else None
 
 
-def _of_one(attempt: Attempt, arg: Expr, like: Agg) -> Expr | None:
+def _of_one(attempt: ViewAttempt, arg: Expr, like: Agg) -> Expr | None:
     if not isinstance(arg, Call):
         return None
     if arg.op == "cast":
@@ -72,7 +72,7 @@ def _of_one(attempt: Attempt, arg: Expr, like: Agg) -> Expr | None:
     return case_of(tests, parts if len(parts) > len(tests) else (*parts, ZERO))
 
 
-def _of_branch(attempt: Attempt, value: Expr, like: Agg) -> Expr | None:
+def _of_branch(attempt: ViewAttempt, value: Expr, like: Agg) -> Expr | None:
     if isinstance(value, Lit) and value.value is None:
         return ZERO
     return count_part(attempt, (value,), like)

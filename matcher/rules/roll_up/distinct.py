@@ -18,7 +18,7 @@ from matcher.model.expr import FALSE, Agg, Call, Expr
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts, has_exact_equality
-from matcher.rules.attempt import Attempt, Refused, spell
+from matcher.rules.attempt import Refused, ViewAttempt, spell
 from matcher.rules.attempt import stored as column_of
 from matcher.rules.roll_up.common import (
     NeedsRegrouping,
@@ -46,7 +46,7 @@ MERGES: Final[dict[str, str]] = {
 }
 
 
-def roll_up_distinct(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_distinct(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """A DISTINCT aggregate of keys, or a count of what a stored set or sketch holds."""
     found = _of_keys(attempt, agg) if agg.func in _DISTINCT else None
     if found is None and agg.func == "count" and len(agg.args) == 1:
@@ -54,7 +54,7 @@ def roll_up_distinct(attempt: Attempt, agg: Agg) -> Expr | None:
     return found
 
 
-def not_distinct(attempt: Attempt, agg: Agg) -> Refused:
+def not_distinct(attempt: ViewAttempt, agg: Agg) -> Refused:
     """The refusal of a DISTINCT aggregate."""
     return Refused(
         Reason(
@@ -66,7 +66,7 @@ def not_distinct(attempt: Attempt, agg: Agg) -> Refused:
     )
 
 
-def _of_keys(attempt: Attempt, agg: Agg) -> Expr | None:
+def _of_keys(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     if has_no_keys(attempt):
         return None
     args = _told_apart(attempt, agg)
@@ -75,12 +75,12 @@ def _of_keys(attempt: Attempt, agg: Agg) -> Expr | None:
         return None
     if agg.func != "count":
         _refuse_inexact(attempt, agg)
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         raise NeedsRegrouping
     return Agg(agg.func, args, agg.type, agg.nullable, agg.distinct, flt, agg.params)
 
 
-def _told_apart(attempt: Attempt, agg: Agg) -> tuple[Expr, ...] | None:
+def _told_apart(attempt: ViewAttempt, agg: Agg) -> tuple[Expr, ...] | None:
     """The arguments from keys. A bare FLOAT or DOUBLE key will do to be counted: Spark takes -0.0
     and 0.0 for one value in COUNT(DISTINCT) as it does in GROUP BY, and all NaNs too."""
     found = keyed_all(attempt, agg.args)
@@ -89,11 +89,11 @@ def _told_apart(attempt: Attempt, agg: Agg) -> tuple[Expr, ...] | None:
     keys = [attempt.available.get(attempt.context.canonical(a)) for a in agg.args]
     if attempt.view.keys is None or None in keys or any(a.type not in FLOATS for a in agg.args):
         return None
-    attempt.used |= {k.name for k in keys if k is not None}
+    attempt.notes.used |= {k.name for k in keys if k is not None}
     return tuple(column_of(k, a) for k, a in zip(keys, agg.args, strict=True) if k is not None)
 
 
-def _refuse_inexact(attempt: Attempt, agg: Agg) -> None:
+def _refuse_inexact(attempt: ViewAttempt, agg: Agg) -> None:
     """A sum in DOUBLE depends on the order of addition, unless all of it stays within 2^53."""
     kind = agg.args[0].type
     if kind in FLOATS and not attempt.options.approximate_floats:
@@ -106,7 +106,7 @@ def _refuse_inexact(attempt: Attempt, agg: Agg) -> None:
     # no more different values than stored rows (unless another table is joined), nor than the
     # type has
     bits = INTEGRAL[kind]
-    rows = None if attempt.extra or attempt.again else attempt.view.plan.rows
+    rows = None if attempt.shared.extra or attempt.notes.again else attempt.view.plan.rows
     values = 1 << bits if rows is None else min(rows, 1 << bits)
     if values << (bits - 1) > _EXACT_IN_DOUBLE:
         raise Refused(
@@ -130,15 +130,15 @@ def _merged_sets(measure: Measure) -> Expr:
     return Call("array_distinct", (Call("flatten", (sets,), column.type),), column.type, False)
 
 
-def _size_of_set(attempt: Attempt, agg: Agg) -> Expr | None:
+def _size_of_set(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     measure = lookup(attempt, "collect_set", agg.args, agg)
     if measure is None or not _has_plain_set(agg.args[0].type):
         return None
-    held = _merged_sets(measure) if attempt.regroup else stored(measure)
+    held = _merged_sets(measure) if attempt.groups.regroup else stored(measure)
     return Call("cast", (Call("size", (held,), "int", False),), "bigint", False)
 
 
-def _estimate(attempt: Attempt, agg: Agg) -> Expr | None:
+def _estimate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     if not attempt.options.approximate_distinct:
         return None
     found = [
@@ -160,15 +160,15 @@ def _sketch_like(agg: Agg, stored_sketch: Agg) -> Agg:
     return Agg("hll_sketch_agg", args, "binary", filter=agg.filter)
 
 
-def _merged(attempt: Attempt, by: str, measure: Measure) -> Expr:
+def _merged(attempt: ViewAttempt, by: str, measure: Measure) -> Expr:
     column = stored(measure)
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         return column
     args = (column, FALSE) if by == "hll_union_agg" else (column,)
     return Agg(by, args, "binary", False)
 
 
-def roll_up_sketch(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_sketch(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """HLL and KLL sketches: stored ones merged; of keys an HLL sketch, which holds each value
     once."""
     measure = lookup(attempt, agg.func, agg.args, agg, agg.params)
@@ -177,17 +177,17 @@ def roll_up_sketch(attempt: Attempt, agg: Agg) -> Expr | None:
     return _of_keys(attempt, agg) if agg.func == "hll_sketch_agg" else None
 
 
-def roll_up_set(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_set(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """COLLECT_SET(x)."""
     if not _has_plain_set(agg.args[0].type):
         return None
     measure = lookup(attempt, "collect_set", agg.args, agg)
     if measure is None:
         return _of_keys(attempt, agg)
-    return _merged_sets(measure) if attempt.regroup else stored(measure)
+    return _merged_sets(measure) if attempt.groups.regroup else stored(measure)
 
 
-def roll_up_approximate_count(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_approximate_count(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """APPROX_COUNT_DISTINCT(x): of keys exactly what Spark returns, since a value counts once."""
     found = _of_keys(attempt, agg) or _estimate(attempt, agg)
     if found is None:
@@ -199,7 +199,7 @@ def roll_up_approximate_count(attempt: Attempt, agg: Agg) -> Expr | None:
     return found
 
 
-def roll_up_percentile(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_percentile(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """PERCENTILE(k, p) and MEDIAN(k) of keys: each value as often as it has rows."""
     value, share, frequency = agg.args
     key, rows = keyed(attempt, value), row_count(attempt, agg)
@@ -210,6 +210,6 @@ def roll_up_percentile(attempt: Attempt, agg: Agg) -> Expr | None:
         raise not_derivable(
             attempt, agg, "percentiles need every value; a stored KLL sketch answers its own kind"
         )
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         raise NeedsRegrouping
     return Agg(agg.func, (weighted, share, rows), agg.type, params=agg.params)

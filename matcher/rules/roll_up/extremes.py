@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from matcher.model.expr import Agg, Call, Expr, Lit
 from matcher.model.types import INTEGRAL
-from matcher.rules.attempt import Attempt, cast_to
+from matcher.rules.attempt import ViewAttempt, cast_to
 from matcher.rules.roll_up.common import (
     case_of,
     case_over_keys,
@@ -20,15 +20,15 @@ from matcher.rules.roll_up.common import (
 )
 
 
-def roll_up_extreme(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_extreme(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """The extreme of the stored rows' parts; the part itself where a stored row is the group."""
     part = _part(attempt, agg.args[0], agg)
-    if part is None or not attempt.regroup:
+    if part is None or not attempt.groups.regroup:
         return part
     return Agg(agg.func, (part,), agg.type)
 
 
-def _part(attempt: Attempt, arg: Expr, like: Agg) -> Expr | None:
+def _part(attempt: ViewAttempt, arg: Expr, like: Agg) -> Expr | None:
     measure = lookup(attempt, like.func, (arg,), like)
     if measure is not None:
         return stored(measure)
@@ -48,7 +48,7 @@ def _part(attempt: Attempt, arg: Expr, like: Agg) -> Expr | None:
     return case_of(tests, tuple(cast_to(part, arg.type) for part in parts))
 
 
-def _of_cast(attempt: Attempt, arg: Call, like: Agg) -> Expr | None:
+def _of_cast(attempt: ViewAttempt, arg: Call, like: Agg) -> Expr | None:
     """A cast to a larger integer keeps the order and is one to one."""
     inner = arg.args[0]
     if INTEGRAL.get(inner.type, 99) > INTEGRAL.get(arg.type, 0):
@@ -57,7 +57,7 @@ def _of_cast(attempt: Attempt, arg: Call, like: Agg) -> Expr | None:
     return None if part is None else cast_to(part, arg.type)
 
 
-def _of_key(attempt: Attempt, value: Expr, like: Agg) -> Expr | None:
+def _of_key(attempt: ViewAttempt, value: Expr, like: Agg) -> Expr | None:
     if like.func != "bit_xor":
         return present(attempt, value, like)
     rows = row_count(attempt, like)

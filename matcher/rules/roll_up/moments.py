@@ -14,7 +14,7 @@ from matcher.model.ir import Measure
 from matcher.model.moments import COVARIANCES, HIGHER, moment_partials
 from matcher.model.types import VARIANCES
 from matcher.render.moments import MERGE_MOMENTS
-from matcher.rules.attempt import Attempt, cast_to
+from matcher.rules.attempt import ViewAttempt, cast_to
 from matcher.rules.roll_up.common import (
     NeedsRegrouping,
     float_not_exact,
@@ -24,7 +24,7 @@ from matcher.rules.roll_up.common import (
 from matcher.rules.roll_up.counts import count_part
 
 
-def roll_up_variance(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_variance(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP, from any one of them."""
     count = count_part(attempt, agg.args, agg)
     mean = lookup(attempt, "avg", agg.args, agg)
@@ -33,13 +33,13 @@ def roll_up_variance(attempt: Attempt, agg: Agg) -> Expr | None:
         return None
     if not attempt.options.approximate_floats:
         raise float_not_exact(agg, "adds up in DOUBLE, and may differ in the last digits")
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         raise NeedsRegrouping
     args = (cast_to(count, "double"), stored(mean), _squares(variance, count))
     return Agg(MERGE_MOMENTS, args, "double", params=(agg.func,))
 
 
-def _stored(attempt: Attempt, agg: Agg) -> Measure | None:
+def _stored(attempt: ViewAttempt, agg: Agg) -> Measure | None:
     found = (lookup(attempt, func, agg.args, agg) for func in VARIANCES)
     return next((measure for measure in found if measure is not None), None)
 
@@ -57,7 +57,7 @@ def _less_one(count: Expr) -> Expr:
     return Call("sub", (count, Lit(1, "bigint")), "bigint")
 
 
-def roll_up_covariance(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_covariance(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """COVAR_POP, COVAR_SAMP and CORR, from any one of them; the order of the two says nothing."""
     for args in (agg.args, agg.args[::-1]):
         for func in COVARIANCES:
@@ -67,7 +67,7 @@ def roll_up_covariance(attempt: Attempt, agg: Agg) -> Expr | None:
     return None
 
 
-def roll_up_higher(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_higher(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """SKEWNESS and KURTOSIS."""
     for func in HIGHER[HIGHER.index(agg.func) :]:
         parts = _parts(attempt, func, agg.args, agg)
@@ -77,7 +77,7 @@ def roll_up_higher(attempt: Attempt, agg: Agg) -> Expr | None:
 
 
 def _parts(
-    attempt: Attempt, func: str, args: tuple[Expr, ...], like: Agg
+    attempt: ViewAttempt, func: str, args: tuple[Expr, ...], like: Agg
 ) -> dict[str, Expr] | None:
     """The stored `func(args)` and all that is stored with it; None where something is not."""
     measure = lookup(attempt, func, args, like)
@@ -89,10 +89,10 @@ def _parts(
     return {"own": stored(measure), **parts} if len(parts) == len(found) else None
 
 
-def _merged(attempt: Attempt, agg: Agg, args: tuple[Expr, ...]) -> Expr:
+def _merged(attempt: ViewAttempt, agg: Agg, args: tuple[Expr, ...]) -> Expr:
     if not attempt.options.approximate_floats:
         raise float_not_exact(agg, "adds up in DOUBLE, and may differ in the last digits")
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         raise NeedsRegrouping
     return Agg(MERGE_MOMENTS, args, "double", params=(agg.func,))
 

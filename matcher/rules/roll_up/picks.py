@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.expr import IGNORE_NULLS, Agg, Call, Expr
-from matcher.rules.attempt import Attempt, may_be_error
+from matcher.rules.attempt import ViewAttempt, may_be_error
 from matcher.rules.roll_up.common import (
     ZERO,
     NeedsRegrouping,
@@ -27,7 +27,7 @@ from matcher.rules.roll_up.common import (
 _BY_ORDER: Final = frozenset("first last max_by min_by mode collect_list".split())
 
 
-def roll_up_pick(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_pick(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """FIRST, LAST and ANY_VALUE (which Spark turns into FIRST)."""
     measure = lookup(attempt, agg.func, agg.args, agg, agg.params)
     if measure is None and _is_alone(attempt):
@@ -37,7 +37,7 @@ def roll_up_pick(attempt: Attempt, agg: Agg) -> Expr | None:
     else:  # Spark works it out for the row that it takes alone
         value = None if may_be_error(attempt, agg.args) else keyed(attempt, agg.args[0])
         part = None if value is None else present(attempt, value, agg)
-    if part is None or not attempt.regroup:
+    if part is None or not attempt.groups.regroup:
         return part
     some = None
     if may_hold_no_rows(attempt, agg) and IGNORE_NULLS not in agg.params:
@@ -48,11 +48,11 @@ def roll_up_pick(attempt: Attempt, agg: Agg) -> Expr | None:
     return Agg(agg.func, (part,), agg.type, filter=some, params=agg.params)
 
 
-def _is_alone(attempt: Attempt) -> bool:
+def _is_alone(attempt: ViewAttempt) -> bool:
     return sum(a.func in _BY_ORDER for a in attempt.query.aggregates) == 1
 
 
-def roll_up_by(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_by(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """MAX_BY(x, y) and MIN_BY(x, y): the stored pick of the group with the best y.
 
     Rows whose y is NULL do not take part, in Spark and here.
@@ -70,6 +70,6 @@ def roll_up_by(attempt: Attempt, agg: Agg) -> Expr | None:
     right = present(attempt, right, agg) if extreme is None else right
     if right is None:
         return None
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         raise NeedsRegrouping
     return Agg(agg.func, (left, right), agg.type)

@@ -20,7 +20,7 @@ from matcher.model.expr import Agg, Call, Expr, Lit
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type
-from matcher.rules.attempt import Attempt, Refused, cast_to, may_be_error, per_group_sum, spell
+from matcher.rules.attempt import Refused, ViewAttempt, cast_to, may_be_error, per_group_sum, spell
 from matcher.rules.roll_up.arithmetic import product, refuse_wrap, same_type, sum_of_sums_type
 from matcher.rules.roll_up.common import (
     ZERO,
@@ -54,7 +54,7 @@ class Summing:
     were added up, and `bounded` says that these alone bound the sum.
     """
 
-    attempt: Attempt
+    attempt: ViewAttempt
     like: Agg
     sources: list[str] = field(default_factory=list)
     bounded: bool = True
@@ -244,18 +244,18 @@ _PARTS: Final = {
 }
 
 
-def roll_up_sum(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """SUM(x)."""
     kind = agg.args[0].type
     if sum_type(kind) is None:
         raise not_derivable(attempt, agg, f"sums of {kind.upper()} are not rolled up")
-    if attempt.regroup:
+    if attempt.groups.regroup:
         refuse_inexact_sum(attempt, agg, kind)
     part = Summing(attempt, agg).part(agg.args[0])
     return None if part is None else per_group_sum(attempt, part)
 
 
-def roll_up_try_sum(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_try_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """TRY_SUM(x) of stored SUMs, which did not overflow if the session's settings are ANSI.
 
     A stored TRY_SUM that is NULL may have overflowed, or have had nothing to add.
@@ -266,13 +266,13 @@ def roll_up_try_sum(attempt: Attempt, agg: Agg) -> Expr | None:
     measure = lookup(attempt, "sum", agg.args, agg)
     if measure is None or not attempt.options.ansi:
         raise not_derivable(attempt, agg, "a stored sum must be one that raises on overflow")
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         return stored(measure)
     total = Agg("try_sum", (stored(measure),), sum_type(measure.agg.type) or measure.agg.type)
     return total if total.type == agg.type else Call("try_cast", (total,), agg.type)
 
 
-def roll_up_wrapping_sum(attempt: Attempt, agg: Agg) -> Expr | None:
+def roll_up_wrapping_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """SUM(x) of whole numbers without ANSI, of stored SUMs with ANSI, which did not overflow.
 
     Their own sum must not raise either, where the query's would have started again from the other
@@ -281,14 +281,14 @@ def roll_up_wrapping_sum(attempt: Attempt, agg: Agg) -> Expr | None:
     measure = lookup(attempt, "sum", agg.args, agg)
     if measure is None or not attempt.options.ansi:
         raise not_derivable(attempt, agg)
-    if not attempt.regroup:
+    if not attempt.groups.regroup:
         return stored(measure)
-    if attempt.extra or measure.name not in attempt.view.plan.exact_sums:
+    if attempt.shared.extra or measure.name not in attempt.view.plan.exact_sums:
         raise not_derivable(attempt, agg)
     return per_group_sum(attempt, stored(measure))
 
 
-def refuse_inexact_sum(attempt: Attempt, agg: Agg, kind: str) -> None:
+def refuse_inexact_sum(attempt: ViewAttempt, agg: Agg, kind: str) -> None:
     """Raise where a sum of sums of `kind` could differ from the sum."""
     if kind in FLOATS and not attempt.options.approximate_floats:
         raise float_not_exact(

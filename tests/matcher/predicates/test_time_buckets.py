@@ -10,7 +10,7 @@ from matcher.model.ir import Block, CachePlan, MatchOptions, Measure, Output, Re
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.time_buckets import read_time_function
 from matcher.predicates.time_zones import fixed_offset, keeps_days
-from matcher.rules.attempt import Attempt
+from matcher.rules.attempt import PlanAttempt, ViewAttempt
 from matcher.rules.coarsen_time import coarsen_time
 
 D = Col(0, "d", "date")
@@ -89,19 +89,21 @@ def test_a_remembered_decision_looks_at_the_next_constant_anew():
             assert repr(found.rewrite.filters) == f"(ge($0.m, {day}:date),)"
 
 
+def _storing(expr, zone):
+    shared = PlanAttempt(None, None, MatchOptions(time_zone=zone), PredicateContext(()))
+    return ViewAttempt(shared, available={expr: StoredColumn("day", expr)})
+
+
 def test_a_filter_on_a_moment_needs_a_fixed_offset():
     day = Call("cast", (T,), "date")
-    view = Attempt(None, None, MatchOptions(time_zone="UTC"), PredicateContext(()))
-    view.available[day] = StoredColumn("day", day)
+    view = _storing(day, "UTC")
     test = Call("ge", (T, Lit(86_400_000_000, "timestamp")), "boolean")
     assert repr(coarsen_time(view, test)) == "ge($0.day, 1:date)"
     for zone in ("Europe/Berlin", "America/Havana", ""):
-        other = Attempt(None, None, MatchOptions(time_zone=zone), PredicateContext(()))
-        other.available[day] = StoredColumn("day", day)
+        other = _storing(day, zone)
         assert coarsen_time(other, test) is None
     # the same moment is not the start of a day an hour further east
-    east = Attempt(None, None, MatchOptions(time_zone="+01:00"), PredicateContext(()))
-    east.available[day] = StoredColumn("day", day)
+    east = _storing(day, "+01:00")
     assert coarsen_time(east, test) is None
 
 

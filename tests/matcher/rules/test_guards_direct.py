@@ -27,7 +27,7 @@ from matcher.predicates.domains import (
     unscaled,
 )
 from matcher.render.select import render_rewrite
-from matcher.rules.attempt import Attempt, spell
+from matcher.rules.attempt import PlanAttempt, ViewAttempt, spell
 from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.filter_by_image import as_predicate
 from matcher.sql.expressions.expr import ExprBuilder
@@ -88,8 +88,8 @@ def test_a_date_pattern_where_a_day_was_skipped() -> None:
     last = Call("last_day", (T,), "date")
     wanted = Call("date_format", (T, Lit("yyyy", "string")), "string")
     for zone, found in (("Asia/Manila", False), ("Europe/Berlin", True)):
-        view = Attempt(None, None, MatchOptions(time_zone=zone), PredicateContext(()))  # type: ignore[arg-type]
-        view.available[last] = StoredColumn("last", last)
+        shared = PlanAttempt(None, None, MatchOptions(time_zone=zone), PredicateContext(()))  # type: ignore[arg-type]
+        view = ViewAttempt(shared, available={last: StoredColumn("last", last)})
         assert (coarsen_time(view, wanted) is not None) is found
 
 
