@@ -11,6 +11,7 @@ import pytest
 import cachemgr
 import matcher
 import scheduler
+from matcher.rules import PLAN_RULES, VIEW_RULES
 
 
 def modules() -> list[str]:
@@ -25,3 +26,9 @@ def modules() -> list[str]:
 @pytest.mark.parametrize("name", modules())
 def test_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("rule", [*PLAN_RULES, *VIEW_RULES], ids=lambda rule: rule.__name__)
+def test_each_rule_shows_what_it_does(rule) -> None:
+    doc = rule.__doc__ or ""
+    assert "Args:" in doc and ">>> answer(" in doc, rule.__name__

@@ -32,6 +32,7 @@ from cachemgr.api.guards import (
     repeated_parameter,
 )
 from cachemgr.errors import CacheManagerError
+from cachemgr.metastore.records import Repeated
 from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 
 MAX_BODY: Final = 2 * 1024 * 1024
@@ -203,27 +204,8 @@ async def _once(request: Request, call_next: Next, key: str) -> Response:
     asked = digest_of(request.url.path.encode(), request.url.query.encode(), await request.body())
     writer = state.metastore.writer
     known = await to_thread.run_sync(writer.begin_request, sender, key, asked)
-    if not known.is_new and not known.same:
-        return envelope(
-            request,
-            422,
-            "IDEMPOTENCY_KEY_REUSED",
-            "this Idempotency-Key was sent with another request: take a new one",
-        )
-    if not known.is_new and known.status is None:
-        answer = envelope(
-            request, 409, "IDEMPOTENCY_IN_PROGRESS", "the first request is still being carried out"
-        )
-        answer.headers["Retry-After"] = str(RETRY_SECONDS)
-        return answer
     if not known.is_new:
-        assert known.status is not None
-        kept = dict(known.body or {})
-        return JSONResponse(
-            kept.get("body"),
-            status_code=known.status,
-            headers={**kept.get("headers", {}), "Idempotency-Replayed": "true"},
-        )
+        return _sent_before(request, known)
     request.state.again = known.again
     status: int | None = None
     content: dict[str, Any] | None = None
@@ -243,6 +225,29 @@ async def _once(request: Request, call_next: Next, key: str) -> Response:
     finally:
         keeping.cancel()
         await to_thread.run_sync(writer.end_request, sender, key, status, content)
+
+
+def _sent_before(request: Request, known: Repeated) -> Response:
+    """The answer to a request whose key was sent before: the kept one, or why there is none."""
+    if not known.same:
+        return envelope(
+            request,
+            422,
+            "IDEMPOTENCY_KEY_REUSED",
+            "this Idempotency-Key was sent with another request: take a new one",
+        )
+    if known.status is None:
+        answer = envelope(
+            request, 409, "IDEMPOTENCY_IN_PROGRESS", "the first request is still being carried out"
+        )
+        answer.headers["Retry-After"] = str(RETRY_SECONDS)
+        return answer
+    kept = dict(known.body or {})
+    return JSONResponse(
+        kept.get("body"),
+        status_code=known.status,
+        headers={**kept.get("headers", {}), "Idempotency-Replayed": "true"},
+    )
 
 
 async def _keep(state: ApiState, sender: str, key: str) -> None:

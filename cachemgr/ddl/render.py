@@ -7,6 +7,7 @@ only where they must be.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from cachemgr.ddl.joins import as_name
 from cachemgr.ddl.statements import (
@@ -175,34 +176,43 @@ def render_freshness(freshness: Freshness) -> str:
 
 
 def _short(statement: Statement) -> str:
+    """A statement of one line."""
     match statement:
+        case DropRelationalCache(name, if_exists) | DropRecordPreservingJoin(name, if_exists):
+            return f"{_VERBS[type(statement)]} {_if_exists(if_exists)}{render_name(name)}"
+        case RefreshRelationalCache(name, mode) | ExplainRefresh(name, mode):
+            return f"{_VERBS[type(statement)]} {render_name(name)}{_mode(mode)}"
         case AlterRelationalCache(name, action):
             return f"ALTER RELATIONAL CACHE {render_name(name)} {_action(action)}"
-        case RefreshRelationalCache(name, mode):
-            return f"REFRESH RELATIONAL CACHE {render_name(name)}{_mode(mode)}"
-        case DropRelationalCache(name, if_exists):
-            return f"DROP RELATIONAL CACHE {_if_exists(if_exists)}{render_name(name)}"
-        case ShowCreateRelationalCache(name):
-            return f"SHOW CREATE RELATIONAL CACHE {render_name(name)}"
         case DescribeRelationalCache(name, extended):
             option = "EXTENDED " if extended else ""
             return f"DESCRIBE RELATIONAL CACHE {option}{render_name(name)}"
-        case ExplainRefresh(name, mode):
-            return f"EXPLAIN REFRESH {render_name(name)}{_mode(mode)}"
-        case DropRecordPreservingJoin(name, if_exists):
-            return f"DROP RECORD PRESERVING JOIN {_if_exists(if_exists)}{render_name(name)}"
-        case ValidateRecordPreservingJoin(name):
-            return f"VALIDATE RECORD PRESERVING JOIN {render_name(name)}"
         case GrantUse(name, principal):
             return f"GRANT USE ON RELATIONAL CACHE {render_name(name)} TO {_part(principal)}"
         case RevokeUse(name, principal):
             return f"REVOKE USE ON RELATIONAL CACHE {render_name(name)} FROM {_part(principal)}"
-        case RestrictBaseTable(name):
-            return f"RESTRICT BASE TABLE {render_name(name)}"
-        case UnrestrictBaseTable(name):
-            return f"UNRESTRICT BASE TABLE {render_name(name)}"
+        case (
+            ShowCreateRelationalCache(name)
+            | ValidateRecordPreservingJoin(name)
+            | RestrictBaseTable(name)
+            | UnrestrictBaseTable(name)
+        ):
+            return f"{_VERBS[type(statement)]} {render_name(name)}"
         case _:
             raise TypeError(f"not a statement: {statement!r}")
+
+
+# What is written before the name.
+_VERBS: Final[dict[type[Statement], str]] = {
+    DropRelationalCache: "DROP RELATIONAL CACHE",
+    DropRecordPreservingJoin: "DROP RECORD PRESERVING JOIN",
+    RefreshRelationalCache: "REFRESH RELATIONAL CACHE",
+    ExplainRefresh: "EXPLAIN REFRESH",
+    ShowCreateRelationalCache: "SHOW CREATE RELATIONAL CACHE",
+    ValidateRecordPreservingJoin: "VALIDATE RECORD PRESERVING JOIN",
+    RestrictBaseTable: "RESTRICT BASE TABLE",
+    UnrestrictBaseTable: "UNRESTRICT BASE TABLE",
+}
 
 
 def _create(statement: CreateRelationalCache) -> str:

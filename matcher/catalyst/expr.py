@@ -8,7 +8,7 @@ its own) is opaque too: written as SQL it would be resolved under the session's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
@@ -163,44 +163,70 @@ def _window_of(expr: Call) -> Expr:
 
 
 def _call(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr:
-    cls, pretty, type_, params = data.class_name, data.name, data.type, data.params
-    null = bool(data.nullable)
-    if cls == "Cast":
-        return _cast(args, type_, null, params, settings)
-    if cls == "Like":
-        escape = () if list(params) == ["\\"] else tuple(params)
-        return Call("like", args, type_, null, escape)
-    if cls == "GetTimestamp" and type_ in _READS and _as_usual(params[1:], settings):
-        return Call(_READS[type_], args, type_, null)
-    if cls == FIELD:
-        return Call("field", args, type_, null, tuple(params))
-    modes = [_mode(p, settings) for p in params]
-    if cls == "In" and all(map(_is_struct, args)):
+    if data.class_name in OPERATORS:
+        return _operator(data, args, settings)
+    special = _SPECIAL.get(data.class_name)
+    found = None if special is None else special(data, args, settings)
+    return _named(data, args, settings) if found is None else found
+
+
+def _operator(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr:
+    op, null = OPERATORS[data.class_name], bool(data.nullable)
+    if op == "in" and all(map(_is_struct, args)):
         return in_tuples(args[0].children[1::2], [row.children[1::2] for row in args[1:]])
-    if cls in OPERATORS:
-        op = OPERATORS[cls]
-        if op == "not" and isinstance(args[0], Call) and args[0].op == "eq":
-            return Call("ne", args[0].args, type_, null)
-        if op == "case":
-            return Call(op, _without_null_else(args), type_, null)
-        if all(m == "session" for m in modes):
-            return Call(op, args, type_, null)
-        if _says_the_same(modes) and means_the_same(op, args, type_):
-            return Call(op, args, type_, null)
-        if modes == ["try"] and op in _TRY_FORMS:
-            return Call(_TRY_FORMS[op], args, type_, null)
-        return _opaque(data, args)
-    name = ALIASES.get(pretty.lower(), pretty.lower())
-    if "." in cls or not is_known(name, len(args)):
-        return _window_of(_opaque(data, args))
-    if all(m == "session" for m in modes) or tuple(params) == _DEFAULT_PARAMS.get(name):
-        if name == "substring" and len(args) == 3 and args[2] == _TO_THE_END:
-            args = args[:2]
-        found = Call(name, _one_spelling(name, args), type_, null)
-        return (fold(found) if name == "date_add" else None) or found
+    if op == "not" and isinstance(args[0], Call) and args[0].op == "eq":
+        return Call("ne", args[0].args, data.type, null)
+    if op == "case":
+        return Call(op, _without_null_else(args), data.type, null)
+    modes = [_mode(p, settings) for p in data.params]
+    as_usual = all(m == "session" for m in modes)
+    if as_usual or (_says_the_same(modes) and means_the_same(op, args, data.type)):
+        return Call(op, args, data.type, null)
+    if modes == ["try"] and op in _TRY_FORMS:
+        return Call(_TRY_FORMS[op], args, data.type, null)
     return _opaque(data, args)
 
 
+def _named(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr:
+    """A function by the name that people write."""
+    name = ALIASES.get(data.name.lower(), data.name.lower())
+    if "." in data.class_name or not is_known(name, len(args)):
+        return _window_of(_opaque(data, args))
+    usual = _as_usual(data.params, settings) or tuple(data.params) == _DEFAULT_PARAMS.get(name)
+    if not usual:
+        return _opaque(data, args)
+    if name == "substring" and len(args) == 3 and args[2] == _TO_THE_END:
+        args = args[:2]
+    found = Call(name, _one_spelling(name, args), data.type, bool(data.nullable))
+    return (fold(found) if name == "date_add" else None) or found
+
+
+def _cast_call(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr:
+    return _cast(args, data.type, bool(data.nullable), data.params, settings)
+
+
+def _like(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr:
+    escape = () if list(data.params) == ["\\"] else tuple(data.params)
+    return Call("like", args, data.type, bool(data.nullable), escape)
+
+
+def _get_timestamp(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr | None:
+    if data.type not in _READS or not _as_usual(data.params[1:], settings):
+        return None
+    return Call(_READS[data.type], args, data.type, bool(data.nullable))
+
+
+def _field(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr:
+    return Call("field", args, data.type, bool(data.nullable), tuple(data.params))
+
+
+# Classes that are no operators, and not what their names say either.
+_SPECIAL: Final[dict[str, Callable[[Function, tuple[Expr, ...], Settings], Expr | None]]] = {
+    "Cast": _cast_call,
+    "Like": _like,
+    "GetTimestamp": _get_timestamp,
+    FIELD: _field,
+}
 # The first parameter of GetTimestamp is only a name for its error message.
 _READS: Final = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp_ntz"}
 

@@ -1,10 +1,9 @@
 """The caches' plans in memory, the index that proposes candidates, and the decision for one block.
 
 Index: caches stand in shards by their set of tables; a shard is a candidate if it covers the
-    query's tables, a cache in it if its
-column mask covers the columns that the query cannot do without. So the cost of a decision depends
-on the few caches left, not on
-how many there are. Registering or dropping one replaces the shard that it touches (copy on write),
+query's tables, a cache in it if its column mask covers the columns that the query cannot do
+without. So the cost of a decision depends on the few caches left, not on how many there are.
+Registering or dropping one replaces the shard that it touches (copy on write),
 and readers never wait.
 
 Decisions are remembered by shape, see `matcher.memory.decisions`: for the next literals only the
@@ -15,6 +14,7 @@ the query's tables changes, see `matcher.memory.bounded`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from threading import Lock
@@ -56,6 +56,27 @@ _FOR_GOOD: Final = frozenset(
         ReasonCode.CACHE_IS_AGGREGATED,
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a decision is asked for; see `Registry.decide`."""
+
+    block: Block
+    options: MatchOptions
+    veto: Veto | None = None
+    first_rows: bool = False
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the index proposed, and what came of it."""
+
+    proposed: list[PreparedPlan] = field(default_factory=list)
+    rewrites: list[tuple[Rewrite, PreparedPlan]] = field(default_factory=list)
+    misses: list[Miss] = field(default_factory=list)
+    chosen: Rewrite | None = None
+    tried_joining: bool = False
 
 
 class Registry:
@@ -184,11 +205,12 @@ class Registry:
         """
         if first_rows and not self._limited:
             return Decision(None)
+        asked = _Asked(block, options, veto, first_rows)
         if explain:
             served = None
             if most is not None:
                 served = self.decide(block, options, veto, first_rows=first_rows).rewrite
-            return self._explain(block, options, veto, first_rows, most, served)
+            return self._explain(asked, most, served)
         since = self._changes.now  # before anything is looked at
         relations = self._relations(block)
         if relations is None:
@@ -202,74 +224,57 @@ class Registry:
             missed = seen.missed(block, constants)
             if missed is not None:
                 return Decision(None, (), missed)
-            decision = _decide_again(seen, block, query, constants, options, veto)
+            decision = _decide_again(asked, seen, query, constants)
             if decision is not None:
                 return decision
-        return self._decide_first(query(), options, veto, since, key, constants)
-
-    def _decide_first(
-        self,
-        query: NormalQuery,
-        options: MatchOptions,
-        veto: Veto | None,
-        since: int,
-        key: tuple[object, MatchOptions, bool],
-        constants: tuple[Lit, ...],
-    ) -> Decision:
-        proposed: tuple[PreparedPlan, ...] = ()
-        rewrites: list[tuple[Rewrite, PreparedPlan]] = []
-        misses: list[Miss] = []
-        chosen: Rewrite | None = None
-        # A cache that must be joined with some of the tables is looked for where no other serves.
-        first_rows = key[2]
-        for may_join_tables in (False,) if first_rows else (False, True):
-            plans = tuple(
-                self._propose_joinable(query, _hopeless(misses, rewrites))
-                if may_join_tables
-                else self._propose(query)
-            )
-            if first_rows:
-                plans = tuple(p for p in plans if p.plan.limit is not None)
-            found = _matched(query, plans, options, may_join_tables, misses)
-            proposed += plans
-            rewrites += found
-            chosen = _first_passed(found, veto, misses)
-            if chosen is not None:
-                break
-        reasons = () if chosen is not None else best_reasons(misses, query.block)
+        found = self._search(asked, query())
+        reasons = () if found.chosen is not None else best_reasons(found.misses, block)
         self._shapes.put(
             key,
             since,
-            query,
+            query(),
             constants,
-            proposed,
-            rewrites,
-            tried_joining=may_join_tables,
+            tuple(found.proposed),
+            found.rewrites,
+            tried_joining=found.tried_joining,
             reasons=reasons,
         )
-        return Decision(chosen, (), reasons)
+        return Decision(found.chosen, (), reasons)
 
-    def _explain(
-        self,
-        block: Block,
-        options: MatchOptions,
-        veto: Veto | None,
-        first_rows: bool,
-        most: int | None,
-        served: Rewrite | None,
-    ) -> Decision:
-        relations = self._relations(block)
+    def _search(self, asked: _Asked, query: NormalQuery) -> _Found:
+        """Try the caches that have all tables; where none serves, those that must be joined with
+        some."""
+        found = _Found()
+        for may_join_tables in (False,) if asked.first_rows else (False, True):
+            if may_join_tables:
+                without = _hopeless(found.misses, found.rewrites)
+                plans = propose_joinable(query, self._by_home, self._shards, without)
+            else:
+                plans = list(self._propose(query))
+            if asked.first_rows:
+                plans = [p for p in plans if p.plan.limit is not None]
+            matched = _matched(query, plans, asked.options, may_join_tables, found.misses)
+            found.proposed += plans
+            found.rewrites += matched
+            found.tried_joining = may_join_tables
+            found.chosen = _first_passed(matched, asked.veto, found.misses)
+            if found.chosen is not None:
+                break
+        return found
+
+    def _explain(self, asked: _Asked, most: int | None, served: Rewrite | None) -> Decision:
+        relations = self._relations(asked.block)
         if relations is None:
-            return Decision(None, (), (no_cache(block),))
-        query = NormalQuery(block, relations)
+            return Decision(None, (), (no_cache(asked.block),))
+        query = NormalQuery(asked.block, relations)
         if most is None:
-            asked = [self._plans[name] for name in self.names()]
+            near = [self._plans[name] for name in self.names()]
         else:
-            asked = self._some(query, most, served)
-        plans = sharing_tables(query, asked, first_rows)
-        chosen, valid, misses = consider(query, plans, options, veto, first_rows)
+            near = self._some(query, most, served)
+        plans = sharing_tables(query, near, asked.first_rows)
+        chosen, valid, misses = consider(query, plans, asked.options, asked.veto, asked.first_rows)
         candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
-        reasons = () if chosen is not None else best_reasons(misses, block)
+        reasons = () if chosen is not None else best_reasons(misses, asked.block)
         return Decision(chosen, candidates, reasons)
 
     def _some(self, query: NormalQuery, most: int, served: Rewrite | None) -> list[PreparedPlan]:
@@ -293,7 +298,7 @@ class Registry:
         """
         if any(reason.code is not ReasonCode.NO_CACHE_FOR_TABLES for reason in reasons):
             return reasons
-        near = self._explain(block, options, None, False, _NEAREST, None)
+        near = self._explain(_Asked(block, options), _NEAREST, None)
         return reasons if near.rewrite is not None else near.reasons
 
     def _relations(self, block: Block) -> tuple[int, ...] | None:
@@ -306,9 +311,6 @@ class Registry:
                 number = unknown.setdefault(relation.key, FIRST_UNKNOWN_TABLE + len(unknown))
             found.append(number)
         return occurrences(found) if any(n < FIRST_UNKNOWN_TABLE for n in found) else None
-
-    def _propose_joinable(self, query: NormalQuery, without: frozenset[str]) -> list[PreparedPlan]:
-        return propose_joinable(query, self._by_home, self._shards, without)
 
     def _propose(self, query: NormalQuery) -> Iterator[PreparedPlan]:
         if any(rel % OCCURRENCE >= FIRST_UNKNOWN_TABLE for rel in query.relations):
@@ -374,21 +376,16 @@ def _first_passed(
 
 
 def _decide_again(
-    seen: Seen,
-    block: Block,
-    query: Callable[[], NormalQuery],
-    constants: tuple[Lit, ...],
-    options: MatchOptions,
-    veto: Veto | None,
+    asked: _Asked, seen: Seen, query: Callable[[], NormalQuery], constants: tuple[Lit, ...]
 ) -> Decision | None:
     """The decision by the caches that served such constants before; None to ask the index again."""
     vetoed: list[Reason] = []
-    remembered, tried_joining = seen.served(block, constants)
+    remembered, tried_joining = seen.served(asked.block, constants)
     for served in remembered:
         filled = served.filled(constants)
-        found = [filled] if filled is not None else _valid(query(), served, options)
+        found = [filled] if filled is not None else _valid(query(), served, asked.options)
         for rewrite in found:
-            reason = veto(rewrite) if veto is not None else None
+            reason = asked.veto(rewrite) if asked.veto is not None else None
             if reason is None:
                 return Decision(rewrite)
             vetoed.append(reason)

@@ -26,6 +26,7 @@ from matcher.model.operators import COMPARISONS
 from matcher.model.reasons import Reason
 from matcher.normalize.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates.context import PredicateContext
+from matcher.predicates.implication import implies
 from matcher.predicates.negative_zeros import is_minus_zero
 
 _COMPARES: Final = COMPARISONS | {"nseq", "in", "like", "startswith", "endswith", "contains"}
@@ -118,7 +119,7 @@ class Seen:
             memo: dict[Expr, Expr] = {}
             predicates = [block.predicates[i] for i in self._relevant]
             context = PredicateContext(relabel(p, self._relations, memo) for p in predicates)
-            found = tuple(context.implies(test) for test in self._tests)
+            found = tuple(implies(context, test) for test in self._tests)
             if len(self._outcomes) >= _MAX_OUTCOMES:
                 self._outcomes = {}
             self._outcomes[asked] = found

@@ -101,10 +101,7 @@ def _slotted(slots: Slots) -> Iterator[int]:
 
 
 def _literals(block: Block) -> Iterator[Lit]:
-    exprs = [*block.predicates, *(block.group_keys or ()), *(o.expr for o in block.outputs)]
-    exprs += [*block.having, *(k.expr for k in block.order_by)]
-    exprs += [part for join in block.outer for part in join.conditions()]
-    for expr in exprs:
+    for expr in block.expressions():
         yield from (node for node in walk(expr) if isinstance(node, Lit))
 
 

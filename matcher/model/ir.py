@@ -9,7 +9,8 @@ compensation over one such view. Nothing here does I/O or knows Spark.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from matcher.model.expr import Agg, Col, Expr
 from matcher.model.reasons import Reason
@@ -90,6 +91,11 @@ class OuterJoin:
         """All conjuncts of the join: those of ON, and those below it."""
         return (*self.on, *(part for side in self.sides for part in side.where))
 
+    def map(self, change: Callable[[Expr], Expr]) -> OuterJoin:
+        """The join with each conjunct changed."""
+        sides = tuple(Side(side.rels, tuple(map(change, side.where))) for side in self.sides)
+        return replace(self, on=tuple(map(change, self.on)), sides=sides)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -119,6 +125,44 @@ class Block:
     @property
     def is_aggregate(self) -> bool:
         return self.group_keys is not None
+
+    def map(self, change: Callable[[Expr], Expr]) -> Block:
+        """The block with each of its expressions changed."""
+        keys = self.group_keys
+        return replace(
+            self.map_shown(change),
+            predicates=tuple(map(change, self.predicates)),
+            group_keys=None if keys is None else tuple(map(change, keys)),
+            outer=tuple(join.map(change) for join in self.outer),
+        )
+
+    def map_shown(self, change: Callable[[Expr], Expr]) -> Block:
+        """The block with each expression above its groups changed: outputs, HAVING, ORDER BY."""
+        return replace(
+            self,
+            outputs=tuple(Output(o.name, change(o.expr)) for o in self.outputs),
+            having=tuple(map(change, self.having)),
+            order_by=tuple(
+                SortKey(change(k.expr), k.ascending, k.nulls_first) for k in self.order_by
+            ),
+        )
+
+    def shown(self) -> tuple[Expr, ...]:
+        """The expressions above its groups: outputs, HAVING, ORDER BY."""
+        return (
+            *(output.expr for output in self.outputs),
+            *self.having,
+            *(key.expr for key in self.order_by),
+        )
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """All expressions of the block, those of its outer joins last."""
+        return (
+            *self.predicates,
+            *(self.group_keys or ()),
+            *self.shown(),
+            *(part for join in self.outer for part in join.conditions()),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from matcher.model.expr import Call, Expr, columns, conjuncts, disjuncts
 from matcher.predicates.canonical import holds
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.domains import Domain
+from matcher.predicates.implication import implies
 from matcher.predicates.raising import may_raise
 from matcher.predicates.truth import domain_of
 
@@ -40,7 +41,7 @@ def _without_implied(parts: tuple[Expr, ...], choices: list[Expr]) -> tuple[Expr
             continue
         rest = tuple(part for part in parts if part is not choice)
         known = PredicateContext(rest)
-        if any(known.implies(branch) for branch in disjuncts(choice)):
+        if any(implies(known, branch) for branch in disjuncts(choice)):
             parts = rest
     return parts
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Agg, Call, Col, Expr, aggregates, transform
-from matcher.model.ir import Block, CachePlan, OuterJoin, Output, Relation, SortKey
+from matcher.model.ir import Block, CachePlan, OuterJoin, Relation
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.outer_joins import moved_join
 from matcher.normalize.simplify import simplified
@@ -130,15 +130,11 @@ def expanded(block: Block, caches: Mapping[str, CachePlan]) -> Block:
             raise _refused("a cache with groups that is joined and not aggregated again")
         keys = tuple(map(put, (Col(0, c.name, c.expr.type) for c in grouped[0].keys or ())))
     new = replace(
-        block,
+        block.map_shown(lambda expr: over(put(expr))),
         relations=tuple(put.relations),
         predicates=predicates,
         outer=outer,
-        outputs=tuple(Output(o.name, over(put(o.expr))) for o in block.outputs),
         group_keys=keys,
-        order_by=tuple(
-            SortKey(over(put(k.expr)), k.ascending, k.nulls_first) for k in block.order_by
-        ),
     )
     return simplified(new)
 

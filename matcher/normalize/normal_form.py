@@ -46,6 +46,7 @@ from matcher.model.ir import (
 )
 from matcher.predicates.canonical import holds
 from matcher.predicates.context import PredicateContext, column_equality
+from matcher.predicates.implication import implies
 from matcher.predicates.negative_zeros import compares_minus_zero
 
 OCCURRENCE: Final = 1 << 20
@@ -309,7 +310,7 @@ class NormalQuery:
         return self._unjoined(
             predicate
             for predicate in self.predicates
-            if column_equality(predicate) is None and not anything.implies(predicate)
+            if column_equality(predicate) is None and not implies(anything, predicate)
         )
 
     def _unjoined(self, exprs: Iterable[Expr]) -> frozenset[tuple[int, str]]:

@@ -25,10 +25,11 @@ from dataclasses import replace
 
 from matcher.model.errors import NotSupported
 from matcher.model.expr import Call, Col, Expr, columns, transform
-from matcher.model.ir import Block, OuterJoin, Output, Side, SortKey
+from matcher.model.ir import Block, OuterJoin, Side
 from matcher.model.operators import STRICT
 from matcher.model.reasons import ReasonCode
 from matcher.predicates.context import PredicateContext
+from matcher.predicates.implication import implies
 
 
 def null_supplied(expr: Expr) -> Expr:
@@ -72,7 +73,7 @@ def settled(block: Block) -> Block:
 def _with_declared(block: Block) -> tuple[OuterJoin, ...]:
     """The joins with the columns that their tables declare NOT NULL, as far as the block names
     them."""
-    named = {c for expr in _expressions(block) for c in columns(expr)}
+    named = {c for expr in block.expressions() for c in columns(expr)}
     return tuple(
         replace(
             j, declared=tuple(sorted(named.intersection(j.declared), key=lambda c: (c.rel, c.name)))
@@ -158,7 +159,7 @@ def _not_implied(parts: tuple[Expr, ...], candidates: Iterable[Expr]) -> tuple[E
     left = list(parts)
     for part in sorted(candidates, key=_binds):
         rest = [p for p in left if p is not part]
-        if PredicateContext(rest).implies(part):
+        if implies(PredicateContext(rest), part):
             left = rest
     return tuple(left)
 
@@ -168,7 +169,7 @@ def _needed(join: OuterJoin, above: list[Expr]) -> tuple[Expr, ...]:
     for part in sorted(join.on, key=_binds):
         links = len({c.rel in join.right for c in columns(part)}) > 1
         rest = [p for p in left if p is not part]
-        if not links and PredicateContext((*rest, *above)).implies(part):
+        if not links and implies(PredicateContext((*rest, *above)), part):
             left = rest
     return tuple(left)
 
@@ -176,12 +177,6 @@ def _needed(join: OuterJoin, above: list[Expr]) -> tuple[Expr, ...]:
 def _binds(part: Expr) -> int:
     """IS NOT NULL first: it is what follows most often."""
     return 0 if isinstance(part, Call) and part.op == "isnotnull" else 1
-
-
-def _expressions(block: Block) -> list[Expr]:
-    found = [*block.predicates, *(o.expr for o in block.outputs), *(block.group_keys or ())]
-    found += [*block.having, *(k.expr for k in block.order_by)]
-    return found + [p for j in block.outer for p in j.conditions()]
 
 
 def _with_nullability(block: Block, hung: set[int], never_null: set[Col]) -> Block:
@@ -195,23 +190,7 @@ def _with_nullability(block: Block, hung: set[int], never_null: set[Col]) -> Blo
             return Col(expr.rel, expr.name, expr.type, nullable=False)
         return None
 
-    def over(expr: Expr) -> Expr:
-        return transform(expr, visit)
-
-    def join(found: OuterJoin) -> OuterJoin:
-        sides = tuple(Side(s.rels, tuple(map(over, s.where))) for s in found.sides)
-        return replace(found, on=tuple(map(over, found.on)), sides=sides)
-
-    keys = block.group_keys
-    return replace(
-        block,
-        predicates=tuple(map(over, block.predicates)),
-        outputs=tuple(Output(o.name, over(o.expr)) for o in block.outputs),
-        group_keys=None if keys is None else tuple(map(over, keys)),
-        having=tuple(map(over, block.having)),
-        order_by=tuple(SortKey(over(k.expr), k.ascending, k.nulls_first) for k in block.order_by),
-        outer=tuple(map(join, block.outer)),
-    )
+    return block.map(lambda expr: transform(expr, visit))
 
 
 def moved_join(join: OuterJoin, shift: int) -> OuterJoin:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts, rebuild
-from matcher.model.ir import Block, OuterJoin, Output, SortKey
+from matcher.model.ir import Block, OuterJoin
 from matcher.normalize.constant_joins import with_constant_joins
 from matcher.normalize.dead_branches import without_dead_branches
 from matcher.normalize.outer_joins import settled
@@ -24,7 +24,6 @@ from matcher.predicates.context import PredicateContext
 from matcher.predicates.raising import may_raise, settles
 
 NeverNull = Callable[[Expr], bool]
-_OPS: Final = frozenset("coalesce isnull isnotnull case nseq or and not".split())
 _DECLARED: Final = PredicateContext(())  # knows what tables declare, and nothing else
 _OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
 
@@ -66,13 +65,10 @@ def fold_nulls(block: Block) -> Block:
         return _above(expr, places, known, block.grouping_sets is not None)
 
     return replace(
-        block,
+        block.map_shown(above),
         outer=tuple(map(_folded_join, block.outer)),
         predicates=tuple(p for p in predicates if p != TRUE),
         group_keys=new,
-        outputs=tuple(Output(o.name, above(o.expr)) for o in block.outputs),
-        having=tuple(above(h) for h in block.having),
-        order_by=tuple(SortKey(above(k.expr), k.ascending, k.nulls_first) for k in block.order_by),
     )
 
 
@@ -91,7 +87,7 @@ def _folded_join(join: OuterJoin) -> OuterJoin:
 def _may_change(expr: Expr) -> bool:
     """False for most expressions of most queries, which are not built anew then."""
     if isinstance(expr, Call):
-        return expr.op in _OPS or any(map(_may_change, expr.args))
+        return expr.op in _FOLD or any(map(_may_change, expr.args))
     if isinstance(expr, Agg):
         return expr.filter is not None or _counts(expr) or any(map(_may_change, expr.args))
     return False
@@ -129,32 +125,39 @@ def _folded(expr: Expr, known: NeverNull) -> Expr:
 
 def _fold(expr: Expr, known: NeverNull) -> Expr:
     if isinstance(expr, Agg):
-        if _counts(expr) and all(_is_idle(arg, known) for arg in expr.args):
-            expr = Agg("count", (), expr.type, False, filter=expr.filter)
-        if expr.filter is None:
-            return expr
-        if expr.filter == FALSE and expr.func in _OF_NO_ROW:
-            return Lit(0 if expr.func == "count" else None, expr.type)
-        if not _passes_all(expr.filter, known):
-            return expr
-        return Agg(expr.func, expr.args, expr.type, expr.nullable, expr.distinct, None, expr.params)
+        return _fold_agg(expr, known)
     if not isinstance(expr, Call):
         return expr
-    if expr.op in ("isnull", "isnotnull"):
-        return _truth(expr.op == "isnotnull") if _is_idle(expr.args[0], known) else expr
-    if expr.op == "coalesce":
-        return _coalesce(expr, known)
-    if expr.op == "case":
-        return _case(expr)
-    if expr.op == "nseq" and all(map(known, expr.args)):
-        return Call("eq", expr.args, "boolean", False)
-    if expr.op == "or" and _always_one(disjuncts(expr), known):
-        return TRUE
-    if expr.op in ("and", "or"):
-        return _junction(expr)
-    if expr.op == "not" and expr.args[0] in (TRUE, FALSE):
-        return _truth(expr.args[0] == FALSE)
-    return expr
+    handler = _FOLD.get(expr.op)
+    return expr if handler is None else handler(expr, known)
+
+
+def _fold_agg(agg: Agg, known: NeverNull) -> Expr:
+    if _counts(agg) and all(_is_idle(arg, known) for arg in agg.args):
+        agg = Agg("count", (), agg.type, False, filter=agg.filter)
+    if agg.filter is None:
+        return agg
+    if agg.filter == FALSE and agg.func in _OF_NO_ROW:
+        return Lit(0 if agg.func == "count" else None, agg.type)
+    if not _passes_all(agg.filter, known):
+        return agg
+    return Agg(agg.func, agg.args, agg.type, agg.nullable, agg.distinct, None, agg.params)
+
+
+def _fold_null_test(call: Call, known: NeverNull) -> Expr:
+    return _truth(call.op == "isnotnull") if _is_idle(call.args[0], known) else call
+
+
+def _fold_null_safe(call: Call, known: NeverNull) -> Expr:
+    return Call("eq", call.args, "boolean", False) if all(map(known, call.args)) else call
+
+
+def _fold_or(call: Call, known: NeverNull) -> Expr:
+    return TRUE if _always_one(disjuncts(call), known) else _junction(call, known)
+
+
+def _fold_not(call: Call, known: NeverNull) -> Expr:
+    return _truth(call.args[0] == FALSE) if call.args[0] in (TRUE, FALSE) else call
 
 
 def _passes_all(condition: Expr, known: NeverNull) -> bool:
@@ -211,7 +214,7 @@ def _with(call: Call, args: tuple[Expr, ...]) -> Call:
     return Call(call.op, args, call.type, call.nullable, call.params)
 
 
-def _case(call: Call) -> Expr:
+def _case(call: Call, _known: NeverNull) -> Expr:
     kept: list[Expr] = []
     for i in range(len(call.args) // 2):
         condition, value = call.args[2 * i], call.args[2 * i + 1]
@@ -225,7 +228,7 @@ def _case(call: Call) -> Expr:
     return _with(call, (*kept, *rest))
 
 
-def _junction(call: Call) -> Expr:
+def _junction(call: Call, _known: NeverNull) -> Expr:
     neutral, absorbing = (TRUE, FALSE) if call.op == "and" else (FALSE, TRUE)
     if settles(call.args, absorbing):
         return absorbing
@@ -235,3 +238,15 @@ def _junction(call: Call) -> Expr:
     if len(kept) == 1:
         return kept[0]
     return _with(call, kept)
+
+
+_FOLD: Final[dict[str, Callable[[Call, NeverNull], Expr]]] = {
+    "isnull": _fold_null_test,
+    "isnotnull": _fold_null_test,
+    "coalesce": _coalesce,
+    "case": _case,
+    "nseq": _fold_null_safe,
+    "or": _fold_or,
+    "and": _junction,
+    "not": _fold_not,
+}

@@ -6,6 +6,7 @@ is TRUE, which is all that WHERE, HAVING, FILTER and an inner join ask.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit
@@ -43,43 +44,64 @@ def _unit(arg: Expr) -> Expr:
 
 
 def _spell(call: Call) -> Expr:
-    op, args = call.op, call.args
-    if op in NULL_TESTS:
-        return _null_test(call)
-    if op in FLIPPED and isinstance(args[0], Lit) and not isinstance(args[1], Lit):
-        return _spell(_with(call, FLIPPED[op], (args[1], args[0])))
-    if op in ("gt", "ge") and not isinstance(args[1], Lit):
-        return _with(call, FLIPPED[op], (args[1], args[0]))
-    if op in COMPARISONS and (told := _at_the_end(call)) is not None:
-        return told
-    if op == "nseq" and args[0] == args[1]:
+    handler = _SPELL.get(call.op)
+    return call if handler is None else handler(call)
+
+
+def _spell_comparison(call: Call) -> Expr:
+    """A constant on the right, else the smaller side on the left; equal ones in one order."""
+    op, (left, right) = call.op, call.args
+    if isinstance(left, Lit) and not isinstance(right, Lit):
+        return _spell_comparison(_with(call, FLIPPED[op], (right, left)))
+    if op in ("gt", "ge") and not isinstance(right, Lit):
+        return _with(call, FLIPPED[op], (right, left))
+    if op == "nseq":
+        return _spell_null_safe(call)
+    at_the_end = _at_the_end(call)
+    if at_the_end is not None:
+        return at_the_end
+    if op in ("eq", "ne") and right in (TRUE, FALSE):
+        # NULL = TRUE is NULL, as the operand itself is
+        same = (op == "eq") is (right == TRUE)
+        return left if same else _spell_not(_with(call, "not", (left,)))
+    return _in_order(call) if op in COMMUTES else call
+
+
+def _spell_null_safe(call: Call) -> Expr:
+    left, right = call.args
+    if left == right:
         return TRUE
-    if op == "nseq" and isinstance(args[1], Lit) and args[1].value is None:
-        return Call("isnull", args[:1], call.type, nullable=False)
-    if op == "eq" and args[1] == TRUE:  # NULL = TRUE is NULL, as the operand itself is
-        return args[0]
-    if op == "eq" and args[1] == FALSE:
-        return _spell_not(_with(call, "not", (args[0],)))
-    if op == "ne" and args[1] in (TRUE, FALSE):
-        return args[0] if args[1] == FALSE else _spell_not(_with(call, "not", (args[0],)))
-    if op == "not":
-        return _spell_not(call)
-    if op in ("and", "or"):
-        flat = [p for a in args for p in (a.args if isinstance(a, Call) and a.op == op else (a,))]
-        neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
-        parts = _with_opposites_told(op, dict.fromkeys(flat))
-        if settles(parts, absorbing):
-            return absorbing
-        unique = tuple(sorted((p for p in parts if p != neutral), key=repr)) or (neutral,)
-        return unique[0] if len(unique) == 1 else _with(call, op, unique)
-    if op in COMMUTES and not isinstance(args[1], Lit):
-        return _with(call, op, tuple(sorted(args, key=repr)))
-    if op == "in" and all(isinstance(a, Lit) for a in args[1:]):
-        values = tuple(sorted(dict.fromkeys(args[1:]), key=repr))
-        if len(values) == 1:
-            return spell(_with(call, "eq", (args[0], values[0])))
-        return _with(call, "in", (args[0], *values))
-    return call
+    if isinstance(right, Lit) and right.value is None:
+        return Call("isnull", (left,), call.type, nullable=False)
+    return _in_order(call)
+
+
+def _in_order(call: Call) -> Expr:
+    """An operator whose arguments may stand in any order, but for a constant on the right."""
+    if isinstance(call.args[1], Lit):
+        return call
+    return _with(call, call.op, tuple(sorted(call.args, key=repr)))
+
+
+def _spell_junction(call: Call) -> Expr:
+    op = call.op
+    flat = [p for a in call.args for p in (a.args if isinstance(a, Call) and a.op == op else (a,))]
+    neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+    parts = _with_opposites_told(op, dict.fromkeys(flat))
+    if settles(parts, absorbing):
+        return absorbing
+    unique = tuple(sorted((p for p in parts if p != neutral), key=repr)) or (neutral,)
+    return unique[0] if len(unique) == 1 else _with(call, op, unique)
+
+
+def _spell_in(call: Call) -> Expr:
+    operand, *items = call.args
+    if not all(isinstance(item, Lit) for item in items):
+        return call
+    values = tuple(sorted(dict.fromkeys(items), key=repr))
+    if len(values) == 1:
+        return spell(_with(call, "eq", (operand, values[0])))
+    return _with(call, "in", (operand, *values))
 
 
 def _with_opposites_told(op: str, parts: dict[Expr, None]) -> dict[Expr, None]:
@@ -153,6 +175,16 @@ def _spell_not(call: Call) -> Expr:
         parts = tuple(_spell_not(_with(call, "not", (arg,))) for arg in inner.args)
         return _spell(_with(inner, "or" if inner.op == "and" else "and", parts))
     return call
+
+
+_SPELL: Final[dict[str, Callable[[Call], Expr]]] = {
+    **dict.fromkeys(NULL_TESTS, _null_test),
+    **dict.fromkeys(COMMUTES, _in_order),
+    **dict.fromkeys(FLIPPED, _spell_comparison),
+    **dict.fromkeys(("and", "or"), _spell_junction),
+    "not": _spell_not,
+    "in": _spell_in,
+}
 
 
 def spell_agg(agg: Agg) -> Agg:

@@ -9,11 +9,9 @@ section 3.1:
     deterministic expression may be an operand, not only a column; `matcher.predicates.truth` reads
     them);
 3. residual subsumption: what is left is compared by structure, after canonical spelling and with
-    classes' representatives.
+    classes' representatives (`matcher.predicates.implication` asks for all three).
 
-Beyond the paper: an OR that stays residual is taken apart case by case, a condition on columns
-that have few values left is worked out for each, and what all branches of an OR or all matches of
-a LIKE share is a range as well.
+Beyond the paper: what all branches of an OR or all matches of a LIKE share is a range as well.
 
 Worked example: `lo_orderdate = d_datekey AND d_year > 1992 AND d_year <= 1997` has the class
 {lo_orderdate, d_datekey} and the domain
@@ -23,8 +21,6 @@ Worked example: `lo_orderdate = d_datekey AND d_year > 1992 AND d_year <= 1997` 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
-from math import prod
 from sys import maxsize
 from typing import Final
 
@@ -66,10 +62,6 @@ from matcher.predicates.truth import ORDER, domain_of, innermost
 # IN with a list of one, too
 _SAME: Final = frozenset(("eq", "nseq", "in"))
 _MEMO_OF_QUERY: Final = 4096
-_MAX_POINTS: Final = 64
-_MAX_PIECES: Final = 16
-_MAX_DEPTH: Final = 2
-_MAX_BRANCHES: Final = (16, 4)
 _MAX_SHARED: Final = 64
 
 
@@ -198,12 +190,9 @@ class PredicateContext:
         self._fixed = {column: lit for column, lit in found.items() if lit is not None}
         for part in parts if self._fixed else ():
             if len(set(columns(part))) > 1:
-                told = self._with_constants(part)
+                told = self.with_constants(part)
                 if told != part:
                     self._take(self.canonical(told))
-
-    def _with_constants(self, expr: Expr) -> Expr:
-        return fold_all(substitute(expr, self._fixed.get))
 
     def _reject_nulls(self, expr: Expr) -> None:
         """`expr` is not NULL in any row that passes; neither are the arguments of strict operators
@@ -331,86 +320,11 @@ class PredicateContext:
         """True if it is plain that no row passes."""
         return FALSE in self.residuals or NULL in self.residuals
 
-    def implies(self, predicate: Expr) -> bool:
-        """True if every row that passes this conjunction satisfies `predicate` (never a wrong
-        True)."""
-        if self.is_never_true:
-            return True
-        parts = conjuncts(predicate)
-        if len(parts) > 1:
-            return all(map(self.implies, parts))
-        pair = column_equality(predicate)
-        if pair is not None:
-            # never by the values of constants: `matcher.memory.decisions` relies on that
-            if self.find(pair[0]) == self.find(pair[1]):
-                return self.never_null(self.find(pair[0]))
-            return self._within_domain(self.canonical(predicate))
-        return self._implies(holds(self.canonical(predicate)), 0)
+    def with_constants(self, expr: Expr) -> Expr:
+        """`expr` with the columns that have one value in all rows that pass replaced by it."""
+        return fold_all(substitute(expr, self._fixed.get)) if self._fixed else expr
 
-    def _within_domain(self, predicate: Expr) -> bool:
-        known = domain_of(predicate)
-        return known is not None and known[1].contains(self.domain(known[0]))
-
-    def _implies(self, predicate: Expr, depth: int) -> bool:
-        if predicate == TRUE or predicate in self.residuals:
-            return True
-        if predicate == FALSE:
-            return any(values.is_empty for values in self.domains.values())
-        if self._within_domain(predicate):
-            return True
-        if not isinstance(predicate, Call):
-            return False
-        if predicate.op == "and":
-            return all(self._implies(arg, depth) for arg in predicate.args)
-        if predicate.op == "or" and any(self._implies(arg, depth) for arg in predicate.args):
-            return True
-        if predicate.op == "nseq" and self._implies(Call("eq", predicate.args, "boolean"), depth):
-            return True
-        if self._holds_at_all_points(predicate):
-            return True
-        if self._fixed and depth < _MAX_DEPTH:
-            told = self._with_constants(predicate)
-            if told != predicate and self._implies(holds(self.canonical(told)), depth + 1):
-                return True
-        return depth < _MAX_DEPTH and (
-            self._implied_by_cases(predicate, depth) or self._implied_by_pieces(predicate, depth)
-        )
-
-    def _holds_at_all_points(self, predicate: Call) -> bool:
-        """The predicate worked out for every combination of values that its columns have left."""
-        involved = list(dict.fromkeys(columns(predicate)))
-        choices: list[list[Lit]] = []
-        for column in involved:
-            known = self.domains.get(column)
-            if known is None or not has_exact_equality(column.type):
-                return False
-            points = self.domain(column).points(_MAX_POINTS)
-            if points is None:
-                return False
-            literals = [
-                Lit(None, column.type) if p is None else literal_of(p, column.type) for p in points
-            ]
-            choices.append([lit for lit in literals if lit is not None])
-        if not involved or prod(map(len, choices)) > _MAX_POINTS:
-            return False
-        for chosen in product(*choices):
-            values: dict[Expr, Lit] = dict(zip(involved, chosen, strict=True))
-            if fold_all(substitute(predicate, values.get)) != TRUE:
-                return False
-        return True
-
-    def _implied_by_cases(self, predicate: Expr, depth: int) -> bool:
-        """Some OR of ours holds; if each of its branches implies the predicate, so do we."""
-        most = _MAX_BRANCHES[depth]  # what an OR of ORs may cost
-        for residual in self.residuals:
-            if 1 < len(disjuncts(residual)) <= most and all(
-                branch._implies(holds(branch.canonical(predicate)), depth + 1)
-                for branch in self._cases(residual)
-            ):
-                return True
-        return False
-
-    def _cases(self, residual: Expr) -> tuple[PredicateContext, ...]:
+    def cases(self, residual: Expr) -> tuple[PredicateContext, ...]:
         """Each branch of an OR together with all else that we know."""
         found = self._branches.get(residual)
         if found is None:
@@ -428,34 +342,7 @@ class PredicateContext:
             found = self._branches[residual] = tuple(made)
         return found
 
-    def _implied_by_pieces(self, predicate: Call, depth: int) -> bool:
-        """An OR whose branches each take a part of what one operand may be: cut our range of it at
-        theirs, and ask for each piece."""
-        if predicate.op != "or":
-            return False
-        for operand, pieces in self._pieces(predicate):
-            if all(self._with(operand, piece)._implies(predicate, depth + 1) for piece in pieces):
-                return True
-        return False
-
-    def _pieces(self, disjunction: Call) -> Iterable[tuple[Expr, list[Domain]]]:
-        cuts: dict[Expr, list[Domain]] = {}
-        for branch in disjunction.args:
-            for part in conjuncts(branch):
-                known = domain_of(part)
-                if known is not None and known[0] in self.domains:
-                    cuts.setdefault(known[0], []).append(known[1])
-        for operand, sets in cuts.items():
-            if len(sets) > _MAX_PIECES:
-                continue
-            pieces = [self.domain(operand)]
-            for cut in sets:
-                pieces = [p for whole in pieces for p in (whole.intersect(cut), whole.minus(cut))]
-                pieces = [p for p in pieces if not p.is_empty]
-            if 1 < len(pieces) <= _MAX_PIECES:
-                yield operand, pieces
-
-    def _with(self, operand: Expr, allowed: Domain) -> PredicateContext:
+    def limited(self, operand: Expr, allowed: Domain) -> PredicateContext:
         """What we know, with fewer values of one operand."""
         context = PredicateContext(())
         context._parent = self._parent

@@ -272,34 +272,41 @@ def render_rewrite(
     if rewrite.branches:
         parts = [render_rewrite(b, table_sql, positional=True) for b in rewrite.branches]
         table_sql = "(\n" + "\nUNION ALL\n".join(parts) + "\n) AS __sets"
-    plain = _of_several if rewrite.extra else _of_one
     tables = [table_sql, *(extra_sql or [quote_path(e.relation.name) for e in rewrite.extra])]
-    source, filters = _from(rewrite, tables)
     if rewrite.grouping_sets is not None:
-        where = _conjunction(filters, plain)
-        text = " ".join(source) + (f" WHERE {where}" if where else "")
-        table_sql = f"({by_sets(rewrite, text, render_expr, plain, quote)}) AS __sets"
-        rewrite, plain = over_sets(rewrite), _of_one
-        source, filters = _from(rewrite, [table_sql])
+        tables = [f"({_grouped_by_sets(rewrite, tables)}) AS __sets"]
+        rewrite = over_sets(rewrite)
+    return _render_select(rewrite, tables, positional)
+
+
+def _grouped_by_sets(rewrite: Rewrite, tables: Sequence[str]) -> str:
+    """The SELECT with GROUPING SETS that the outputs are computed over."""
+    column = _of_several if rewrite.extra else _of_one
+    source, filters = _from(rewrite, tables)
+    where = _conjunction(filters, column)
+    text = " ".join(source) + (f" WHERE {where}" if where else "")
+    return by_sets(rewrite, text, render_expr, column, quote)
+
+
+def _render_select(rewrite: Rewrite, tables: Sequence[str], positional: bool) -> str:
+    column = _of_several if rewrite.extra else _of_one
+    source, filters = _from(rewrite, tables)
     names = [f"c{i}" if positional else o.name for i, o in enumerate(rewrite.outputs)]
-    lines = ["SELECT " + ", ".join(_select_items(rewrite.outputs, names, plain)), *source]
+    lines = ["SELECT " + ", ".join(_select_items(rewrite.outputs, names, column)), *source]
     if filters:
-        lines.append("WHERE " + _conjunction(filters, plain))
+        lines.append("WHERE " + _conjunction(filters, column))
     if rewrite.group_keys:
-        lines.append("GROUP BY " + ", ".join(_group_items(rewrite.group_keys, plain)))
+        lines.append("GROUP BY " + ", ".join(_group_items(rewrite.group_keys, column)))
     # In HAVING and ORDER BY an output alias would win over a column of the same name, so columns
     # are qualified there.
-    qualified = plain if rewrite.extra else _qualifier(rewrite.outputs, names, table_sql)
+    qualified = column if rewrite.extra else _qualifier(rewrite.outputs, names, tables[0])
     if rewrite.having:
-        clause = (
-            "HAVING " if rewrite.group_keys is not None else "WHERE " if not filters else "AND "
-        )
+        without_groups = "AND " if filters else "WHERE "
+        clause = without_groups if rewrite.group_keys is None else "HAVING "
         lines.append(clause + _conjunction(rewrite.having, qualified))
     if rewrite.order_by:
-        lines.append(
-            "ORDER BY "
-            + ", ".join(_sort_item(k, rewrite.outputs, names, qualified) for k in rewrite.order_by)
-        )
+        keys = (_sort_item(k, rewrite.outputs, names, qualified) for k in rewrite.order_by)
+        lines.append("ORDER BY " + ", ".join(keys))
     if rewrite.limit is not None:
         lines.append(f"LIMIT {rewrite.limit}")
     if rewrite.offset:

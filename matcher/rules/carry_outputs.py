@@ -16,8 +16,18 @@ from matcher.rules.roll_up_aggregates import roll_up_aggregate
 def carry_outputs(attempt: ViewAttempt) -> ViewAttempt:
     """Find what is `carried` above the groups.
 
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+
     Raises:
         Refused: from `roll_up_aggregate`, for an aggregate that cannot be had.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, SUM(qty) AS q FROM sales GROUP BY item",
+    ...     "SELECT item, SUM(qty) + 1 AS more FROM sales GROUP BY item HAVING SUM(qty) > 5",
+    ... )
+    SELECT `item`, (`q` + 1L) AS `more` FROM c WHERE (`q` > 5L)
     """
     query = attempt.query
     outputs = []

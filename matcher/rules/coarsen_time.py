@@ -37,7 +37,24 @@ _TIMES: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
 def coarsen_time(attempt: ViewAttempt, expr: Expr) -> Expr | None:
-    """`expr` from a stored time bucket, or None where it does not follow from one."""
+    """`expr` from a stored time bucket, or None where it does not follow from one.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        expr: The expression that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT TRUNC(day, 'MM') AS m, COUNT(*) AS n FROM sales GROUP BY TRUNC(day, 'MM')",
+    ...     "SELECT YEAR(day) AS y FROM sales WHERE day >= DATE'2024-02-01' GROUP BY YEAR(day)",
+    ... )
+    SELECT YEAR(`m`) AS `y` FROM c WHERE (`m` >= DATE'2024-02-01') GROUP BY YEAR(`m`)
+    >>> answer(
+    ...     "SELECT TRUNC(day, 'MM') AS m, COUNT(*) AS n FROM sales GROUP BY TRUNC(day, 'MM')",
+    ...     "SELECT COUNT(*) AS n FROM sales WHERE day >= DATE'2024-02-02'",
+    ... )
+    PREDICATE_COLUMN_MISSING: cache c lacks day (needed for filter)
+    """
     canonical = attempt.context.canonical(expr)
     if not isinstance(canonical, Call) or canonical.op not in TIME_OPS:
         return None

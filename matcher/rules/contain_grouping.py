@@ -24,8 +24,15 @@ def refuse_invisible_aggregate(attempt: PlanAttempt) -> PlanAttempt:
     """A global aggregate that shows no aggregate has no SELECT without GROUP BY that returns its
     one row.
 
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
     Raises:
         Refused: UNSUPPORTED_EXPRESSION for such a query.
+
+    >>> from matcher.examples import answer
+    >>> answer("SELECT id FROM sales", "SELECT 1 AS one FROM sales HAVING COUNT(*) > 0")
+    UNSUPPORTED_EXPRESSION: a GROUP BY whose aggregates are never used
     """
     query = attempt.query
     if query.group_keys == () and not any(aggregates(o.expr) for o in query.outputs):
@@ -42,8 +49,25 @@ def refuse_invisible_aggregate(attempt: PlanAttempt) -> PlanAttempt:
 def contain_grouping(attempt: ViewAttempt) -> ViewAttempt:
     """Find the `groups`.
 
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+
     Raises:
         Refused: CACHE_IS_AGGREGATED, GROUPING_SETS_IN_QUERY or GLOBAL_AGGREGATE_ON_EMPTY.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, store, COUNT(*) AS n FROM sales GROUP BY item, store",
+    ...     "SELECT item, COUNT(*) AS n FROM sales WHERE store = 3 GROUP BY item",
+    ... )
+    SELECT `item`, `n` FROM c WHERE (`store` = 3)
+    >>> answer(
+    ...     "SELECT item, store, COUNT(*) AS n FROM sales GROUP BY item, store",
+    ...     "SELECT item, COUNT(*) AS n FROM sales GROUP BY item",
+    ... )
+    SELECT `item`, SUM(`n`) AS `n` FROM c GROUP BY `item`
+    >>> answer("SELECT item, COUNT(*) AS n FROM sales GROUP BY item", "SELECT id FROM sales")
+    CACHE_IS_AGGREGATED: cache c holds groups, the query asks for single rows
     """
     query, view = attempt.query, attempt.view
     if query.group_keys is None:

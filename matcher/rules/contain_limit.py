@@ -23,8 +23,19 @@ def refuse_unlimited(attempt: PlanAttempt) -> PlanAttempt:
     """The cheap part, before anything else is looked at: a cache of the first n rows serves
     queries for at most n rows alone.
 
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
     Raises:
         Refused: LIMIT_NOT_CONTAINED.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT id, qty FROM sales ORDER BY qty DESC LIMIT 100",
+    ...     "SELECT id FROM sales ORDER BY qty DESC LIMIT 1000",
+    ... )
+    LIMIT_NOT_CONTAINED: cache c holds the first 100 rows alone, the query asks for the
+    first 1000
     """
     stored = attempt.view.plan.limit
     if stored is None:
@@ -46,8 +57,24 @@ def refuse_unlimited(attempt: PlanAttempt) -> PlanAttempt:
 def contain_limit(attempt: ViewAttempt) -> ViewAttempt:
     """Check that nothing but a projection stands between a top-k cache and the query's LIMIT.
 
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+
     Raises:
         Refused: LIMIT_NOT_CONTAINED.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT id, qty FROM sales ORDER BY qty DESC LIMIT 100",
+    ...     "SELECT id FROM sales ORDER BY qty DESC LIMIT 10",
+    ... )
+    SELECT `id` FROM c ORDER BY `qty` DESC NULLS LAST LIMIT 10
+    >>> answer(
+    ...     "SELECT id, qty FROM sales ORDER BY qty DESC LIMIT 100",
+    ...     "SELECT id FROM sales WHERE qty > 3 ORDER BY qty DESC LIMIT 10",
+    ... )
+    LIMIT_NOT_CONTAINED: cache c holds the first rows alone, and the query puts the filter
+    (qty > 3) below its LIMIT: the rows kept below may all be filtered out
     """
     if attempt.view.plan.limit is None:
         return attempt

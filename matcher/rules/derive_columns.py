@@ -32,7 +32,18 @@ BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnul
 
 
 def find_stored(attempt: ViewAttempt) -> ViewAttempt:
-    """Find what is `available`, and the `stored_aggs`."""
+    """Find what is `available`, and the `stored_aggs`.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT UPPER(note) AS u, COUNT(*) AS n FROM sales GROUP BY UPPER(note)",
+    ...     "SELECT COUNT(*) AS n FROM sales WHERE UPPER(note) = 'A'",
+    ... )
+    SELECT COALESCE(SUM(`n`), 0L) AS `n` FROM c WHERE (`u` = 'A')
+    """
     context = attempt.context
     available: dict[Expr, StoredColumn] = {}
     for expr, column in attempt.view.stored(attempt.grouping_set):
@@ -46,8 +57,18 @@ def find_stored(attempt: ViewAttempt) -> ViewAttempt:
 def derive_filters(attempt: ViewAttempt) -> ViewAttempt:
     """Find the `filters`.
 
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+
     Raises:
         Refused: OUTER_JOIN_DIFFERS where no stored column tells the rows that an outer join found.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, store, COUNT(*) AS n FROM sales GROUP BY item, store",
+    ...     "SELECT COUNT(*) AS n FROM sales WHERE store = 3 OR item > 7",
+    ... )
+    SELECT COALESCE(SUM(`n`), 0L) AS `n` FROM c WHERE ((`store` = 3) OR (`item` > 7))
     """
     own: list[Expr] = []
     if attempt.grouping_set is not None:
@@ -136,37 +157,36 @@ def derive(
         attempt.notes.used.add(column.name)
         return stored(column, expr)
     pinned = attempt.context.constant(canonical) if constants else None
+    found: Expr | None = None
     if isinstance(expr, Lit):
-        if is_spellable(expr):
-            return expr
+        found = expr if is_spellable(expr) else None
     elif pinned is not None and is_spellable(pinned):
-        return pinned
+        found = pinned
     elif isinstance(expr, Call):
         found = (
             coarsen_time(attempt, expr)
             or _wider_window(attempt, canonical)
             or derive_null_test(attempt, canonical)
         )
-        if found is not None:
-            return found
-        if is_renderable(expr.op, len(expr.args)):
-            noted = len(attempt.notes.missing)
-            parts = [derive(attempt, a, purpose, constants=constants) for a in expr.args]
-            if any(map(attempt.is_blurred_key, parts)) and expr.op not in BLIND_TO_ZERO_SIGN:
-                attempt.notes.missing.append((expr, purpose))
-                return None
-            if all(part is not None for part in parts):
-                return rebuild(expr, tuple(p for p in parts if p is not None))
-            name_field(attempt, expr, purpose, noted)
-            return None
+        if found is None and is_renderable(expr.op, len(expr.args)):
+            return _from_parts(attempt, expr, purpose, constants)
     elif isinstance(expr, Col):
-        same = _same_in_group(attempt, expr)
-        if same is not None:
-            return same
-        fetched = fetch(attempt, expr, attempt.context.members(expr))
-        if fetched is not None:
-            return fetched
-    attempt.notes.missing.append((expr, purpose))
+        found = _same_in_group(attempt, expr) or fetch(attempt, expr, attempt.context.members(expr))
+    if found is None:
+        attempt.notes.missing.append((expr, purpose))
+    return found
+
+
+def _from_parts(attempt: ViewAttempt, call: Call, purpose: str, constants: bool) -> Expr | None:
+    """A call of what its arguments are derived to."""
+    noted = len(attempt.notes.missing)
+    parts = [derive(attempt, a, purpose, constants=constants) for a in call.args]
+    if any(map(attempt.is_blurred_key, parts)) and call.op not in BLIND_TO_ZERO_SIGN:
+        attempt.notes.missing.append((call, purpose))
+        return None
+    if all(part is not None for part in parts):
+        return rebuild(call, tuple(p for p in parts if p is not None))
+    name_field(attempt, call, purpose, noted)
     return None
 
 
@@ -241,8 +261,18 @@ def _same_in_group(attempt: ViewAttempt, column: Col) -> Col | None:
 def refuse_missing(attempt: ViewAttempt) -> ViewAttempt:
     """Turn what was noted as missing into one reason that names all of it, and the smallest change.
 
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+
     Raises:
         Refused: if anything is missing.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, COUNT(*) AS n FROM sales GROUP BY item",
+    ...     "SELECT COUNT(*) AS n FROM sales WHERE store = 3",
+    ... )
+    PREDICATE_COLUMN_MISSING: cache c lacks store (needed for filter)
     """
     if not attempt.notes.missing:
         return attempt

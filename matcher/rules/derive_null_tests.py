@@ -16,7 +16,19 @@ from matcher.rules.attempt import ViewAttempt
 
 def derive_null_test(attempt: ViewAttempt, test: Expr) -> Expr | None:
     """The canonical `test` (`x IS [NOT] NULL`, or these of several by OR or AND) by stored
-    expressions that are NULL where its operands are; None where there are none."""
+    expressions that are NULL where its operands are; None where there are none.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        test: The test, canonical.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT qty > 5 AS big, COUNT(*) AS n FROM sales GROUP BY qty > 5",
+    ...     "SELECT COUNT(*) AS n FROM sales WHERE qty IS NULL",
+    ... )
+    SELECT COALESCE(SUM(`n`), 0L) AS `n` FROM c WHERE (`big` IS NULL)
+    """
     for op in NULL_TESTS:
         wanted = tested(test, op)
         if wanted and not all(source in attempt.available for source in wanted):

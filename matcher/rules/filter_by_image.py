@@ -18,7 +18,25 @@ from matcher.rules.attempt import ViewAttempt
 
 def filter_by_image(attempt: ViewAttempt, predicate: Expr) -> Expr | None:
     """The filter over a stored column that keeps exactly the rows of `predicate`, if there is
-    one."""
+    one.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        predicate: The filter that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT YEAR(day) AS y, COUNT(*) AS n FROM sales GROUP BY YEAR(day)",
+    ...     "SELECT COUNT(*) AS n FROM sales WHERE day >= DATE'1994-01-01' AND day < "
+    ...     "DATE'1995-01-01'",
+    ... )
+    SELECT COALESCE(SUM(`n`), 0L) AS `n` FROM c WHERE (`y` >= 1994) AND (`y` < 1995)
+    >>> answer(
+    ...     "SELECT YEAR(day) AS y, COUNT(*) AS n FROM sales GROUP BY YEAR(day)",
+    ...     "SELECT COUNT(*) AS n FROM sales WHERE day >= DATE'1994-06-01'",
+    ... )
+    PREDICATE_COLUMN_MISSING: cache c lacks day (needed for filter)
+    """
     known = domain_of(holds(attempt.context.canonical(predicate)))
     if known is None:
         return None

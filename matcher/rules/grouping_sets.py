@@ -50,6 +50,14 @@ def match_by_sets(query: NormalQuery, match: Match) -> tuple[Rewrite | None, lis
     Args:
         query: a query with grouping sets.
         match: rewrites of a block without them, from one cache, best first.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, store, COUNT(*) AS n FROM sales GROUP BY CUBE (item, store)",
+    ...     "SELECT item, COUNT(*) AS n FROM sales GROUP BY ROLLUP (item)",
+    ... )
+    SELECT CASE WHEN (`__grouping_id` = 1L) THEN `item` END AS `item`, `n` FROM c WHERE
+    (`__grouping_id` IN (1L, 3L))
     """
     block = query.block
     assert block.group_keys is not None and block.grouping_sets is not None
@@ -112,12 +120,12 @@ def _block_of(block: Block, members: tuple[int, ...]) -> Block:
             return Lit(int(int(node.params[0]) not in members), node.type)
         return None
 
+    shown = block.map_shown(lambda expr: transform(expr, visit))
     return replace(
-        block,
-        outputs=tuple(Output(o.name, transform(o.expr, visit)) for o in block.outputs),
+        shown,
         group_keys=kept or (Lit(1, "int"),),
         grouping_sets=None,
-        having=tuple(h for h in (transform(h, visit) for h in block.having) if not _is_true(h)),
+        having=tuple(h for h in shown.having if not _is_true(h)),
         order_by=(),
         limit=None,
         offset=None,

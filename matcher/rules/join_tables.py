@@ -27,6 +27,14 @@ def fetch(attempt: ViewAttempt, column: Col, equal: Iterable[Col]) -> Col | None
         attempt: notes a table that it joins again.
         column: a column that no stored one gives.
         equal: columns with its value in all rows that are returned, itself among them.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT store, SUM(qty) AS q FROM sales GROUP BY store",
+    ...     "SELECT city, SUM(qty) AS q FROM sales JOIN stores USING (store) GROUP BY city",
+    ... )
+    SELECT t1.`city` AS `city`, SUM(t0.`q`) AS `q` FROM c AS t0 INNER JOIN `stores` AS t1 ON
+    (t0.`store` = t1.`store`) GROUP BY t1.`city`
     """
     if not attempt.shared.may_join_tables:
         return None

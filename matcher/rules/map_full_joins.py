@@ -34,8 +34,18 @@ def without_full_joins(attempt: PlanAttempt) -> PlanAttempt:
     """Put LEFT joins for the FULL ones that the query does not have; `kept` is what tells their
     rows.
 
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
     Raises:
         Refused: OUTER_JOIN_DIFFERS where the query does not have all rows of either side.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT id, qty, city FROM sales FULL JOIN stores ON sales.store = stores.store",
+    ...     "SELECT id, city FROM sales LEFT JOIN stores ON sales.store = stores.store",
+    ... )
+    SELECT `id`, `city` FROM c WHERE (`id` IS NOT NULL)
     """
     view, theirs = attempt.view, set(attempt.query.hung)
     choices: list[_Choice] = []

@@ -24,12 +24,24 @@ from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
+from matcher.predicates.implication import implies
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell, stored
 
 
 def with_inner_joins(attempt: PlanAttempt) -> PlanAttempt:
     """Put inner joins for the LEFT and SEMI joins of query and cache that find exactly one row for
-    each."""
+    each.
+
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT id, name FROM sales LEFT JOIN items ON sales.item = items.item",
+    ...     "SELECT id, name FROM sales JOIN items ON sales.item = items.item",
+    ... )
+    SELECT `id`, `name` FROM c
+    """
     query, view = attempt.query, attempt.view
     if not query.hung and not view.hung:
         return attempt
@@ -108,8 +120,24 @@ def _sides(pair: tuple[Col, Col], right: int) -> tuple[Col, Col]:
 def map_outer_joins(attempt: PlanAttempt) -> PlanAttempt:
     """Find `inner_of`, `hung_extra` and `ignored`.
 
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
     Raises:
         Refused: OUTER_JOIN_DIFFERS where a join of one side has no counterpart.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT id, stores.store AS s, city FROM sales LEFT JOIN stores ON sales.store = "
+    ...     "stores.store",
+    ...     "SELECT id, city FROM sales JOIN stores ON sales.store = stores.store",
+    ... )
+    SELECT `id`, `city` FROM c WHERE (`s` IS NOT NULL)
+    >>> answer(
+    ...     "SELECT id, city FROM sales JOIN stores ON sales.store = stores.store",
+    ...     "SELECT id, city FROM sales LEFT JOIN stores ON sales.store = stores.store",
+    ... )
+    OUTER_JOIN_DIFFERS: cache c has no LEFT JOIN stores ON (store = store), as the query has
     """
     query, view = attempt.query, attempt.view
     if not query.hung and not view.hung:
@@ -161,7 +189,7 @@ def check_conditions(attempt: PlanAttempt) -> PlanAttempt:
     """
     for join in attempt.inner_of:
         for part in sorted(join.on, key=repr):
-            if not attempt.context.implies(part):
+            if not implies(attempt.context, part):
                 raise Refused(cache_hangs(attempt, join, part))
     if not (attempt.inner_of or attempt.kept):
         return attempt

@@ -35,8 +35,24 @@ def ignore_extra_tables(attempt: PlanAttempt) -> PlanAttempt:
     """Find the context of the query, and the cache's predicates that it must imply, without the
     tables that only the cache has.
 
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
     Raises:
         Refused: EXTRA_TABLE_NOT_PRESERVING or EXTRA_TABLE_FILTERED.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT class, qty FROM sales JOIN items ON sales.item = items.item",
+    ...     "SELECT SUM(qty) AS a FROM sales",
+    ... )
+    SELECT SUM(`qty`) AS `a` FROM c
+    >>> answer(
+    ...     "SELECT city, qty FROM sales JOIN stores ON sales.store = stores.store",
+    ...     "SELECT SUM(qty) AS a FROM sales",
+    ... )
+    EXTRA_TABLE_NOT_PRESERVING: cache c also joins stores, and nothing says that this join
+    keeps each row exactly once
     """
     view, query = attempt.view, attempt.query
     shared = query.tables & view.tables
@@ -62,8 +78,19 @@ def ignore_extra_tables(attempt: PlanAttempt) -> PlanAttempt:
 def join_absent_tables(attempt: PlanAttempt) -> PlanAttempt:
     """Join the tables that the cache does not have to it, where that is allowed.
 
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
     Raises:
         Refused: TABLE_NOT_IN_CACHE.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT id, qty FROM sales",
+    ...     "SELECT city FROM sales JOIN stores ON sales.store = stores.store",
+    ... )
+    PREDICATE_COLUMN_MISSING: cache c lacks store (needed for filter)
+    TABLE_NOT_IN_CACHE: cache c does not read stores
     """
     query = attempt.query
     shared = query.tables & attempt.view.tables

@@ -29,9 +29,19 @@ from matcher.rules.join_tables import reference
 def restate_guards(attempt: ViewAttempt) -> ViewAttempt:
     """Find the `restated` filters.
 
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+
     Raises:
         Refused: PREDICATE_COLUMN_MISSING for a guard that cannot be said over the tables that the
             rewrite joins, where something in it may raise.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT id, qty FROM sales WHERE qty <> 0",
+    ...     "SELECT 10 DIV qty AS r FROM sales WHERE qty <> 0",
+    ... )
+    SELECT (10L DIV CAST(`qty` AS BIGINT)) AS `r` FROM c WHERE (`qty` <> 0)
     """
     pending = set(attempt.shared.pending)
     guaranteed = [p for p in attempt.query.context().conjuncts if p not in pending]

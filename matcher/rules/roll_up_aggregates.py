@@ -63,9 +63,25 @@ _FROM_ROWS: Final = frozenset(
 def roll_up_aggregate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """`agg` over the view's rows, or None after noting a missing column.
 
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: The aggregate that is asked for.
+
     Raises:
         Refused: the reason why the aggregate cannot be had from this view.
         NeedsRegrouping: it can, if the groups are aggregated again.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, MAX(qty) AS q FROM sales GROUP BY item",
+    ...     "SELECT MAX(qty) AS a FROM sales",
+    ... )
+    SELECT MAX(`q`) AS `a` FROM c
+    >>> answer(
+    ...     "SELECT item, MAX(qty) AS q FROM sales GROUP BY item",
+    ...     "SELECT MIN(qty) AS a FROM sales",
+    ... )
+    AGG_NOT_DERIVABLE: MIN(qty) cannot be computed from cache c, which stores MAX(qty)
     """
     if picks_among_equals(agg) and is_collated(agg.args[0].type):
         raise not_derivable(attempt, agg, "of strings that a collation takes for one, any is shown")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from matcher.model.expr import Expr, columns
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.predicates.context import column_equality
+from matcher.predicates.implication import implies
 from matcher.predicates.raising import always_computed, raising
 from matcher.rules.attempt import PlanAttempt, Refused, spell
 from matcher.rules.map_outer_joins import check_conditions
@@ -17,8 +18,16 @@ def refuse_minus_zero(attempt: PlanAttempt) -> PlanAttempt:
     """What Spark finds by a condition with -0.0 depends on how rows lie in files
     (`matcher.predicates.negative_zeros`).
 
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
     Raises:
         Refused: UNSUPPORTED_EXPRESSION for such a query.
+
+    >>> from matcher.examples import answer
+    >>> answer("SELECT id, ratio FROM sales", "SELECT id FROM sales WHERE ratio = -0.0D")
+    UNSUPPORTED_EXPRESSION: a condition on ratio compares with -0.0: what Spark finds by
+    that depends on how the table's files are encoded
     """
     found = attempt.query.minus_zero
     if found is not None:
@@ -36,19 +45,29 @@ def refuse_minus_zero(attempt: PlanAttempt) -> PlanAttempt:
 def subsume_predicates(attempt: PlanAttempt) -> PlanAttempt:
     """Find `pending`, the query's conjuncts that rows of the cache may break.
 
+    Args:
+        attempt: The query and the cache, with what the rules before have found.
+
     Raises:
         Refused: PREDICATE_NOT_CONTAINED or JOIN_CONDITION_DIFFERS where the cache lacks rows that
             the query needs.
+
+    >>> from matcher.examples import answer
+    >>> answer("SELECT id, qty FROM sales WHERE qty > 3", "SELECT id FROM sales WHERE qty > 5")
+    SELECT `id` FROM c WHERE (`qty` > 5)
+    >>> answer("SELECT id, qty FROM sales WHERE qty > 3", "SELECT id FROM sales WHERE qty > 1")
+    PREDICATE_NOT_CONTAINED: cache c keeps only rows with (qty > 3), but the query needs
+    others too
     """
     for predicate in attempt.required:
-        if not attempt.context.implies(predicate):
+        if not implies(attempt.context, predicate):
             raise Refused(_not_contained(attempt, predicate))
     attempt = check_conditions(attempt)
     guaranteed = attempt.guaranteed
     pending = tuple(
         p
         for p in attempt.query.context().conjuncts
-        if not guaranteed.implies(p) or _raises_anew(attempt, p)
+        if not implies(guaranteed, p) or _raises_anew(attempt, p)
     )
     if not pending:
         return attempt

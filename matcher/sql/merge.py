@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from matcher.model.expr import Agg, Col, Expr, aggregates, columns, transform
-from matcher.model.ir import Block, Output, SortKey
+from matcher.model.ir import Block
 from matcher.sql.expressions.aggregates import SAME_IF_DISTINCT
 
 
@@ -54,12 +54,13 @@ def _projected(outer: Block, inner: Block, over: Callable[[Expr], Expr]) -> Bloc
     filters = [over(p) for p in outer.predicates]
     # not below the one row of a global aggregate
     below = [f for f in filters if inner.group_keys and columns(f) and not aggregates(f)]
+    shown = outer.map_shown(over)
     return replace(
         inner,
         predicates=(*inner.predicates, *below),
-        outputs=tuple(Output(o.name, over(o.expr)) for o in outer.outputs),
+        outputs=shown.outputs,
         having=(*inner.having, *(f for f in filters if f not in below)),
-        order_by=tuple(SortKey(over(k.expr), k.ascending, k.nulls_first) for k in outer.order_by),
+        order_by=shown.order_by,
         limit=outer.limit,
         offset=outer.offset,
     )
@@ -72,20 +73,17 @@ def _regrouped(outer: Block, inner: Block, over: Callable[[Expr], Expr], rel: in
         return None
     summed = {o.name for o in inner.outputs if aggregates(o.expr) or not columns(o.expr)}
     keys = outer.group_keys or ()
-    parts = [*outer.predicates, *keys, *outer.having, *(o.expr for o in outer.outputs)]
-    parts += [k.expr for k in outer.order_by]
+    parts = [*outer.predicates, *keys, *outer.shown()]
     if any(c.rel == rel and c.name in summed for p in parts for c in columns(p)):
         return None
     if not all(_ignores_repeats(agg) for p in parts for agg in aggregates(p)):
         return None
+    changed = outer.map(over)
     return replace(
-        outer,
+        changed,
         relations=inner.relations,
-        predicates=(*inner.predicates, *(over(p) for p in outer.predicates)),
-        outputs=tuple(Output(o.name, over(o.expr)) for o in outer.outputs),
+        predicates=(*inner.predicates, *changed.predicates),
         group_keys=tuple(over(k) for k in keys),
-        having=tuple(over(h) for h in outer.having),
-        order_by=tuple(SortKey(over(k.expr), k.ascending, k.nulls_first) for k in outer.order_by),
         outer=inner.outer,
     )
 

@@ -324,52 +324,68 @@ def _plain(problem: dict[str, object]) -> str:
     return str(problem.get("description")).split(" but got <")[0]
 
 
-def _table(key: str, name: str, head: exp.Schema) -> Table:
-    columns: list[Column] = []
+@dataclass(slots=True)
+class _Head:
+    """What CREATE TABLE says of a table, gathered column by column and constraint by constraint."""
+
+    key: str
+    name: str
+    columns: list[Column] = field(default_factory=list)
     primary: tuple[str, ...] = ()
-    unique: list[frozenset[str]] = []
-    foreign: list[ForeignKey] = []
-    for item in head.expressions:
-        if isinstance(item, (exp.ColumnDef, exp.Identifier)):
-            if item.args.get("kind") is None:
-                raise SqlInputError("TYPE_MISSING", f"column {item.name} of {name} has no type")
-            not_null, type_ = False, type_of(item.args["kind"])
-            for constraint in item.args.get("constraints") or ():
-                kind = constraint.kind
-                if isinstance(kind, exp.CollateColumnConstraint):
-                    type_ = UNKNOWN  # equal there is not the same: no expression may use it
-                elif isinstance(kind, exp.NotNullColumnConstraint):
-                    not_null = not kind.args.get("allow_null")
-                elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
-                    primary, not_null = (item.name,), True
-                elif isinstance(kind, exp.UniqueColumnConstraint):
-                    unique.append(frozenset({item.name.lower()}))
-                elif isinstance(kind, exp.Reference):
-                    foreign.append(_foreign_key("", key, (item.name,), kind))
-            columns.append(Column(item.name, type_, not not_null))
-            continue
-        label, parts = (
-            (item.name, item.expressions) if isinstance(item, exp.Constraint) else ("", [item])
+    unique: list[frozenset[str]] = field(default_factory=list)
+    foreign: list[ForeignKey] = field(default_factory=list)
+
+    def add_column(self, item: exp.ColumnDef | exp.Identifier) -> None:
+        if item.args.get("kind") is None:
+            raise SqlInputError("TYPE_MISSING", f"column {item.name} of {self.name} has no type")
+        not_null, type_ = False, type_of(item.args["kind"])
+        for constraint in item.args.get("constraints") or ():
+            kind = constraint.kind
+            if isinstance(kind, exp.CollateColumnConstraint):
+                type_ = UNKNOWN  # equal there is not the same: no expression may use it
+            elif isinstance(kind, exp.NotNullColumnConstraint):
+                not_null = not kind.args.get("allow_null")
+            elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
+                self.primary, not_null = (item.name,), True
+            elif isinstance(kind, exp.UniqueColumnConstraint):
+                self.unique.append(frozenset({item.name.lower()}))
+            elif isinstance(kind, exp.Reference):
+                self.foreign.append(_foreign_key("", self.key, (item.name,), kind))
+        self.columns.append(Column(item.name, type_, not not_null))
+
+    def add_constraint(self, label: str, part: exp.Expr) -> None:
+        if isinstance(part, exp.PrimaryKey):
+            self.primary = tuple(_names(part.expressions))
+        elif isinstance(part, exp.UniqueColumnConstraint) and part.this is not None:
+            self.unique.append(frozenset(n.lower() for n in _names(part.this.expressions)))
+        elif isinstance(part, exp.ForeignKey):
+            columns = tuple(_names(part.expressions))
+            self.foreign.append(_foreign_key(label, self.key, columns, part.args["reference"]))
+
+    def table(self) -> Table:
+        in_foreign = [c for f in self.foreign for c in f.columns]
+        in_unique = [c for u in self.unique for c in u]
+        _check_columns(self.name, self.columns, [*self.primary, *in_foreign, *in_unique])
+        primary = tuple(p.lower() for p in self.primary)
+        # a primary key is never NULL, said or not
+        known = tuple(
+            Column(c.name, c.type, c.nullable and c.name.lower() not in primary)
+            for c in self.columns
         )
-        for part in parts:
-            if isinstance(part, exp.PrimaryKey):
-                primary = tuple(_names(part.expressions))
-            elif isinstance(part, exp.UniqueColumnConstraint) and part.this is not None:
-                unique.append(frozenset(n.lower() for n in _names(part.this.expressions)))
-            elif isinstance(part, exp.ForeignKey):
-                columns_of = tuple(_names(part.expressions))
-                foreign.append(_foreign_key(label, key, columns_of, part.args["reference"]))
-    _check_columns(
-        name,
-        columns,
-        [*primary, *(c for f in foreign for c in f.columns), *(c for u in unique for c in u)],
-    )
-    in_key = {p.lower() for p in primary}
-    # a primary key is never NULL, said or not
-    known = tuple(
-        Column(c.name, c.type, c.nullable and c.name.lower() not in in_key) for c in columns
-    )
-    return Table(key, name, known, tuple(p.lower() for p in primary), tuple(unique), tuple(foreign))
+        return Table(self.key, self.name, known, primary, tuple(self.unique), tuple(self.foreign))
+
+
+def _table(key: str, name: str, schema: exp.Schema) -> Table:
+    head = _Head(key, name)
+    for item in schema.expressions:
+        if isinstance(item, (exp.ColumnDef, exp.Identifier)):
+            head.add_column(item)
+        elif isinstance(item, exp.Constraint):
+            for part in item.expressions:
+                head.add_constraint(item.name, part)
+        else:
+            head.add_constraint("", item)
+    return head.table()
 
 
 def _names(nodes: Iterable[exp.Expr]) -> Iterator[str]:

@@ -373,13 +373,8 @@ class SelectReader:
                 raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "GROUPING_ID of some keys")
             return Call("grouping_id", (), "bigint", False)
 
-        outputs = tuple(Output(o.name, transform(o.expr, number)) for o in block.outputs)
-        having = tuple(transform(h, number) for h in block.having)
-        order = tuple(
-            SortKey(transform(k.expr, number), k.ascending, k.nulls_first) for k in block.order_by
-        )
-        places = [o.expr for o in outputs] + list(having) + [k.expr for k in order]
-        for expr in places:
+        numbered = block.map_shown(lambda expr: transform(expr, number))
+        for expr in numbered.shown():
             for left in _uncovered(expr, keys):
                 if isinstance(left, Col):
                     raise SqlInputError(
@@ -387,10 +382,7 @@ class SelectReader:
                         f"column {left.name} is neither in GROUP BY nor inside an aggregate: "
                         "add it to GROUP BY, or aggregate it",
                     )
-        return Block(
-            block.relations, block.predicates, outputs, keys, block.grouping_sets, having, order,
-            block.limit, block.offset, block.outer,
-        )  # fmt: skip
+        return numbered
 
 
 def _uncovered(expr: Expr, keys: tuple[Expr, ...]) -> list[Expr]:

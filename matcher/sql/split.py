@@ -46,26 +46,12 @@ class Split:
 
 def split_select(node: exp.Select) -> Split | None:
     """The two SELECTs, or None where one is enough or the parts cannot be told apart."""
-    windows = any(item.find(exp.Window) is not None for item in node.expressions)
-    grouped = node.args.get("group") is not None
-    if not windows and not (node.args.get("distinct") is not None and grouped):
-        return None
-    if any(value for key, value in node.args.items() if key not in (*_TOP, *_BELOW)):
-        return None
-    if any(item.find(exp.Query) is not None for item in node.expressions):
-        return None
-    if node.args.get("distinct") is not None and node.args["distinct"].args.get("on"):
-        return None
-    pieces = _Pieces.of(node)
+    pieces = _Pieces.of(node) if _is_two(node) and _can_be_told_apart(node) else None
     if pieces is None or (pieces.grouped and not all(map(_is_known, _calls(node)))):
         return None
     items: list[exp.Expr] = []
     names: list[str | None] = []
     for item in node.expressions:
-        if isinstance(item, exp.Star) or (
-            isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-        ):
-            return None
         name = item.alias if isinstance(item, exp.Alias) else None
         body = item.this if isinstance(item, exp.Alias) else item
         if name is None and isinstance(body, exp.Column):
@@ -78,6 +64,29 @@ def split_select(node: exp.Select) -> Split | None:
         clauses["order"] = pieces.replaced(node.args["order"], keep=shown)
     outer = exp.Select(expressions=items, distinct=clauses.get("distinct"))
     return Split(pieces.select(node), outer, tuple(names), clauses)
+
+
+def _is_two(node: exp.Select) -> bool:
+    """True if something is done with the groups, or the rows, that one block does not do."""
+    if any(item.find(exp.Window) is not None for item in node.expressions):
+        return True
+    return node.args.get("distinct") is not None and node.args.get("group") is not None
+
+
+def _can_be_told_apart(node: exp.Select) -> bool:
+    """False where it is not plain which part belongs to which SELECT."""
+    if any(value for key, value in node.args.items() if key not in (*_TOP, *_BELOW)):
+        return False  # a clause that is not known here
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        return False  # DISTINCT ON looks at rows that the SELECT on top no longer has
+    # a query in an output may refer to tables, and of * the columns are not known
+    return not any(item.find(exp.Query) or _is_star(item) for item in node.expressions)
+
+
+def _is_star(item: exp.Expr) -> bool:
+    inner = item.this if isinstance(item, exp.Column) else item
+    return isinstance(inner, exp.Star)
 
 
 @dataclass(slots=True)

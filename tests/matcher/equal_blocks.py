@@ -18,6 +18,7 @@ from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, columns, transf
 from matcher.model.ir import Block, Relation
 from matcher.normalize.normal_form import Interner, NormalQuery, occurrences
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
+from matcher.predicates.implication import implies
 
 
 def differences(text: Block, spark: Block, *, whole: bool = True) -> list[str]:
@@ -70,11 +71,11 @@ def _assignments(rels: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
 
 def _compare(text: NormalQuery, spark: NormalQuery, whole: bool) -> list[str]:
     mine, theirs = text.context(), spark.context()
-    found = [f"only Catalyst has {p!r}" for p in spark.predicates if not mine.implies(p)]
+    found = [f"only Catalyst has {p!r}" for p in spark.predicates if not implies(mine, p)]
     found += [
         f"only the text has {p!r}"
         for p in text.predicates
-        if not theirs.implies(p) and not _same_constant(p, theirs)
+        if not implies(theirs, p) and not _same_constant(p, theirs)
     ]
     fixed = fixed_columns(text.predicates)
     if {j.where_fixed(fixed) for j in text.hung} != {j.where_fixed(fixed) for j in spark.hung}:

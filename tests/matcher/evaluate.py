@@ -28,20 +28,8 @@ def evaluate(expr: Expr, row: Mapping[str, Any]) -> Any:
     if expr.op == "case":
         return _case(expr.args, row)
     values = [evaluate(a, row) for a in expr.args]
-    if expr.op == "coalesce":
-        return next((v for v in values if v is not None), None)
-    if expr.op == "isnull":
-        return values[0] is None
-    if expr.op == "isnotnull":
-        return values[0] is not None
-    if expr.op == "isnan":
-        return values[0] is not None and isnan(values[0])
-    if expr.op == "nseq":
-        if None in values:
-            return values[0] is values[1]
-        return _rank(values[0]) == _rank(values[1])
-    if expr.op == "in":
-        return _membership(values)
+    if expr.op in _OF_NULLS:
+        return _OF_NULLS[expr.op](values)
     if any(v is None for v in values):
         return None
     if expr.op == "like":
@@ -49,6 +37,12 @@ def evaluate(expr: Expr, row: Mapping[str, Any]) -> Any:
     if expr.op == "cast":
         return _cast(values[0], expr.type)
     return _STRICT[expr.op](*values)
+
+
+def _same(values: list[Any]) -> bool:
+    if None in values:
+        return values[0] is values[1]
+    return _rank(values[0]) == _rank(values[1])
 
 
 def _rank(value: Any) -> tuple[bool, Any]:
@@ -111,6 +105,16 @@ def _trunc(days: int, unit: str) -> int:
 def _make_date(year: int, month: int, day: int) -> int:
     return (date(year, month, day) - date(1970, 1, 1)).days
 
+
+# Functions that make something of NULL.
+_OF_NULLS = {
+    "coalesce": lambda values: next((v for v in values if v is not None), None),
+    "isnull": lambda values: values[0] is None,
+    "isnotnull": lambda values: values[0] is not None,
+    "isnan": lambda values: values[0] is not None and isnan(values[0]),
+    "nseq": _same,
+    "in": _membership,
+}
 
 _STRICT = {
     "make_date": _make_date,

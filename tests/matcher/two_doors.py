@@ -15,6 +15,7 @@ from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.normalize.normal_form import Interner, PreparedPlan
 from matcher.normalize.stored_plan import plan_definition
+from matcher.predicates.implication import implies
 from matcher.render.select import NotRenderable, render_rewrite
 from matcher.sql.reader import TextBlock
 from matcher.sql.schema import Table, View
@@ -227,8 +228,8 @@ def compare_definition(text: CachePlan, block: Block) -> list[str]:
     found = []
     if sorted(mine.relations) != sorted(theirs.relations):
         found.append(f"tables {text.relations} and {spark.relations}")
-    found += [f"only Catalyst has {p!r}" for p in theirs.predicates if not context.implies(p)]
-    found += [f"only the text has {p!r}" for p in mine.predicates if not theirs.context.implies(p)]
+    found += [f"only Catalyst has {p!r}" for p in theirs.predicates if not implies(context, p)]
+    found += [f"only the text has {p!r}" for p in mine.predicates if not implies(theirs.context, p)]
     for what in ("columns", "measures"):
         left, right = (
             [(context.canonical(e), e.type, c.name, c.hidden) for e, c in getattr(p, what)]

@@ -25,7 +25,20 @@ _MARGIN_DIGITS: Final = 10
 
 
 def roll_up_average(attempt: ViewAttempt, agg: Agg) -> Expr | None:
-    """AVG(x); TRY_AVG(x) is the same, since nothing that is let through can overflow."""
+    """AVG(x); TRY_AVG(x) is the same, since nothing that is let through can overflow.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: The aggregate that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, AVG(price) AS p FROM sales GROUP BY item",
+    ...     "SELECT AVG(price) AS a FROM sales",
+    ... )
+    SELECT CAST((CAST(SUM(`__sum_0`) AS DECIMAL(19,2)) / CAST(NULLIF(SUM(`__count_0`), 0L)
+    AS DECIMAL(20,0))) AS DECIMAL(13,6)) AS `a` FROM c
+    """
     arg = agg.args[0]
     if avg_type(arg.type) is None:
         raise not_derivable(attempt, agg, f"averages of {arg.type.upper()} are not rolled up")

@@ -23,7 +23,19 @@ from matcher.rules.roll_up.common import (
 
 
 def roll_up_count(attempt: ViewAttempt, agg: Agg) -> Expr | None:
-    """COUNT(*), COUNT(x) and COUNT(x, y, …)."""
+    """COUNT(*), COUNT(x) and COUNT(x, y, …).
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: The aggregate that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, COUNT(qty) AS q FROM sales GROUP BY item",
+    ...     "SELECT COUNT(qty) AS a FROM sales",
+    ... )
+    SELECT COALESCE(SUM(`q`), 0L) AS `a` FROM c
+    """
     part = count_part(attempt, agg.args, agg)
     if part is None:
         return None

@@ -47,7 +47,25 @@ MERGES: Final[dict[str, str]] = {
 
 
 def roll_up_distinct(attempt: ViewAttempt, agg: Agg) -> Expr | None:
-    """A DISTINCT aggregate of keys, or a count of what a stored set or sketch holds."""
+    """A DISTINCT aggregate of keys, or a count of what a stored set or sketch holds.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: The aggregate that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, store, COUNT(*) AS n FROM sales GROUP BY item, store",
+    ...     "SELECT COUNT(DISTINCT store) AS a FROM sales",
+    ... )
+    SELECT COUNT(DISTINCT `store`) AS `a` FROM c
+    >>> answer(
+    ...     "SELECT item, COUNT(*) AS n FROM sales GROUP BY item",
+    ...     "SELECT COUNT(DISTINCT store) AS a FROM sales",
+    ... )
+    DISTINCT_NOT_DERIVABLE: COUNT(DISTINCT store) does not add up over groups, and its
+    argument is not a key of cache c
+    """
     found = _of_keys(attempt, agg) if agg.func in _DISTINCT else None
     if found is None and agg.func == "count" and len(agg.args) == 1:
         found = _size_of_set(attempt, agg) or _estimate(attempt, agg)

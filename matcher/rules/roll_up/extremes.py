@@ -21,7 +21,19 @@ from matcher.rules.roll_up.common import (
 
 
 def roll_up_extreme(attempt: ViewAttempt, agg: Agg) -> Expr | None:
-    """The extreme of the stored rows' parts; the part itself where a stored row is the group."""
+    """The extreme of the stored rows' parts; the part itself where a stored row is the group.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: The aggregate that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, MAX(qty) AS q FROM sales GROUP BY item",
+    ...     "SELECT MAX(qty) AS a FROM sales",
+    ... )
+    SELECT MAX(`q`) AS `a` FROM c
+    """
     part = _part(attempt, agg.args[0], agg)
     if part is None or not attempt.groups.regroup:
         return part

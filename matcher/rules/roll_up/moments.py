@@ -25,7 +25,19 @@ from matcher.rules.roll_up.counts import count_part
 
 
 def roll_up_variance(attempt: ViewAttempt, agg: Agg) -> Expr | None:
-    """VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP, from any one of them."""
+    """VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP, from any one of them.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: The aggregate that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, VAR_SAMP(ratio) AS v FROM sales GROUP BY item",
+    ...     "SELECT VAR_SAMP(ratio) AS a FROM sales",
+    ... )
+    FLOAT_NOT_EXACT: VAR_SAMP(ratio) adds up in DOUBLE, and may differ in the last digits
+    """
     count = count_part(attempt, agg.args, agg)
     mean = lookup(attempt, "avg", agg.args, agg)
     variance = _stored(attempt, agg)

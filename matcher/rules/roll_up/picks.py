@@ -56,6 +56,17 @@ def roll_up_by(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """MAX_BY(x, y) and MIN_BY(x, y): the stored pick of the group with the best y.
 
     Rows whose y is NULL do not take part, in Spark and here.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: The aggregate that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, store, COUNT(*) AS n FROM sales GROUP BY item, store",
+    ...     "SELECT MAX_BY(store, item) AS a FROM sales",
+    ... )
+    SELECT MAX_BY(`store`, `item`) AS `a` FROM c
     """
     value, by = agg.args
     extreme = lookup(attempt, agg.func.removesuffix("_by"), (by,), agg)

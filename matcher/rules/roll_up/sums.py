@@ -245,7 +245,30 @@ _PARTS: Final = {
 
 
 def roll_up_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
-    """SUM(x)."""
+    """SUM(x).
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: The aggregate that is asked for.
+
+    >>> from matcher.examples import answer
+    >>> answer(
+    ...     "SELECT item, SUM(qty) AS q FROM sales GROUP BY item",
+    ...     "SELECT SUM(qty) AS a FROM sales",
+    ... )
+    SELECT SUM(`q`) AS `a` FROM c
+    >>> answer(
+    ...     "SELECT item, COUNT(*) AS n FROM sales GROUP BY item",
+    ...     "SELECT SUM(item) AS a FROM sales",
+    ... )
+    SELECT SUM((CAST(`item` AS BIGINT) * `n`)) AS `a` FROM c
+    >>> answer(
+    ...     "SELECT item, SUM(ratio) AS q FROM sales GROUP BY item",
+    ...     "SELECT SUM(ratio) AS a FROM sales",
+    ... )
+    FLOAT_NOT_EXACT: SUM(ratio) adds DOUBLE values, and the sum of sums may differ in the
+    last digits
+    """
     kind = agg.args[0].type
     if sum_type(kind) is None:
         raise not_derivable(attempt, agg, f"sums of {kind.upper()} are not rolled up")

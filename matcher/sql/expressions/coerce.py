@@ -95,28 +95,37 @@ def fold_cast(lit: Lit, type: str, settings: TextSettings) -> Lit | None:
         return Lit(None, type)
     if isinstance(value, str):
         return _from_string(value, type, settings)
-    parts = decimal_parts(type)
     if isinstance(value, bool):
         return Lit(str(value).lower(), "string") if type == "string" else None
     if source in INTEGRAL and isinstance(value, int):
-        if type in INTEGRAL:
-            return Lit(value, type) if _fits(value, type) else None
-        if type == "double":
-            return Lit(float(value), type) if abs(value) <= 1 << 53 else None
-        if parts:
-            return _to_decimal(Decimal(value), parts, type)
-        return Lit(str(value), "string") if type == "string" else None
+        return _from_integer(value, type)
     if isinstance(value, Decimal):
-        if parts:
-            return _to_decimal(value, parts, type)
-        if type == "double":
-            return Lit(float(value), type)
-        if type in INTEGRAL and value == value.to_integral_value() and _fits(int(value), type):
-            return Lit(int(value), type)
-        return None
+        return _from_decimal(value, type)
     if source == "date" and isinstance(value, int) and type in ("timestamp", "timestamp_ntz"):
         known = type == "timestamp_ntz" or settings.utc
         return Lit(value * 86_400_000_000, type) if known else None
+    return None
+
+
+def _from_integer(value: int, type: str) -> Lit | None:
+    if type in INTEGRAL:
+        return Lit(value, type) if _fits(value, type) else None
+    if type == "double":
+        return Lit(float(value), type) if abs(value) <= 1 << 53 else None
+    parts = decimal_parts(type)
+    if parts:
+        return _to_decimal(Decimal(value), parts, type)
+    return Lit(str(value), "string") if type == "string" else None
+
+
+def _from_decimal(value: Decimal, type: str) -> Lit | None:
+    parts = decimal_parts(type)
+    if parts:
+        return _to_decimal(value, parts, type)
+    if type == "double":
+        return Lit(float(value), type)
+    if type in INTEGRAL and value == value.to_integral_value() and _fits(int(value), type):
+        return Lit(int(value), type)
     return None
 
 

@@ -258,10 +258,7 @@ def _check_commits(
             verdict.checked["commits of before a restore"] += commit.is_data
         elif commit.is_data:
             by_refresh[str(commit.stamp["refresh_id"])].append(commit)
-    for refresh_id, written in by_refresh.items():
-        if len(written) > 1:
-            versions = [c.version for c in written]
-            verdict.wrong(f"{spec.name}: refresh {refresh_id} committed versions {versions}")
+    _check_one_commit_each(verdict, spec, by_refresh)
     verdict.checked["commits"] += len(commits)
     published = [run for run in runs if run.state is RunState.PUBLISHED]
     served: dict[int, str] = {}
@@ -288,6 +285,15 @@ def _check_commits(
     if numbers != sorted(set(numbers)) or list(served) != sorted(served):
         verdict.wrong(f"{spec.name}: published out of order: {served}, commit numbers {numbers}")
     _check_head(verdict, spec, cache, published)
+
+
+def _check_one_commit_each(
+    verdict: Verdict, spec: CacheSpec, by_refresh: Mapping[str, Sequence[Commit]]
+) -> None:
+    for refresh_id, written in by_refresh.items():
+        if len(written) > 1:
+            versions = [c.version for c in written]
+            verdict.wrong(f"{spec.name}: refresh {refresh_id} committed versions {versions}")
 
 
 def _placed(

@@ -171,6 +171,13 @@ def _exotic(
         return Measure(func, (number.ref,), found, (number,), filter=simple(rng, column))
     if kind == "case" and numbers:
         return case_inside(rng, column, rng.choice(numbers))
+    return _gathering(rng, kind, column, columns, numbers)
+
+
+def _gathering(
+    rng: Random, kind: str, column: Column, columns: list[Column], numbers: list[Column]
+) -> Measure | None:
+    """Sets, sketches and percentiles."""
     if kind == "set":
         return Measure("COLLECT_SET", (column.ref,), tags("rollup.collect_set"), (column,))
     sketched = [c for c in columns if c.type in ("int", "bigint", "string")]

@@ -212,22 +212,11 @@ def _join_shape(rng: Random, world: World, cache: Cache, spec: Spec) -> Spec:
     for link in reversed(world.links):  # and so is what a table that is read hangs on
         if link.right in needed:
             needed |= {link.left}
-    found = spec.tags
     have = {"f", *(j.alias for j in joins)}
     hidden = cache.spec.aliases - cache.spec.visible
-    for link in world.links:
-        missing = link.right not in have and link.left in have - hidden
-        wanted = link.right in needed
-        if missing and (wanted or rng.random() < 0.07):
-            again = any(j.alias == link.right for j in cache.spec.joins)
-            found |= tags("join.dimension_again" if again else "join.compensating")
-            kind = (
-                rng.choice(["INNER", "INNER", "INNER", "LEFT"]) if rng.random() < 0.5 else "INNER"
-            )
-            joins.append(link_join(link, kind))
-            have.add(link.right)
-    joins, more = _kinds(rng, cache, joins)
-    found |= more
+    added, found = _added_joins(rng, world, cache, needed, have)
+    joins, more = _kinds(rng, cache, joins + added)
+    found |= spec.tags | more
     style = rng.choice(["on", "on", "comma"])
     if len(joins) > 1 and all(j.kind == "INNER" for j in joins) and style == "comma":
         rng.shuffle(joins)
@@ -246,6 +235,27 @@ def _join_shape(rng: Random, world: World, cache: Cache, spec: Spec) -> Spec:
     if any(j.kind in ("LEFT SEMI", "LEFT ANTI") for j in joins) and rng.random() < 0.4:
         joined = replace(joined, exists=True, tags=found | tags("whole.exists"))
     return joined
+
+
+def _added_joins(
+    rng: Random, world: World, cache: Cache, needed: frozenset[str], have: set[str]
+) -> tuple[list[Join], frozenset[str]]:
+    """Joins of tables that are needed, and of others now and then; they go into `have`."""
+    joins: list[Join] = []
+    found: frozenset[str] = tags()
+    hidden = cache.spec.aliases - cache.spec.visible
+    for link in world.links:
+        missing = link.right not in have and link.left in have - hidden
+        wanted = link.right in needed
+        if missing and (wanted or rng.random() < 0.07):
+            again = any(j.alias == link.right for j in cache.spec.joins)
+            found |= tags("join.dimension_again" if again else "join.compensating")
+            kind = (
+                rng.choice(["INNER", "INNER", "INNER", "LEFT"]) if rng.random() < 0.5 else "INNER"
+            )
+            joins.append(link_join(link, kind))
+            have.add(link.right)
+    return joins, found
 
 
 def _kinds(rng: Random, cache: Cache, joins: list[Join]) -> tuple[list[Join], frozenset[str]]:

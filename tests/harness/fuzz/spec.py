@@ -158,28 +158,28 @@ def smaller(spec: Spec) -> Iterator[Spec]:
     if spec.order and spec.limit is None:
         yield replace(spec, order=())
     for i, join in enumerate(spec.joins):
-        rest = spec.joins[:i] + spec.joins[i + 1 :]
-        used = _used(replace(spec, joins=rest))
-        if join.alias not in used:
-            yield replace(spec, joins=rest)
+        fewer = replace(spec, joins=spec.joins[:i] + spec.joins[i + 1 :])
+        if join.alias not in _used(fewer):
+            yield fewer
     for name in ("where", "having"):
         parts = getattr(spec, name)
         for i in range(len(parts)):
             yield replace(spec, **{name: parts[:i] + parts[i + 1 :]})
     if spec.distinct:
         yield replace(spec, distinct=False)
-    if len(spec.items) > 1:
-        for i in range(len(spec.items)):
-            yield replace(spec, items=spec.items[:i] + spec.items[i + 1 :], order=())
-    if spec.keys and spec.sets is None:
-        for i in range(len(spec.keys)):
-            yield _without_key(spec, i)
+    for i in range(len(spec.items) if len(spec.items) > 1 else 0):
+        yield replace(spec, items=spec.items[:i] + spec.items[i + 1 :], order=())
+    for i in range(len(spec.keys or ()) if spec.sets is None else 0):
+        yield _without_key(spec, i)
     if spec.sets is not None:
-        for i in range(len(spec.sets)):
-            if len(spec.sets) > 1:
-                rest_sets = spec.sets[:i] + spec.sets[i + 1 :]
-                yield replace(spec, sets=rest_sets, sets_style="sets")
-        yield replace(spec, sets=None)
+        yield from _fewer_sets(spec, spec.sets)
+
+
+def _fewer_sets(spec: Spec, sets: tuple[tuple[int, ...], ...]) -> Iterator[Spec]:
+    for i in range(len(sets)):
+        if len(sets) > 1:
+            yield replace(spec, sets=sets[:i] + sets[i + 1 :], sets_style="sets")
+    yield replace(spec, sets=None)
 
 
 def _used(spec: Spec) -> frozenset[str]:

@@ -1,0 +1,59 @@
+"""Queries answered from a cache, in a line: for the examples in docstrings, and to try things out.
+
+>>> answer("SELECT item, COUNT(*) AS n FROM sales GROUP BY item", "SELECT COUNT(*) AS n FROM sales")
+SELECT COALESCE(SUM(`n`), 0L) AS `n` FROM c
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from textwrap import fill
+from typing import Final
+
+from matcher.index.registry import Registry
+from matcher.model.ir import Block, MatchOptions
+from matcher.normalize.stored_plan import plan_definition
+from matcher.render.select import render_rewrite
+from matcher.sql.reader import parse_query
+from matcher.sql.schema import Schema
+
+_WIDTH: Final = 88
+SCHEMA: Final = """
+CREATE TABLE sales (
+  id INT NOT NULL PRIMARY KEY, item INT NOT NULL, day DATE, at TIMESTAMP, store INT, qty INT,
+  price DECIMAL(9, 2), ratio DOUBLE, note STRING,
+  CONSTRAINT sales_item FOREIGN KEY (item) REFERENCES items (item) RELY);
+CREATE TABLE items (item INT NOT NULL PRIMARY KEY, name STRING NOT NULL, class STRING);
+CREATE TABLE stores (store INT NOT NULL PRIMARY KEY, city STRING);
+"""
+
+
+def answer(definition: str, query: str) -> None:
+    """Print the SELECT over a cache `c` that answers a query, or why there is none, in short lines.
+
+    Args:
+        definition: The SELECT that the cache stores, over the tables of `SCHEMA`.
+        query: A query over these tables.
+
+    Raises:
+        MatcherError: One of the texts cannot be read, or not be stored.
+    """
+    registry = Registry()
+    registry.put(plan_definition("c", _block(definition), _schema().joins()))
+    found = registry.decide(_block(query), MatchOptions(time_zone="UTC"), explain=True)
+    if found.rewrite is not None:
+        print(fill(render_rewrite(found.rewrite, "c"), _WIDTH))
+    for reason in found.reasons:
+        print(fill(f"{reason.code.value}: {reason.detail}", _WIDTH))
+
+
+@cache
+def _schema() -> Schema:
+    return Schema.parse(SCHEMA)
+
+
+def _block(text: str) -> Block:
+    (found,) = parse_query(text, _schema()).walk()
+    if found.block is None:
+        raise ValueError("; ".join(reason.detail for reason in found.reasons))
+    return found.block
