@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -70,7 +71,12 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> int:
 
 
 def _name_log(console: Console, log: SparkLog) -> None:
-    console.print(f"[dim]what Spark itself logged is in {escape(str(log.path))}[/]")
+    _print_path(console, "what Spark itself logged is in", log.path)
+
+
+def _print_path(console: Console, said: str, path: Path) -> None:
+    """A line with a path, which is not broken, so that it can be copied."""
+    console.print(f"[dim]{said} {escape(str(path))}[/]", soft_wrap=True)
 
 
 def _console() -> Console:
@@ -227,5 +233,6 @@ def _summary(console: Console, result: DemoResult, options: DemoOptions) -> None
     for text in result.failures:
         console.print(f"[red]{escape(text)}[/]")
     total = sum(seconds for _, seconds in result.timings)
-    console.print(f"whole demo {duration(total)}; report {escape(str(options.report_path))}")
-    console.print(f"[dim]data and caches are kept in {escape(str(options.folder))}[/]")
+    console.print(f"whole demo {duration(total)}")
+    _print_path(console, "the report is", options.report_path)
+    _print_path(console, "data and caches are kept in", options.folder)

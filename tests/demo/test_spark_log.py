@@ -79,7 +79,8 @@ def test_the_demo_prints_nothing_of_ivy_and_no_warning(tmp_path: Path) -> None:
     lines = [f"{key} {value}" for key, value in settings.items()]
     (conf / "spark-defaults.conf").write_text("\n".join(lines))
     command = [sys.executable, "-c", ONE_QUERY]
-    command += ["demo", "--scale", "0.002", "--workdir", str(tmp_path / "work")]
+    work = tmp_path / ("longer-than-a-line-" * 10)
+    command += ["demo", "--scale", "0.002", "--workdir", str(work)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(conf)}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=900, check=False
