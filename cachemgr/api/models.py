@@ -268,16 +268,26 @@ class Considered(_Model):
 
 
 class Explained(_Model):
-    """Which cache would answer a query, and why the others would not."""
+    """Which cache would answer a query, and why the others would not.
+
+    `steps` are the compensations, `joins` the record-preserving joins that are relied on, `version`
+    that of this form, which EXPLAIN REWRITE FORMAT JSON and the offline explain have too (with
+    names in snake case).
+    """
 
     hit: bool
     caches: list[str]
+    grouping_set: str | None
     rewritten_sql: str | None
+    steps: list[str]
+    joins: list[str]
+    unvalidated_joins: list[str]
     exact: bool
     tables: list[TableAt]
     reasons: list[WhyNot]
     candidates: list[Considered]
     settings: dict[str, str]
+    version: int
 
 
 class Decision(_Model):

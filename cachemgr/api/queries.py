@@ -17,10 +17,9 @@ from cachemgr.errors import ErrorCode
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.roles import Role
 from cachemgr.serving import why as adding
+from cachemgr.serving.explain import Explanation
 from cachemgr.text.door import TextAnswer, TextRequest
 from cachemgr.vocabulary import Outcome
-from matcher.model.ir import Candidate
-from matcher.model.reasons import Reason
 
 router = APIRouter(prefix="/api/v1", tags=["queries"])
 
@@ -29,14 +28,16 @@ router = APIRouter(prefix="/api/v1", tags=["queries"])
 async def rewrite(state: State, viewer: RecentViewer, body: models.Query) -> models.Rewritten:
     """The SQL to run instead of a query, from the text alone: no Spark is asked."""
     found = await _answer(state, viewer, body)
-    return models.Rewritten(
-        hit=found.sql is not None,
-        sql=found.sql,
-        caches=list(found.caches),
-        exact=found.exact,
-        tables=[models.TableAt.model_validate(t) for t in found.tables],
-        reasons=[_why(r) for r in found.reasons],
-        settings=dict(found.settings),
+    return models.Rewritten.model_validate(
+        {
+            "hit": found.sql is not None,
+            "sql": found.sql,
+            "caches": found.caches,
+            "exact": found.exact,
+            "tables": found.tables,
+            "reasons": found.reasons,
+            "settings": found.settings,
+        }
     )
 
 
@@ -44,15 +45,14 @@ async def rewrite(state: State, viewer: RecentViewer, body: models.Query) -> mod
 async def explain(state: State, viewer: Viewer, body: models.QueryToExplain) -> models.Explained:
     """Which cache would answer a query now, and the nearest candidates with reasons and cost."""
     found = await _answer(state, viewer, body, body.candidates)
-    return models.Explained(
-        hit=found.sql is not None,
-        caches=list(found.caches),
-        rewritten_sql=found.sql,
-        exact=found.exact,
-        tables=[models.TableAt.model_validate(t) for t in found.tables],
-        reasons=[_why(r) for r in found.reasons],
-        candidates=[_considered(c) for c in found.candidates],
-        settings=dict(found.settings),
+    explanation = found.explanation or Explanation(hit=False, reasons=found.reasons)
+    return models.Explained.model_validate(
+        {
+            **explanation.as_data(),
+            "exact": found.exact,
+            "tables": found.tables,
+            "settings": found.settings,
+        }
     )
 
 
@@ -70,21 +70,6 @@ async def _answer(
     work = partial(texts.answer, request, explain=explain)
     quick = partial(texts.quick, request, explain=explain)
     return await state.lanes.run(work, len(body.sql), quick)
-
-
-def _why(reason: Reason) -> models.WhyNot:
-    return models.WhyNot(code=reason.code.value, detail=reason.detail, suggestion=reason.suggestion)
-
-
-def _considered(candidate: Candidate) -> models.Considered:
-    keys = candidate.grouping_set
-    return models.Considered(
-        cache=candidate.cache,
-        grouping_set=None if keys is None else list(keys),
-        outcome=candidate.outcome,
-        cost=candidate.cost,
-        reasons=[_why(r) for r in candidate.reasons],
-    )
 
 
 @router.get("/caches/{name}/why", operation_id="explainCache")

@@ -32,7 +32,7 @@ from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.eligibility import Checks, QueryState
-from cachemgr.serving.explain import set_text
+from cachemgr.serving.explain import Explanation, explanation_of, set_text
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
@@ -47,7 +47,7 @@ from cachemgr.text.templates import Templates
 from cachemgr.vocabulary import Outcome
 from matcher.memory.bounded import Bounded
 from matcher.model.errors import MatcherError
-from matcher.model.ir import Candidate, MatchOptions
+from matcher.model.ir import MatchOptions
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable
 from matcher.sql.reader import TextQuery, parse_query
@@ -89,7 +89,7 @@ class TextAnswer:
         exact: Whether its rows are those of the tables as they were when the request came.
         tables: The tables at the versions that its rows are those of.
         reasons: Why the parts that are not answered are not.
-        candidates: What was considered, if that was asked for.
+        explanation: The same with all that was considered, if that was asked for.
         settings: The settings that change results under which the text was read.
         grouping_set: The one that the outermost part reads, if its cache has some.
         told: All that can be said of the reasons, which takes a while: for each the places of the
@@ -101,7 +101,7 @@ class TextAnswer:
     exact: bool = True
     tables: tuple[TableHead, ...] = ()
     reasons: tuple[Reason, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    explanation: Explanation | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     grouping_set: str | None = None
     told: _Told | None = field(default=None, compare=False, repr=False)
@@ -281,7 +281,7 @@ class TextDoor:
             exact=decision.is_exact,
             tables=_versions(decision, heads) if sql is not None else (),
             reasons=decision.reasons,
-            candidates=decision.candidates,
+            explanation=None if explain is None else explanation_of(decision, sql),
             settings=stated.shown,
             grouping_set=None if hit is None else set_text(hit),
             told=partial(decision.reasons_by_table, tuple(heads)),
