@@ -6,7 +6,8 @@ metastore is opened: who only needs the records, as the offline explain does, st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cachemgr.metastore.reader import Reader
@@ -16,17 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["Metastore", "Reader", "Writer", "open_metastore"]
 
 
+_MODULES: Final = {
+    "Metastore": "store",
+    "Reader": "reader",
+    "Writer": "writer",
+    "open_metastore": "store",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "Reader":
-        from cachemgr.metastore.reader import Reader
-
-        return Reader
-    if name == "Writer":
-        from cachemgr.metastore.writer import Writer
-
-        return Writer
-    if name in ("Metastore", "open_metastore"):
-        from cachemgr.metastore import store
-
-        return getattr(store, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

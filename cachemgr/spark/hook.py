@@ -261,11 +261,6 @@ def uninstall_shared(spark: SparkSession) -> None:
     java_class(spark, "Hook").share(None)
 
 
-def is_installed(spark: SparkSession) -> bool:
-    """True if `spark` itself was installed and not uninstalled."""
-    return bool(java_class(spark, "Hook").isRegistered(session_of(spark)))
-
-
 def gone(spark: SparkSession) -> frozenset[str]:
     """The keys of registered sessions that nobody holds any more, or whose application ended; they
     are unregistered.

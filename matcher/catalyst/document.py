@@ -55,6 +55,8 @@ REFUSED: Final = "x"
 NAMED: Final = (ATTRIBUTE, ALIAS)
 
 _LIMITS: Final = ("LocalLimit", "GlobalLimit")
+# Where an entry says its type.
+_TYPE_AT: Final = {ATTRIBUTE: 3, FUNCTION: 4, AGGREGATE: 4, LITERAL: 2}
 
 
 class Settings(NamedTuple):
@@ -323,7 +325,7 @@ def type_of(entry: Sequence[Any]) -> str | None:
     """The type of an entry; None where it is not said."""
     if tag(entry) == ALIAS:
         return type_of(aliased(entry))
-    place = {ATTRIBUTE: 3, FUNCTION: 4, AGGREGATE: 4, LITERAL: 2}.get(tag(entry))
+    place = _TYPE_AT.get(tag(entry))
     return None if place is None else str(entry[place])
 
 
