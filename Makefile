@@ -27,7 +27,7 @@ help:
 	@echo "make test    the tests, in PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
 	@echo "make test-long   the tests that make test leaves out: minutes each, the other database, more cases, all proofs again"
 	@echo "make proofs  add what Spark says of new and changed text cases to tests/proofs.txt"
-	@echo "make lint    ruff, mypy, import-linter, and the check for one migration head"
+	@echo "make lint    ruff, mypy, import-linter, deptry, and the check for one migration head"
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
 	@echo "make bench   measure against the budgets, written to bench/results.json"
@@ -74,6 +74,7 @@ lint: $(STAMP)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy --strict $(PACKAGES)
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/deptry $(PACKAGES)
 	$(VENV)/bin/python -m tests.words
 	$(VENV)/bin/python -c 'import sys; from cachemgr.metastore.migrate import main; sys.exit(main())'
 
