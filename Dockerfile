@@ -13,7 +13,7 @@ COPY cachemgr cachemgr
 COPY matcher matcher
 COPY scheduler scheduler
 COPY migrations migrations
-RUN pip install --no-cache-dir -c constraints.txt .
+RUN pip install --no-cache-dir -c constraints.txt '.[all]'
 
 USER cachemgr
 WORKDIR /data

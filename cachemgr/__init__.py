@@ -1,7 +1,7 @@
 """Relational caches for Spark over Delta tables.
 
-The public functions need Spark, which is imported when the first of them is used: the offline
-explain and the command line work without.
+The public functions need the extra `spark`, which is imported when the first of them is used: the
+offline explain and the command line work without.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
+        from cachemgr.extras import require
+
+        require(f"cachemgr.{name}", "spark")
         from cachemgr.spark import api
 
         return getattr(api, name)

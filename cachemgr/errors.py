@@ -50,6 +50,7 @@ class ErrorCode(StrEnum):
     DUMP_OF_ANOTHER_RELEASE = "DUMP_OF_ANOTHER_RELEASE"
     DUPLICATE_COLUMN = "DUPLICATE_COLUMN"
     EXPRESSION_NOT_SUPPORTED = "EXPRESSION_NOT_SUPPORTED"
+    EXTRA_MISSING = "EXTRA_MISSING"
     FORBIDDEN = "FORBIDDEN"
     FUNCTION_REFUSED = "FUNCTION_REFUSED"
     GRANT_NOT_FOUND = "GRANT_NOT_FOUND"
@@ -224,6 +225,10 @@ class JoinValidationError(CacheManagerError):
 
 class ConfigurationError(CacheManagerError):
     """A setting has a value that is not accepted."""
+
+
+class MissingExtraError(CacheManagerError):
+    """What was asked for needs packages of an extra that is not installed."""
 
 
 class StatementError(CacheManagerError):

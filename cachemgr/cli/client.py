@@ -73,6 +73,8 @@ class Client:
         if self.server is not None:
             return
         from cachemgr.config.service_settings import service_settings
+
+        _require_service()
         from cachemgr.server.serve import work_once
 
         say(STARTING)
@@ -125,7 +127,14 @@ async def _spark_starts(client: httpx.AsyncClient) -> bool:
         return False
 
 
+def _require_service() -> None:
+    from cachemgr.extras import require
+
+    require("a command on a metastore, without --server,", "server", "spark")
+
+
 def _application(stack: AsyncExitStack, metastore: str | None, explains: bool) -> Any:
+    _require_service()
     from cachemgr.api.app import create_app
     from cachemgr.api.dependencies import ApiState
     from cachemgr.config.service_settings import service_settings

@@ -20,8 +20,11 @@ def demo(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over.")] = False,
 ) -> None:
     """Generate SSB data, build one cube, and run the 13 queries without and with it."""
-    from cachemgr.demo.run import DemoOptions, run_demo
+    from cachemgr.extras import require
 
     with handled():
+        require("`cachemgr demo`", "spark")
+        from cachemgr.demo.run import DemoOptions, run_demo
+
         options = DemoOptions(scale=scale, workdir=workdir, report=report, seed=seed, fresh=fresh)
         raise typer.Exit(run_demo(options))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +19,6 @@ from cachemgr.secrets import masked
 if TYPE_CHECKING:
     from cachemgr.config.service_settings import ServiceSettings
     from cachemgr.server.doctor import Check, Finding
-    from cachemgr.spark.host import SparkHost
 
 _COLUMNS = ("check", "state", "found")
 
@@ -35,28 +34,24 @@ def doctor(
     """Check Java, Spark, Delta, metastore, migrations, clock, tokens and storage; say how to fix
     each. Exit code 1 if something fails."""
     from cachemgr.config.service_settings import service_settings
+    from cachemgr.extras import missing
     from cachemgr.server.doctor import FAILED, SKIPPED, Finding, examine
-    from cachemgr.spark.host import host_of
 
     with handled():
         settings = service_settings(
             metastore_url=metastore, spark_master=spark_master, location=location, host=host
         )
-        application = host_of(settings)
+        left_out = "--no-spark" if not spark else "it needs packages" if missing("spark") else ""
         console = Console(stderr=True)
         found: list[Finding] = []
-        try:
-            checks = _checks(settings, application, with_spark=spark)
+        with closing(_checks(settings, with_spark=not left_out)) as checks:
             for finding in examine(checks, settings.metastore_url):
                 found.append(finding)
                 if console.is_terminal:
                     console.print(f"{finding.check}: {finding.state}")
-        finally:
-            with suppress(Exception):  # a Spark that never started has nothing to stop
-                application.stop()
-        if not spark:
-            left_out = ("spark", *(["spark_init"] if settings.spark_init else []), "delta")
-            found += [Finding(n, SKIPPED, "--no-spark") for n in left_out]
+        if left_out:
+            names = ("spark", *(["spark_init"] if settings.spark_init else []), "delta")
+            found += [Finding(name, SKIPPED, left_out) for name in names]
         rows = [{k: masked(v) for k, v in asdict(finding).items()} for finding in found]
         show(rows, _COLUMNS, output)
         if output is Format.TABLE:
@@ -72,24 +67,34 @@ def _show_remedies(rows: Sequence[Mapping[str, str]]) -> None:
             typer.echo(f"\nTo fix {row['check']}:\n  {row['fix']}")
 
 
-def _checks(
-    settings: ServiceSettings, application: SparkHost, *, with_spark: bool
-) -> Iterator[Check]:
-    from cachemgr.delta.hadoop_files import HadoopFiles
+def _checks(settings: ServiceSettings, *, with_spark: bool) -> Generator[Check, None, None]:
     from cachemgr.delta.places import is_local
     from cachemgr.delta.storage import LocalFiles
     from cachemgr.server import doctor as checks
-    from cachemgr.spark import doctor_checks
 
     yield from checks.light_checks(settings)
-    local = is_local(settings.location)
-    if local:
+    if is_local(settings.location):
         yield "storage", lambda: checks.storage(settings, LocalFiles())
     if with_spark:
-        say(STARTING)
+        yield from _checks_of_spark(settings)
+
+
+def _checks_of_spark(settings: ServiceSettings) -> Generator[Check, None, None]:
+    from cachemgr.delta.hadoop_files import HadoopFiles
+    from cachemgr.delta.places import is_local
+    from cachemgr.server import doctor as checks
+    from cachemgr.spark import doctor_checks
+    from cachemgr.spark.host import host_of
+
+    say(STARTING)
+    application = host_of(settings)
+    try:
         yield "spark", lambda: doctor_checks.spark(application.plain())
         if settings.spark_init:
             yield "spark_init", application.initialised
         yield "delta", lambda: doctor_checks.delta(application.plain(), settings.location)
-        if not local:
+        if not is_local(settings.location):
             yield "storage", lambda: checks.storage(settings, HadoopFiles(application.plain()))
+    finally:
+        with suppress(Exception):  # a Spark that never started has nothing to stop
+            application.stop()

@@ -32,9 +32,12 @@ def serve(
 ) -> None:
     """Serve REST, schedule, and refresh. More settings: CACHEMGR_* and cachemgr.toml."""
     from cachemgr.config.service_settings import service_settings
-    from cachemgr.server.serve import serve as run
+    from cachemgr.extras import require
 
     with handled():
+        require("`cachemgr serve`", "server", "spark")
+        from cachemgr.server.serve import serve as run
+
         settings = service_settings(
             metastore_url=metastore,
             spark_master=spark_master,
@@ -52,9 +55,12 @@ def worker(
 ) -> None:
     """Schedule and refresh, without REST. More settings: CACHEMGR_* and cachemgr.toml."""
     from cachemgr.config.service_settings import service_settings
-    from cachemgr.server.serve import work
+    from cachemgr.extras import require
 
     with handled():
+        require("`cachemgr worker`", "server", "spark")
+        from cachemgr.server.serve import work
+
         work(
             service_settings(metastore_url=metastore, spark_master=spark_master, location=location)
         )

@@ -38,11 +38,14 @@ def sql(
     line for each statement. More settings: CACHEMGR_* and cachemgr.toml, as for `serve`. Exit code
     1 if a statement given by -e or a pipe fails; those behind it are not run."""
     from cachemgr.config.service_settings import service_settings
-    from cachemgr.spark.host import host_of
-    from cachemgr.spark.shell import Statements
+    from cachemgr.extras import require
 
     asked = execute is None and sys.stdin.isatty()
     with handled():
+        require("`cachemgr sql`", "spark")
+        from cachemgr.spark.host import host_of
+        from cachemgr.spark.shell import Statements
+
         texts = [] if asked else statements("\n;".join(execute) if execute else sys.stdin.read())
         settings = service_settings(
             metastore_url=metastore, spark_master=spark_master, location=location

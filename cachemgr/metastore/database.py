@@ -15,6 +15,7 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from cachemgr.errors import ErrorCode, MetastoreError
+from cachemgr.extras import require
 from cachemgr.secrets import masked
 
 DEFAULT_BUSY_SECONDS = 10.0
@@ -136,12 +137,16 @@ def make_engine(url: URL, busy_seconds: float = DEFAULT_BUSY_SECONDS) -> Engine:
 
     Returns:
         The engine. Its transactions only read, unless taken from `writing(engine)`.
+
+    Raises:
+        MissingExtraError: The driver of that database is not installed.
     """
     if url.get_backend_name() == "sqlite":
         engine = create_engine(url, connect_args={"timeout": busy_seconds}, hide_parameters=True)
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
+    require(f"the metastore {hidden(url)}", "postgres")
     return create_engine(
         url,
         pool_pre_ping=True,

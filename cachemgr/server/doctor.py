@@ -24,6 +24,7 @@ from cachemgr.config.substitution import is_substituted
 from cachemgr.delta.places import absolute_location
 from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, ErrorCode, SchemaVersionError
+from cachemgr.extras import missing, requirement
 from cachemgr.metastore import migrate, open_metastore
 
 _SELF: Final = "relational-cache"
@@ -127,14 +128,22 @@ def java() -> str:
 
 
 def packages() -> str:
-    """The Spark and Delta of this Python."""
+    """The Spark and Delta of this Python, once all that a service imports is there."""
+    absent = missing("server", "spark")
+    if absent:
+        modules = ", ".join(m for modules in absent.values() for m in modules)
+        raise _CheckFailed(f"not installed: {modules}", _install(requirement(*absent)))
     found = {name: metadata.version(name) for name in ("pyspark", "delta-spark")}
     for wanted in metadata.requires(_SELF) or ():
-        name, _, version = wanted.partition("==")
+        pinned = wanted.partition(";")[0].strip()
+        name, _, version = pinned.partition("==")
         if name in found and found[name] != version:
-            command = [sys.executable, "-m", "pip", "install", wanted]
-            raise _CheckFailed(f"{name} is {found[name]}", shlex.join(command))
+            raise _CheckFailed(f"{name} is {found[name]}", _install(pinned))
     return ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+def _install(wanted: str) -> str:
+    return shlex.join([sys.executable, "-m", "pip", "install", wanted])
 
 
 def metastore(url: str) -> str:
