@@ -1,4 +1,5 @@
-"""Which state of a base table is meant: its id, a version, and the commit that made it.
+"""Which state of a base table is meant: its id, a version, and the commit that made it; and the
+table in that state.
 
 A version number alone is fooled by a table that was created again, and id and version together by
 a folder put back from a copy, where two histories take the same numbers. The commit's own identity
@@ -7,6 +8,8 @@ tells them apart: the transaction id that its writer gave it, or a hash of its f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -57,6 +60,48 @@ class BaseState(NamedTuple):
     def _of_one_number(self, other: BaseState) -> bool:
         known = self.table_id is not None and self.version is not None
         return known and self[:2] == other[:2]
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """A base table at one version: the one type for that, whoever looked.
+
+    It lies below the metastore, which notes tables down as they are.
+
+    Args:
+        name: Its name in the catalog; its location where nobody knows another.
+        location: Where it lies, in the one spelling of `normalise_location`.
+        table_id: Tells a re-created table from its predecessor.
+        version: The version.
+        timestamp_ms: When that version was committed, in milliseconds since 1970; None where the
+            query itself asked for the version.
+        commit: The identity of that commit, as in `BaseState`; empty also where nobody asked.
+        columns: Its schema at that version, in the JSON of the Delta protocol (`schemaString`);
+            empty where nobody asked.
+    """
+
+    name: str
+    location: str
+    table_id: str
+    version: int
+    timestamp_ms: int | None
+    commit: str = ""
+    columns: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, int, str]:
+        """What tells it from all other tables and versions, as a cache's commits are stamped."""
+        return (self.location, self.table_id, self.version, self.commit)
+
+    @property
+    def state(self) -> BaseState:
+        """The state that it is in, to be compared with one of the same place."""
+        return BaseState(self.table_id, self.version, self.commit, self.timestamp_ms)
+
+
+def versions_of(tables: Iterable[TableAt]) -> dict[str, int]:
+    """The versions of tables, by location."""
+    return {table.location: table.version for table in tables}
 
 
 def counted_ms(commit_ms: int, read_ms: int, now_ms: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.local_log import LocalLog
-from cachemgr.delta.table_at import UNKNOWN_PAST, Past, TableHead, TableSeen
-from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.telemetry import Telemetry
 
 _LOCAL: Final = "file:"
@@ -16,12 +16,12 @@ _LOCAL: Final = "file:"
 class RemoteHeads(Protocol):
     """What reads the logs that this process cannot read by itself."""
 
-    def look(self, seeds: Iterable[BaseTableRecord]) -> Mapping[str, TableHead]:
+    def look(self, seeds: Iterable[TableAt]) -> Mapping[str, TableAt]:
         """The tables at these places as they are now; those that are gone, and all while nothing
         can be asked, are left out."""
         ...
 
-    def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+    def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """A version that a table is past; see `cachemgr.serving.freshness.PastOf`."""
         ...
 
@@ -40,14 +40,14 @@ class Heads:
         self._telemetry = telemetry or Telemetry()
         self._logs: dict[str, LocalLog] = {}
 
-    def look(self, seeds: Iterable[BaseTableRecord]) -> dict[str, TableHead]:
+    def look(self, seeds: Iterable[TableAt]) -> dict[str, TableAt]:
         """The tables as they are now, by location; those that cannot be read are left out.
 
         Args:
             seeds: The tables as somebody saw them once.
         """
-        found: dict[str, TableHead] = {}
-        rest: list[BaseTableRecord] = []
+        found: dict[str, TableAt] = {}
+        rest: list[TableAt] = []
         for seed in seeds:
             head = self._local(seed)
             if head is None:
@@ -58,14 +58,14 @@ class Heads:
             found.update(self._remote.look(rest))
         return found
 
-    def look_local(self, seeds: Iterable[BaseTableRecord]) -> dict[str, TableHead] | None:
+    def look_local(self, seeds: Iterable[TableAt]) -> dict[str, TableAt] | None:
         """The tables as they are now, by location; None where this process cannot tell of all of
         them by itself.
 
         Args:
             seeds: As for `look`.
         """
-        found: dict[str, TableHead] = {}
+        found: dict[str, TableAt] = {}
         for seed in seeds:
             head = self._local(seed)
             if head is None:
@@ -73,15 +73,15 @@ class Heads:
             found[seed.location] = head
         return found
 
-    def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+    def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """A version that a table is past; see `cachemgr.serving.freshness.PastOf`."""
-        if table.location.startswith(_LOCAL) and isinstance(table, TableHead):
+        if table.location.startswith(_LOCAL):
             return self._log(table.location).past(table, version, columns_then=columns_then)
         if self._remote is None:
             return UNKNOWN_PAST
         return self._remote.past(table, version, columns_then=columns_then)
 
-    def _local(self, seed: BaseTableRecord) -> TableHead | None:
+    def _local(self, seed: TableAt) -> TableAt | None:
         """The table as its log says; None where that is not a local one, or says nothing."""
         if not seed.location.startswith(_LOCAL):
             return None

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from cachemgr.delta.table_at import Past, TableHead, head_of
-from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.base_state import TableAt
+from cachemgr.delta.past import Past
 
 _Stamp = tuple[int, int, int]
 _TRIES: Final = 3
@@ -30,7 +30,7 @@ _MARKS: Final = (b'"metaData"', b'"commitInfo"')
 class _Known:
     """A table at the version of a commit file that was seen."""
 
-    table: TableHead
+    table: TableAt
     stamp: _Stamp
 
 
@@ -55,7 +55,7 @@ class LocalLog:
         self._known: _Known | None = None
         self._lock = threading.Lock()
 
-    def head(self, seed: BaseTableRecord) -> TableHead | None:
+    def head(self, seed: TableAt) -> TableAt | None:
         """The table as it is now.
 
         Args:
@@ -86,7 +86,7 @@ class LocalLog:
             self._known = None
             return None
 
-    def past(self, table: TableHead, version: int, *, columns_then: bool) -> Past:
+    def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """A version that the table is past; see `cachemgr.serving.freshness.PastOf`.
 
         Args:
@@ -110,17 +110,17 @@ class LocalLog:
             return None
         return known
 
-    def _from_seed(self, seed: BaseTableRecord) -> _Known | None:
+    def _from_seed(self, seed: TableAt) -> _Known | None:
         stamp = self._stamp(seed.version)
         if stamp is None:
             return None
         commit = self._read(seed.version)
         # a table created again has made its commit of that number at another time
-        if seed.commit_timestamp_ms not in (_file_ms(stamp), _made(commit, stamp)):
+        if seed.timestamp_ms not in (_file_ms(stamp), _made(commit, stamp)):
             return None
-        return _known(head_of(seed, ""), seed.version, commit, stamp)
+        return _known(seed, seed.version, commit, stamp)
 
-    def _from_log(self, seed: BaseTableRecord) -> _Known | None:
+    def _from_log(self, seed: TableAt) -> _Known | None:
         versions = sorted(self._versions(), reverse=True)
         if not versions:
             return None
@@ -133,7 +133,7 @@ class LocalLog:
                 return None
             head = head or commit
             if commit.metadata is not None:
-                return _known(_changed(head_of(seed, ""), commit.metadata), newest, head, stamp)
+                return _known(_changed(seed, commit.metadata), newest, head, stamp)
         return None
 
     def _forward(self, known: _Known) -> _Known:
@@ -193,9 +193,9 @@ class LocalLog:
         )
 
 
-def _known(table: TableHead, version: int, commit: _Commit, stamp: _Stamp) -> _Known:
+def _known(table: TableAt, version: int, commit: _Commit, stamp: _Stamp) -> _Known:
     made = _made(commit, stamp)
-    return _Known(replace(table, version=version, commit=commit.identity, committed_ms=made), stamp)
+    return _Known(replace(table, version=version, commit=commit.identity, timestamp_ms=made), stamp)
 
 
 def _made(commit: _Commit, stamp: _Stamp) -> int:
@@ -206,5 +206,5 @@ def _file_ms(stamp: _Stamp) -> int:
     return stamp[1] // 1_000_000
 
 
-def _changed(table: TableHead, metadata: dict[str, Any]) -> TableHead:
+def _changed(table: TableAt, metadata: dict[str, Any]) -> TableAt:
     return replace(table, table_id=str(metadata["id"]), columns=str(metadata["schemaString"]))

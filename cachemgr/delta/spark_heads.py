@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import SparkSession
 
-from cachemgr.delta.table_at import UNKNOWN_PAST, Past, TableHead, TableSeen, head_of
-from cachemgr.delta.tables import TableVersion, base_table, current_versions, past_of
-from cachemgr.metastore.records import BaseTableRecord
+from cachemgr.base_state import TableAt
+from cachemgr.delta.past import UNKNOWN_PAST, Past
+from cachemgr.delta.tables import base_tables, past_of
 from cachemgr.telemetry import logger
 
 
@@ -27,20 +27,15 @@ class SparkHeads:
         self._starting: threading.Thread | None = None
         self._started = False
 
-    def look(self, seeds: Iterable[BaseTableRecord]) -> Mapping[str, TableHead]:
+    def look(self, seeds: Iterable[TableAt]) -> Mapping[str, TableAt]:
         """The tables at these places as they are now; see `head_lookup.RemoteHeads`."""
         spark = self._ready()
         if spark is None:
             return {}
-        names = {seed.location: seed.name for seed in seeds}
-        found = current_versions(spark, names).values()
-        return {
-            now.location: head_of(base_table(spark, names[now.location], now), now.commit)
-            for now in found
-            if isinstance(now, TableVersion)
-        }
+        found = base_tables(spark, {seed.location: seed.name for seed in seeds})
+        return {table.location: table for table in found}
 
-    def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+    def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """A version that a table is past; unknown while no Spark is there."""
         spark = self._ready()
         if spark is None:

@@ -10,44 +10,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, TableAt
+from cachemgr.delta.past import Past
 from cachemgr.delta.places import above, is_local
 from cachemgr.delta.storage import why_no_folder
-from cachemgr.delta.table_at import Past, TableSeen
 from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.metastore.records import BaseTableRecord
 
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """A Delta table at one version."""
+    """What a relation of a SELECT reads: a Delta table, a cache's own included, at one version. No
+    `TableAt`, since to read it nobody needs to know which table it is."""
 
     location: str
     version: int
-
-
-@dataclass(frozen=True, slots=True)
-class TableVersion:
-    """What stands at a place now. `table_id` tells a re-created table from the one before it,
-    `commit` that version from one of the same number in another history (`BaseState`)."""
-
-    location: str
-    table_id: str
-    version: int
-    commit: str
-    timestamp_ms: int
-
-    @property
-    def state(self) -> BaseState:
-        """The same without its place."""
-        return BaseState(self.table_id, self.version, self.commit, self.timestamp_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,51 +101,49 @@ class Unreadable:
 
 
 def current_versions(
-    spark: SparkSession, locations: Iterable[str]
-) -> dict[str, TableVersion | Unreadable | None]:
-    """What stands at each place now, None where there is no Delta table. Reads the logs' heads
-    only, no job is run; one that cannot be read keeps no other from being told."""
-    asked = list(locations)
+    spark: SparkSession, names: Mapping[str, str]
+) -> dict[str, TableAt | Unreadable | None]:
+    """What stands at each place now, without its columns; None where there is no Delta table. Reads
+    the logs' heads only, no job is run; one that cannot be read keeps no other from being told.
+
+    Args:
+        spark: Any session.
+        names: Location to the table's name in the catalog.
+    """
     jvm: Any = spark._jvm
     places = jvm.java.util.ArrayList()
-    for location in asked:
+    for location in names:
         places.add(location)
     rows = json.loads(java_class(spark, "Tables").versions(session_of(spark), places))
-    return {location: _found(row) for location, row in zip(asked, rows, strict=True)}
+    asked = zip(names.items(), rows, strict=True)
+    return {place: _found(name, row) for (place, name), row in asked}
 
 
-def _found(row: list[Any] | str | None) -> TableVersion | Unreadable | None:
+def _found(name: str, row: list[Any] | str | None) -> TableAt | Unreadable | None:
+    if row is None:
+        return None
     if isinstance(row, str):
         _, _, said = row.strip().partition(": ")
         return Unreadable((said or row).splitlines()[0][:300])
-    return None if row is None else TableVersion(*row)
+    location, table_id, version, commit, timestamp_ms = row
+    return TableAt(name, location, table_id, version, timestamp_ms, commit)
 
 
-def base_tables(spark: SparkSession, names: Mapping[str, str]) -> tuple[BaseTableRecord, ...]:
-    """Base tables as they are now, to be noted down in the metastore; those that are gone or cannot
-    be read are left out.
+def base_tables(spark: SparkSession, names: Mapping[str, str]) -> tuple[TableAt, ...]:
+    """Base tables as they are now, with their columns; those that are gone or cannot be read are
+    left out.
 
     Args:
         spark: Any session.
         names: Location to the table's name in the catalog.
     """
     found = current_versions(spark, names).values()
-    states = [state for state in found if isinstance(state, TableVersion)]
-    return tuple(base_table(spark, names[state.location], state) for state in states)
+    return tuple(with_columns(spark, table) for table in found if isinstance(table, TableAt))
 
 
-def base_table(spark: SparkSession, name: str, state: TableVersion) -> BaseTableRecord:
-    """A base table at one version, with its columns.
-
-    Args:
-        spark: Any session.
-        name: Its name in the catalog.
-        state: The version.
-    """
-    columns = schema_at(spark, state.location, state.version)
-    return BaseTableRecord(
-        name, state.location, state.table_id, state.version, state.timestamp_ms, columns
-    )
+def with_columns(spark: SparkSession, table: TableAt) -> TableAt:
+    """A table at the same version, with the columns that it has there."""
+    return replace(table, columns=schema_at(spark, table.location, table.version))
 
 
 def schema_at(spark: SparkSession, location: str, version: int) -> str:
@@ -172,13 +153,12 @@ def schema_at(spark: SparkSession, location: str, version: int) -> str:
 
 def current_states(spark: SparkSession, locations: Iterable[str]) -> dict[str, BaseState | None]:
     """`current_versions` as states, None also for a table that cannot be read."""
-    found = current_versions(spark, locations)
-    return {p: now.state if isinstance(now, TableVersion) else None for p, now in found.items()}
+    found = current_versions(spark, {place: place for place in locations})
+    return {p: now.state if isinstance(now, TableAt) else None for p, now in found.items()}
 
 
-def past_of(spark: SparkSession, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+def past_of(spark: SparkSession, table: TableAt, version: int, *, columns_then: bool) -> Past:
     """A version that a table is past; see `cachemgr.serving.freshness.PastOf`."""
-    assert table.version is not None
     tables, place = java_class(spark, "Tables"), table.location
     commit, made, following = json.loads(
         tables.past(session_of(spark), place, version, table.version)
@@ -187,7 +167,8 @@ def past_of(spark: SparkSession, table: TableSeen, version: int, *, columns_then
     if columns_then:
         with suppress(Py4JJavaError):  # that version cannot be read any more
             then = schema_at(spark, place, version)
-    return Past(commit, made, following, schema_at(spark, place, table.version), then)
+    columns = table.columns or schema_at(spark, place, table.version)
+    return Past(commit, made, following, columns, then)
 
 
 def has_delta_log(spark: SparkSession, location: str) -> bool:

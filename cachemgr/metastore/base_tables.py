@@ -6,37 +6,37 @@ Noted down by whoever has a Spark at hand, for those who have none: the text doo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from cachemgr.base_state import TableAt
 from cachemgr.metastore.models import BaseTableRow
 from cachemgr.metastore.reads import Reads
-from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.metastore.writes import Writes, bump_revision
 
 
 class BaseTableReads(Reads):
     """Questions about base tables."""
 
-    def base_tables(self) -> tuple[BaseTableRecord, ...]:
-        """All base tables that were noted down, by location and name."""
+    def base_tables(self) -> tuple[TableAt, ...]:
+        """All base tables noted down, by location and name; their commits are not kept."""
         query = select(BaseTableRow).order_by(BaseTableRow.location, BaseTableRow.name)
         with self._session() as session:
-            return tuple(_record(row) for row in session.scalars(query))
+            return tuple(_table(row) for row in session.scalars(query))
 
 
 class BaseTableWrites(Writes):
     """Notes about base tables."""
 
-    def note_tables(self, tables: Iterable[BaseTableRecord]) -> int:
+    def note_tables(self, tables: Iterable[TableAt]) -> int:
         """Note base tables down as they were seen; an older version than the one noted is passed
         over, unless the table was created again.
 
         Args:
-            tables: What was seen.
+            tables: What was seen, with columns.
 
         Returns:
             How many are new or have other columns; only these are news to anybody.
@@ -50,34 +50,47 @@ class BaseTableWrites(Writes):
             return news
 
 
-def _note(session: Session, table: BaseTableRecord) -> bool:
-    key = (table.location, table.name)
+def _note(session: Session, table: TableAt) -> bool:
+    assert table.timestamp_ms is not None, "only a query's own versions have none"
+    key, values = (table.location, table.name), _values(table)
     row = session.get(BaseTableRow, key, with_for_update=True)
     if row is None:
         try:
             with session.begin_nested():
-                session.add(BaseTableRow(**asdict(table)))
+                session.add(BaseTableRow(**values))
             return True
         except IntegrityError:  # another refresh has just noted the same
             row = session.get_one(BaseTableRow, key, with_for_update=True)
     # a table put back from a copy stands at a version that was noted as an earlier one; its next
     # commit is a later one all the same
-    known = row.version >= table.version and row.commit_timestamp_ms >= table.commit_timestamp_ms
+    known = row.version >= table.version and row.commit_timestamp_ms >= table.timestamp_ms
     if row.table_id == table.table_id and known:
         return False
     news = (row.table_id, row.columns) != (table.table_id, table.columns)
-    for name, value in asdict(table).items():
+    for name, value in values.items():
         setattr(row, name, value)
     session.flush()
     return news
 
 
-def _record(row: BaseTableRow) -> BaseTableRecord:
-    return BaseTableRecord(
-        name=row.name,
-        location=row.location,
-        table_id=row.table_id,
-        version=row.version,
-        commit_timestamp_ms=row.commit_timestamp_ms,
+def _values(table: TableAt) -> dict[str, Any]:
+    """The columns of a table's row."""
+    return {
+        "location": table.location,
+        "name": table.name,
+        "table_id": table.table_id,
+        "version": table.version,
+        "commit_timestamp_ms": table.timestamp_ms,
+        "columns": table.columns,
+    }
+
+
+def _table(row: BaseTableRow) -> TableAt:
+    return TableAt(
+        row.name,
+        row.location,
+        row.table_id,
+        row.version,
+        row.commit_timestamp_ms,
         columns=row.columns,
     )

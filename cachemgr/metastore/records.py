@@ -181,36 +181,18 @@ class ScheduleRecord:
 
 
 @dataclass(frozen=True)
-class BaseTableRecord:
-    """A base table as somebody with a Spark saw it.
-
-    Args:
-        name: Its name in the catalog.
-        location: Where it lies.
-        table_id: Tells a re-created table from its predecessor.
-        version: The version seen.
-        commit_timestamp_ms: When that version was committed.
-        columns: Its schema at that version, in the JSON of the Delta protocol (`schemaString`).
-    """
-
-    name: str
-    location: str
-    table_id: str
-    version: int
-    commit_timestamp_ms: int
-    columns: str
-
-
-@dataclass(frozen=True)
 class SnapshotTableRecord:
-    """A base table at the version that a refresh read.
+    """What a snapshot holds of a base table that its refresh read.
+
+    The stored form of a `TableAt`, and less than one: earlier releases stored less, and of the
+    columns only those that the cache reads are kept.
 
     Args:
         name: Its name in the catalog.
         location: Where it lies.
         table_id: Tells a re-created table from its predecessor.
         version: The version.
-        commit_timestamp_ms: When that version was committed.
+        commit_timestamp_ms: When that version was committed, in milliseconds since 1970.
         commit_id: The identity of that commit (`BaseState.commit`); None in what was stored before
             identities were.
         columns: What is held of the columns that the cache reads (`kept_columns`); None likewise.

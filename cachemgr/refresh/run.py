@@ -15,9 +15,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session
-from cachemgr.delta.tables import TableVersion, base_table, refuse_inside_table
+from cachemgr.delta.tables import refuse_inside_table, with_columns
 from cachemgr.errors import (
     CacheManagerError,
     DefinitionError,
@@ -295,11 +296,12 @@ def _check_place(session: SparkSession, cache: CacheRecord) -> None:
 
 def _note_tables(job: Job) -> None:
     """Tell those who match texts without a Spark what the tables' names and columns are now."""
-    states = [
-        (t.name, TableVersion(t.location, t.table_id, t.version, t.commit, t.timestamp_ms))
+    found = [
+        with_columns(
+            job.session, TableAt(t.name, t.location, t.table_id, t.version, t.timestamp_ms)
+        )
         for t in job.tables
     ]
-    found = [base_table(job.session, name, state) for name, state in states]
     job.metastore.writer.note_tables(found)
 
 

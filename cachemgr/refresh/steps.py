@@ -27,7 +27,7 @@ class BaseVersion:
     location: str
     table_id: str
     version: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     commit: str = ""
     columns: str | None = None
 

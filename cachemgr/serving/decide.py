@@ -9,12 +9,12 @@ decided again with exact caches only, and what was dropped says `MIXED_SNAPSHOTS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from cachemgr.delta.table_at import TableSeen
 from cachemgr.serving.decision import BlockOutcome, Decision, Hit
 from cachemgr.serving.eligibility import Cleared, Eligibility
+from cachemgr.serving.seen_tables import Seen
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.registry import Registry
@@ -162,9 +162,7 @@ def _outcome(
     return BlockOutcome(located.path, block, hit, chosen.candidates, chosen.reasons)
 
 
-def mixed_snapshots(
-    hits: Iterable[Hit], seen: Mapping[str, list[TableSeen]], live: frozenset[str]
-) -> Reason | None:
+def mixed_snapshots(hits: Iterable[Hit], seen: Seen, live: frozenset[str]) -> Reason | None:
     """Why these hits must not stand in one query; None if they read one moment.
 
     Args:

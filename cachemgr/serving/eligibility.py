@@ -13,9 +13,9 @@ from typing import Self
 
 from cachemgr.access.grants import keys_of, may_use
 from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.delta.table_at import TableSeen
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.serving.freshness import Histories, Verdict, check_freshness
+from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
@@ -49,7 +49,7 @@ class QueryState:
             anybody looked.
     """
 
-    seen: Mapping[str, list[TableSeen]]
+    seen: Seen
     settings: frozenset[tuple[str, str]]
     principal: str
     now_ms: int

@@ -8,13 +8,14 @@ history, and the columns that it reads must still be what they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from cachemgr.base_state import BaseState, counted_ms
+from cachemgr.base_state import BaseState, TableAt, counted_ms
 from cachemgr.delta.base_columns import changed_columns, columns_read, kept_columns
-from cachemgr.delta.table_at import UNKNOWN_PAST, Past, TableSeen
+from cachemgr.delta.past import UNKNOWN_PAST, Past
+from cachemgr.serving.seen_tables import Seen, TableRef
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.vocabulary import FreshnessKind
 from matcher.memory.bounded import Bounded
@@ -41,7 +42,7 @@ class Verdict:
 class PastOf(Protocol):
     """Looks a table's past up in its log."""
 
-    def __call__(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+    def __call__(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """The past of a table, as the state in which the query sees it has it.
 
         Args:
@@ -63,7 +64,7 @@ class Histories:
         self._lookup = lookup
         self._known: Bounded[Past] = Bounded(_MOST_PASTS)
 
-    def past(self, table: TableSeen, version: int, *, columns_then: bool = False) -> Past:
+    def past(self, table: TableAt, version: int, *, columns_then: bool = False) -> Past:
         """A version that a table is past; see `PastOf`."""
         key = (table.location, table.state, version, columns_then)
         found = self._known.get(key)
@@ -74,18 +75,10 @@ class Histories:
         return found
 
 
-def by_location(tables: Iterable[TableSeen]) -> dict[str, list[TableSeen]]:
-    """The tables of a query by their place; one place may be read at two versions."""
-    found: dict[str, list[TableSeen]] = {}
-    for table in tables:
-        found.setdefault(table.location, []).append(table)
-    return found
-
-
 def check_freshness(
     cache: ServedCache,
     read: Iterable[str],
-    seen: Mapping[str, list[TableSeen]],
+    seen: Seen,
     now_ms: int,
     histories: Histories,
 ) -> Verdict:
@@ -101,11 +94,11 @@ def check_freshness(
     Returns:
         The verdict.
     """
-    moved: list[TableSeen] = []
+    moved: list[TableAt] = []
     for place in dict.fromkeys(read):
         then = cache.snapshot.get(place)
         for table in seen.get(place, ()):
-            if table.kind != "delta" or table.table_id is None or table.version is None:
+            if isinstance(table, TableRef):
                 return Verdict(_unknown(table.name, f"it is not a Delta table ({table.kind})"))
             if then is None:
                 return Verdict(_unknown(table.name, "the cache's snapshot does not hold it"))
@@ -126,12 +119,12 @@ def check_freshness(
 
 
 def _why_not_behind(
-    cache: ServedCache, table: TableSeen, now_ms: int, histories: Histories
+    cache: ServedCache, table: TableAt, now_ms: int, histories: Histories
 ) -> Reason | None:
     """Why a cache may not answer for a table that has moved since; None if it lags behind no more
     than it may."""
     then = cache.snapshot[table.location]
-    assert table.version is not None and then.version is not None
+    assert then.version is not None
     if table.version < then.version:
         return _ahead(cache, table)
     kept = cache.columns.get(table.location)
@@ -148,7 +141,7 @@ def _why_not_behind(
 
 
 def _other_columns(
-    cache: ServedCache, table: TableSeen, kept: str | None, past: Past
+    cache: ServedCache, table: TableAt, kept: str | None, past: Past
 ) -> Reason | None:
     if kept is None and past.columns_then == past.columns:
         return None
@@ -168,7 +161,7 @@ def _other_columns(
     )
 
 
-def _too_old(cache: ServedCache, table: TableSeen, first_ms: int, now_ms: int) -> Reason | None:
+def _too_old(cache: ServedCache, table: TableAt, first_ms: int, now_ms: int) -> Reason | None:
     bound = cache.max_staleness_seconds or 0
     lag = max(0, now_ms - counted_ms(first_ms, cache.read_ms, now_ms))
     if lag + CLOCK_SKEW_MS <= bound * 1000:
@@ -182,7 +175,7 @@ def _too_old(cache: ServedCache, table: TableSeen, first_ms: int, now_ms: int) -
     )
 
 
-def _stale_strict(cache: ServedCache, table: TableSeen) -> Reason:
+def _stale_strict(cache: ServedCache, table: TableAt) -> Reason:
     then = cache.snapshot[table.location].version
     return Reason(
         ReasonCode.STALE,
@@ -192,7 +185,7 @@ def _stale_strict(cache: ServedCache, table: TableSeen) -> Reason:
     )
 
 
-def _ahead(cache: ServedCache, table: TableSeen) -> Reason:
+def _ahead(cache: ServedCache, table: TableAt) -> Reason:
     """No bound on age allows rows from a query's future."""
     then = cache.snapshot[table.location].version
     return Reason(
@@ -211,7 +204,7 @@ def _recreated(cache: ServedCache, name: str) -> Reason:
     )
 
 
-def _put_back(cache: ServedCache, table: TableSeen) -> Reason:
+def _put_back(cache: ServedCache, table: TableAt) -> Reason:
     version = cache.snapshot[table.location].version
     return Reason(
         ReasonCode.TABLE_RECREATED,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 
 from cachemgr.access.grants import keys_of
+from cachemgr.base_state import TableAt
 from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.delta.table_at import UNKNOWN_PAST, TableHead, TableSeen
+from cachemgr.delta.past import UNKNOWN_PAST
 from cachemgr.serving.eligibility import Checks
 from cachemgr.serving.freshness import Histories
+from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.vocabulary import FreshnessKind
 from matcher.model.ir import CachePlan, Relation
@@ -16,7 +18,7 @@ from matcher.model.ir import CachePlan, Relation
 
 def unbuilt(
     plan: CachePlan,
-    seen: Mapping[str, Sequence[TableSeen]],
+    seen: Seen,
     settings: frozenset[tuple[str, str]] = frozenset(),
     *,
     rewrite_enabled: bool = True,
@@ -47,14 +49,14 @@ def unbuilt(
     )
 
 
-def tables_of_nowhere(relations: Iterable[Relation]) -> dict[str, list[TableSeen]]:
+def tables_of_nowhere(relations: Iterable[Relation]) -> dict[str, list[TableAt]]:
     """Tables that are only declared, as a query sees tables.
 
     Args:
         relations: The tables.
     """
     return {
-        relation.key: [TableHead(relation.name, relation.key, relation.key, 0, "", 0, "")]
+        relation.key: [TableAt(relation.name, relation.key, relation.key, 0, 0)]
         for relation in relations
     }
 

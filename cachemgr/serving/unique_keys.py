@@ -7,18 +7,16 @@ that very state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 
 from cachemgr.base_state import BaseState
-from cachemgr.delta.table_at import TableSeen
 from cachemgr.metastore.records import JoinRecord
+from cachemgr.serving.seen_tables import Seen
 from cachemgr.vocabulary import JoinState
 from matcher.model.ir import RecordPreservingJoin
 
 
-def keys_seen(
-    joins: Iterable[JoinRecord], seen: Mapping[str, Sequence[TableSeen]]
-) -> tuple[RecordPreservingJoin, ...]:
+def keys_seen(joins: Iterable[JoinRecord], seen: Seen) -> tuple[RecordPreservingJoin, ...]:
     """The joins whose right side has a unique key in what a query reads: they were validated at
     the very state of it that the query sees, wherever it reads it.
 

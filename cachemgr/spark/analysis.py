@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.ddl.statements import SelectText
-from cachemgr.delta.table_at import TableRef
 from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
+from cachemgr.serving.seen_tables import TableRef
 from cachemgr.spark.nested_caches import FindCache, expand
 from cachemgr.spark.plans import CapturedPlan, capture_query
 from cachemgr.spark.texts import readable

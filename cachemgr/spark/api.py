@@ -28,8 +28,8 @@ from cachemgr.serving.decide import decide
 from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.explain import Explanation, explanation_of
 from cachemgr.serving.feed import release_feed
-from cachemgr.serving.freshness import by_location
 from cachemgr.serving.plan_blocks import PlanBlocks
+from cachemgr.serving.seen_tables import by_location
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.serving.unbuilt import unbuilt
 from cachemgr.spark import failures, hook

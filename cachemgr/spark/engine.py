@@ -11,13 +11,12 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.base_state import BaseState, counted_ms, millis
+from cachemgr.base_state import BaseState, TableAt, counted_ms, millis
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.statements import SelectText
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.storage import Files
 from cachemgr.delta.tables import (
-    TableVersion,
     Unreadable,
     base_tables,
     current_states,
@@ -29,7 +28,7 @@ from cachemgr.delta.tables import (
 from cachemgr.errors import DefinitionError, ErrorCode, JoinValidationError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import BaseTableRecord, CacheRecord, JoinRecord, RefreshRunRecord
+from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.refresh.validate_join import validate_join
 from cachemgr.serving.explain import Explanation
@@ -142,7 +141,7 @@ class SparkEngine:
         columns = tuple(column.name for column in captured.schema)
         return TableState(found.name, found.location, found.table_id, columns)
 
-    def base_tables(self, names: Mapping[str, str]) -> tuple[BaseTableRecord, ...]:
+    def base_tables(self, names: Mapping[str, str]) -> tuple[TableAt, ...]:
         """The tables at these locations as they are now, with their columns."""
         return base_tables(self._spark, names)
 
@@ -152,10 +151,10 @@ class SparkEngine:
         Raises:
             JoinValidationError: A table is gone.
         """
-        places = [join.left.location, join.right.location]
-        states = current_versions(self._spark, places)
+        sides = (join.left, join.right)
+        states = current_versions(self._spark, {side.location: side.name for side in sides})
         versions: dict[str, int] = {}
-        for side in (join.left, join.right):
+        for side in sides:
             state = states[side.location]
             if isinstance(state, Unreadable):
                 raise JoinValidationError(
@@ -179,7 +178,7 @@ class SparkEngine:
             told=join.name,
             names=(join.left.name, join.right.name),
         )
-        seen = {place: s.state for place, s in states.items() if isinstance(s, TableVersion)}
+        seen = {place: s.state for place, s in states.items() if isinstance(s, TableAt)}
         return JoinVerdict(
             check.message(join.name, join.left.name, join.right.name, join.keys), seen
         )

@@ -24,11 +24,10 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState
-from cachemgr.delta.table_at import TableRef
 from cachemgr.delta.tables import TableRead, plan_of
 from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.jvm.loader import HookError, java_class, session_of
-from cachemgr.serving.seen_tables import SeenTables, Versions
+from cachemgr.serving.seen_tables import SeenTables, TableRef, Versions
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.plans import read_tables
 from matcher.catalyst.split import Split

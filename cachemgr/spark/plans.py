@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.delta.table_at import TableRef
 from cachemgr.jvm.loader import java_class, session_of
+from cachemgr.serving.seen_tables import TableRef
 from cachemgr.spark.texts import analysed_text
 
 

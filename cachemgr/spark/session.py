@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 from cachemgr.config.match_options import match_options
 from cachemgr.config.session_settings import Mode, Settings
 from cachemgr.ddl.names import hinted_name
-from cachemgr.delta.table_at import TableRef
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import session_of
@@ -31,6 +30,7 @@ from cachemgr.serving.eligibility import RELATION, Checks, Eligibility, QuerySta
 from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.plan_blocks import PlanBlocks
+from cachemgr.serving.seen_tables import TableRef
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.application import Application

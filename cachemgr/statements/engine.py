@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, TableAt
 from cachemgr.ddl.statements import SelectText
 from cachemgr.delta.storage import Files
 from cachemgr.metastore.records import (
-    BaseTableRecord,
     CacheRecord,
     ColumnRecord,
     JoinRecord,
@@ -84,7 +83,7 @@ class Engine(Protocol):
         """The Delta table that a name stands for; raises DefinitionError."""
         ...
 
-    def base_tables(self, names: Mapping[str, str]) -> tuple[BaseTableRecord, ...]:
+    def base_tables(self, names: Mapping[str, str]) -> tuple[TableAt, ...]:
         """The tables at these locations as they are now, with their columns.
 
         Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from cachemgr.delta.table_at import TableHead
+from cachemgr.base_state import TableAt
 from cachemgr.serving.decision import Decision, Hit
 from cachemgr.serving.eligibility import Cleared, Eligibility
 from matcher.catalyst.reader import LocatedBlock
@@ -102,7 +102,7 @@ class TextEligibility(Eligibility):
         )
 
 
-def text_at_versions(blocks: TextBlocks, decision: Decision, heads: Mapping[str, TableHead]) -> str:
+def text_at_versions(blocks: TextBlocks, decision: Decision, heads: Mapping[str, TableAt]) -> str:
     """The text to run instead, every table at one version.
 
     Args:
@@ -120,7 +120,7 @@ def text_at_versions(blocks: TextBlocks, decision: Decision, heads: Mapping[str,
     return blocks.rewritten(decision, lambda hit: _sql(hit, heads), clause)
 
 
-def _sql(hit: Hit, heads: Mapping[str, TableHead]) -> str:
+def _sql(hit: Hit, heads: Mapping[str, TableAt]) -> str:
     assert hit.cache.version is not None
     cache = _read(hit.cache.location, hit.cache.version)
     extra = [
@@ -136,7 +136,7 @@ def _read(location: str, version: int) -> str:
     return f"delta.{quote(location)} VERSION AS OF {version}"
 
 
-def _version(place: str, name: str, heads: Mapping[str, TableHead]) -> int:
+def _version(place: str, name: str, heads: Mapping[str, TableAt]) -> int:
     head = heads.get(place)
     if head is None:
         raise NotRenderable(f"{name}, whose version is not known")

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import SettingsComparer, changes_results
 from cachemgr.config.session_settings import PREFIX, Mode, Settings
@@ -26,7 +27,6 @@ from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.places import is_local
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.delta.stored_files import StoredFiles
-from cachemgr.delta.table_at import TableHead
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.decide import decide
@@ -99,7 +99,7 @@ class TextAnswer:
     sql: str | None = None
     caches: tuple[str, ...] = ()
     exact: bool = True
-    tables: tuple[TableHead, ...] = ()
+    tables: tuple[TableAt, ...] = ()
     reasons: tuple[Reason, ...] = ()
     explanation: Explanation | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -253,7 +253,7 @@ class TextDoor:
         conf: TextConf,
         stamp: int,
         parsed: TextQuery,
-        heads: Mapping[str, TableHead],
+        heads: Mapping[str, TableAt],
         explain: int | None,
     ) -> TextAnswer:
         """What becomes of a text that was read, with its tables as they are now."""
@@ -292,7 +292,7 @@ class TextDoor:
         blocks: TextBlocks,
         eligibility: TextEligibility,
         options: MatchOptions,
-        heads: Mapping[str, TableHead],
+        heads: Mapping[str, TableAt],
         explain: int | None,
     ) -> tuple[str | None, Decision]:
         """What is decided of a text, and the text to run instead; where that cannot be written
@@ -334,7 +334,7 @@ class TextDoor:
 
     def _read(
         self, request: TextRequest, conf: TextConf, names: Names
-    ) -> tuple[TextQuery, dict[str, TableHead]]:
+    ) -> tuple[TextQuery, dict[str, TableAt]]:
         """The text, read by the columns that its tables have now, and these tables."""
         for _ in range(_READS):
             schema = names.schema(request.catalog, request.schema)
@@ -353,7 +353,7 @@ class TextDoor:
             names.take_over(heads)
         raise MatcherError("TABLES_CHANGING", "the tables' columns are changing all the time")
 
-    def _local_heads(self, parsed: TextQuery, names: Names) -> dict[str, TableHead] | None:
+    def _local_heads(self, parsed: TextQuery, names: Names) -> dict[str, TableAt] | None:
         """The tables of a text as they are now; None where only a Spark can tell, or where they
         have other columns than the text was read by."""
         tables = {table.place: table for _, table in parsed.document.tables.values()}
@@ -432,19 +432,23 @@ class TextDoor:
         self._feed.log(record)
 
 
-def _as_read(tables: Mapping[str, Table], heads: Mapping[str, TableHead]) -> bool:
+def _as_read(tables: Mapping[str, Table], heads: Mapping[str, TableAt]) -> bool:
     """Whether tables have the columns now by which a text was read."""
     return all(read_columns(h.columns) == tables[p].columns for p, h in heads.items())
 
 
-def _versions(decision: Decision, heads: Mapping[str, TableHead]) -> tuple[TableHead, ...]:
+def _versions(decision: Decision, heads: Mapping[str, TableAt]) -> tuple[TableAt, ...]:
     """The tables at the versions that the answer shows; those of a stale cache's snapshot."""
     shown = dict(heads)
     for hit in decision.hits:
         for place, then in hit.cache.snapshot.items():
             if place in shown and then.table_id is not None and then.version is not None:
                 shown[place] = replace(
-                    shown[place], table_id=then.table_id, version=then.version, commit=then.commit
+                    shown[place],
+                    table_id=then.table_id,
+                    version=then.version,
+                    commit=then.commit,
+                    timestamp_ms=then.committed_ms,
                 )
     return tuple(shown[place] for place in sorted(shown))
 

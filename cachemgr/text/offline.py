@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from cachemgr.base_state import TableAt
 from cachemgr.ddl import parse_script
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache
-from cachemgr.delta.table_at import TableSeen
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError, ErrorCode
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, refused
@@ -47,7 +47,7 @@ class Workspace:
     plans: dict[str, CachePlan]
     disabled: frozenset[str]
     stored: dict[str, str]
-    seen: dict[str, list[TableSeen]]
+    seen: dict[str, list[TableAt]]
     checks: Checks
 
 

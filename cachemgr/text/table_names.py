@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.columns import read_columns
-from cachemgr.delta.table_at import TableHead
-from cachemgr.metastore.records import BaseTableRecord
 from matcher.sql.schema import DEFAULT_CATALOG, Schema, Table
 from matcher.sql.table_paths import folder_of
 
@@ -35,12 +34,12 @@ class Names:
 
     def __init__(
         self,
-        tables: Iterable[BaseTableRecord],
+        tables: Iterable[TableAt],
         places: Collection[str],
         before: Names | None = None,
     ) -> None:
-        self.tables: dict[str, BaseTableRecord] = {}
-        self._noted: dict[str, BaseTableRecord] = {}
+        self.tables: dict[str, TableAt] = {}
+        self._noted: dict[str, TableAt] = {}
         self._places: dict[_Name, set[str]] = defaultdict(set)
         self._schemas: dict[tuple[str, str], Schema] = {}
         self._lock = threading.Lock()
@@ -60,7 +59,7 @@ class Names:
             made = self._schema(*key)
             self._schemas[key] = old if made == old else made
 
-    def _newer(self, table: BaseTableRecord) -> BaseTableRecord:
+    def _newer(self, table: TableAt) -> TableAt:
         """A table as it was noted down, with the columns that were seen since."""
         noted, now = self._noted.get(table.location), self.tables.get(table.location)
         if noted is None or now is None or now.columns == noted.columns:
@@ -89,12 +88,12 @@ class Names:
                 found = self._schemas[key] = self._schema(*key)
         return found
 
-    def mentioned(self, sql: str) -> list[BaseTableRecord]:
+    def mentioned(self, sql: str) -> list[TableAt]:
         """The tables whose last names stand somewhere in a text."""
         text = sql.lower()
         return [t for t in self.tables.values() if _last_name(t) in text]
 
-    def take_over(self, heads: Mapping[str, TableHead]) -> None:
+    def take_over(self, heads: Mapping[str, TableAt]) -> None:
         """Go by the columns that the tables have now."""
         with self._lock:
             moved = {p: replace(self.tables[p], columns=h.columns) for p, h in heads.items()}
@@ -120,12 +119,12 @@ class Names:
         return Schema(tables, current=current, catalog=catalog, paths=paths)
 
 
-def _is_named(table: BaseTableRecord) -> bool:
+def _is_named(table: TableAt) -> bool:
     """False of one that caches and joins read by its folder alone."""
     return table.name != table.location
 
 
-def _last_name(table: BaseTableRecord) -> str:
+def _last_name(table: TableAt) -> str:
     """What a text over a table has somewhere, in lower case."""
     name = table.name.rpartition(".") if _is_named(table) else folder_of(table.name).rpartition("/")
     return name[2].lower()

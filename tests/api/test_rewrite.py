@@ -11,10 +11,10 @@ import httpx
 import pytest
 from sqlalchemy import text
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.head_lookup import Heads
-from cachemgr.delta.table_at import UNKNOWN_PAST, Past, TableHead, TableSeen
+from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.metastore.records import BaseTableRecord
 from cachemgr.roles import Role
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.sources import MetastoreSource
@@ -38,7 +38,7 @@ class Texts:
     store: Metastore
     feed: Feed
     folder: Path
-    tables: dict[str, BaseTableRecord]
+    tables: dict[str, TableAt]
     door: TextDoor
     times: int
     tokens: dict[str, str] = field(default_factory=dict)
@@ -215,11 +215,11 @@ class Asked:
     def __init__(self) -> None:
         self.places: list[str] = []
 
-    def look(self, seeds: Iterable[BaseTableRecord]) -> Mapping[str, TableHead]:
+    def look(self, seeds: Iterable[TableAt]) -> Mapping[str, TableAt]:
         self.places += [seed.location for seed in seeds]
         return {}
 
-    def past(self, table: TableSeen, version: int, *, columns_then: bool) -> Past:
+    def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         self.places.append(table.location)
         return UNKNOWN_PAST
 
@@ -332,7 +332,7 @@ def test_a_name_for_two_places_is_known_under_neither(texts: Texts):
     other = texts.store.reader.list_caches()[5]
     place = next(r[0] for r in other.plan["relations"] if "customer" in r[0])
     twin = texts.tables["customer"]
-    copy = BaseTableRecord(twin.name, place, "x", 0, 0, twin.columns)
+    copy = TableAt(twin.name, place, "x", 0, 0, columns=twin.columns)
     texts.store.writer.note_tables([copy])
     texts.feed.sync()
     found = texts.rewrite(QUERY)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+from cachemgr.base_state import TableAt
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import BaseTableRecord
 
-SALES = BaseTableRecord("default.sales", "file:/w/sales", "id-1", 3, 1_000, '{"fields":[]}')
+SALES = TableAt("default.sales", "file:/w/sales", "id-1", 3, 1_000, columns='{"fields":[]}')
 
 
 def test_the_newest_note_counts(store):
@@ -16,7 +16,7 @@ def test_the_newest_note_counts(store):
     assert store.writer.note_tables([SALES]) == 1
     assert store.reader.base_tables() == (SALES,) and store.reader.revision() == before + 1
     assert store.writer.note_tables([replace(SALES, version=2, columns="older")]) == 0
-    later = replace(SALES, version=4, commit_timestamp_ms=2_000)
+    later = replace(SALES, version=4, timestamp_ms=2_000)
     assert store.writer.note_tables([later]) == 0, "no news: the columns are the same"
     assert store.reader.base_tables() == (later,) and store.reader.revision() == before + 1
     wider = replace(later, version=5, columns='{"fields":[1]}')

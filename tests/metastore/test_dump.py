@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, TableAt
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.errors import MetastoreError
 from cachemgr.journal.journal import FOLDER, keep_journal
@@ -16,7 +16,6 @@ from cachemgr.metastore import open_metastore
 from cachemgr.metastore.dump import GAP, CacheDump
 from cachemgr.metastore.history import RUNS_KEPT
 from cachemgr.metastore.records import (
-    BaseTableRecord,
     CacheRecord,
     ColumnRecord,
     JoinRecord,
@@ -25,7 +24,7 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.vocabulary import RunState
 
-SALES = BaseTableRecord("default.sales", "/t", "id", 7, 8, '{"fields":[]}')
+SALES = TableAt("default.sales", "/t", "id", 7, 8, columns='{"fields":[]}')
 
 
 def make(store, name: str, location: str = "/caches", **changed) -> CacheRecord:

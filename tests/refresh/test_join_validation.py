@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from cachemgr.delta.tables import current_versions
+from cachemgr.base_state import versions_of
+from cachemgr.delta.tables import base_tables
 from cachemgr.errors import JoinValidationError
 from cachemgr.refresh.validate_join import JoinCheck, validate_join
 from tests.worlds.refresh_star import SHOPS, Star
@@ -17,7 +18,7 @@ KEYS = (("shop_id", "id"),)
 
 def check(star: Star, keys: tuple[tuple[str, str], ...] = KEYS) -> JoinCheck:
     places = (star.key("sales"), star.key("shops"))
-    versions = {k: v.version for k, v in current_versions(star.spark, places).items() if v}
+    versions = versions_of(base_tables(star.spark, dict(zip(places, places, strict=True))))
     return validate_join(star.spark, *places, keys, versions)
 
 
@@ -89,7 +90,7 @@ def test_a_table_without_versions_cannot_be_checked(star: Star) -> None:
 def test_a_key_column_that_is_gone_is_named(star: Star) -> None:
     def found() -> str:
         places = (star.key("sales"), star.key("shops"))
-        versions = {k: v.version for k, v in current_versions(star.spark, places).items() if v}
+        versions = versions_of(base_tables(star.spark, dict(zip(places, places, strict=True))))
         with pytest.raises(JoinValidationError, match="JOIN_COLUMN_LOST") as caught:
             validate_join(star.spark, *places, KEYS, versions, told="o_c", names=("sales", "shops"))
         assert "\n" not in str(caught.value)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, TableAt
 from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.delta.table_at import UNKNOWN_PAST, TableRef
+from cachemgr.delta.past import UNKNOWN_PAST
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.eligibility import Checks, Cleared, Eligibility, QueryState
 from cachemgr.serving.freshness import Histories
@@ -88,11 +88,11 @@ def test_a_write_and_a_subquery_take_exact_answers_only() -> None:
 
 
 PAY = {"file:/pay": "hr.pay", "id-pay": "hr.pay"}
-SEEN = TableRef("hr.pay", "file:/pay", "id-pay", 3, "delta", False)
+SEEN = TableAt("hr.pay", "file:/pay", "id-pay", 3, None)
 
 
 def restricted_code(
-    cache: ServedCache, block: Block, rewrite: Rewrite = REWRITE, seen: TableRef = SEEN
+    cache: ServedCache, block: Block, rewrite: Rewrite = REWRITE, seen: TableAt = SEEN
 ) -> ReasonCode | None:
     query = replace(QUERY, seen={seen.location: [seen]})
     reason = Eligibility(query, checks(cache, PAY))._access(block, rewrite, cache)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, TableAt
 from cachemgr.delta.base_columns import kept_columns
-from cachemgr.delta.table_at import UNKNOWN_PAST, Past
-from cachemgr.serving.freshness import CLOCK_SKEW_MS, Histories, by_location, check_freshness
+from cachemgr.delta.past import UNKNOWN_PAST, Past
+from cachemgr.serving.freshness import CLOCK_SKEW_MS, Histories, check_freshness
+from cachemgr.serving.seen_tables import TableRef, by_location
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.vocabulary import FreshnessKind
 from matcher.model.expr import Col
@@ -20,21 +21,10 @@ from matcher.model.reasons import ReasonCode
 NOW = 1_000_000_000
 
 
-@dataclass(frozen=True)
-class Seen:
-    location: str
-    version: int | None = 5
-    table_id: str | None = "id"
-    kind: str = "delta"
-    commit: str = "txn:5"
-
-    @property
-    def name(self):
-        return self.location.upper()
-
-    @property
-    def state(self):
-        return BaseState(self.table_id, self.version, self.commit, 50)
+def seen(location, version=5, table_id="id", kind="delta", commit="txn:5"):
+    return TableRef(
+        location.upper(), location, table_id, version, kind, False, commit=commit, committed_ms=50
+    )
 
 
 def schema(**columns):
@@ -45,6 +35,7 @@ def schema(**columns):
 
 
 THEN = schema(x=("long", {}), y=("string", {}))
+TABLE = TableAt("A", "a", "id", 9, 50, "txn:5")
 PAST = Past("txn:5", 50, NOW, THEN)
 
 
@@ -76,27 +67,27 @@ def check(found, *tables, read=("a",), first=lambda place: NOW, past=PAST):
 
 
 def test_strict_passes_the_very_versions():
-    verdict = check(cache(), Seen("a", 5))
+    verdict = check(cache(), seen("a", 5))
     assert verdict.reason is None and verdict.exact
 
 
 @pytest.mark.parametrize("version", [4, 6])
 def test_strict_refuses_older_and_newer_versions(version):
-    assert check(cache(), Seen("a", version)).reason.code is ReasonCode.STALE
+    assert check(cache(), seen("a", version)).reason.code is ReasonCode.STALE
 
 
 def test_a_table_that_the_block_does_not_read_may_have_moved():
-    assert check(cache(), Seen("a", 5), Seen("b", 99), read=("a",)).exact
+    assert check(cache(), seen("a", 5), seen("b", 99), read=("a",)).exact
 
 
 @pytest.mark.parametrize("freshness", [FreshnessKind.STRICT, FreshnessKind.UNLIMITED])
 def test_a_recreated_table_with_the_same_version_is_refused(freshness):
-    verdict = check(cache(freshness), Seen("a", 5, table_id="other"))
+    verdict = check(cache(freshness), seen("a", 5, table_id="other"))
     assert verdict.reason.code is ReasonCode.TABLE_RECREATED
 
 
 @pytest.mark.parametrize(
-    "table", [Seen("a", None), Seen("a", kind="files"), Seen("a", 5, table_id=None)]
+    "table", [seen("a", None), seen("a", kind="files"), seen("a", 5, table_id=None)]
 )
 def test_a_table_without_a_version_is_refused(table):
     verdict = check(cache(FreshnessKind.UNLIMITED), table)
@@ -104,7 +95,7 @@ def test_a_table_without_a_version_is_refused(table):
 
 
 def test_a_table_outside_of_the_snapshot_is_refused():
-    assert check(cache(), Seen("z"), read=("z",)).reason.code is ReasonCode.FRESHNESS_UNKNOWN
+    assert check(cache(), seen("z"), read=("z",)).reason.code is ReasonCode.FRESHNESS_UNKNOWN
 
 
 def test_a_table_that_was_not_seen_is_refused():
@@ -112,28 +103,28 @@ def test_a_table_that_was_not_seen_is_refused():
 
 
 def test_unlimited_serves_whatever_came_after_and_says_that_it_is_not_exact():
-    verdict = check(cache(FreshnessKind.UNLIMITED), Seen("a", 99))
+    verdict = check(cache(FreshnessKind.UNLIMITED), seen("a", 99))
     assert verdict.reason is None and not verdict.exact
 
 
 @pytest.mark.parametrize(("age_ms", "hit"), [(0, True), (30_000, True), (30_001, False)])
 def test_max_staleness_counts_from_the_first_commit_with_skew_against_the_hit(age_ms, hit):
     found = cache(FreshnessKind.MAX_STALENESS, 60)
-    verdict = check(found, Seen("a", 9), first=lambda place: NOW - age_ms)
+    verdict = check(found, seen("a", 9), first=lambda place: NOW - age_ms)
     assert (verdict.reason is None) is hit
     assert CLOCK_SKEW_MS == 30_000
 
 
 def test_max_staleness_below_the_skew_serves_only_what_is_exact():
     found = cache(FreshnessKind.MAX_STALENESS, 10)
-    assert check(found, Seen("a", 5)).reason is None
-    moved = check(found, Seen("a", 6), first=lambda place: NOW)
+    assert check(found, seen("a", 5)).reason is None
+    moved = check(found, seen("a", 6), first=lambda place: NOW)
     assert moved.reason.code is ReasonCode.STALE
 
 
 def test_max_staleness_never_serves_rows_from_the_querys_future():
     found = cache(FreshnessKind.MAX_STALENESS, 1_000)
-    verdict = check(found, Seen("a", 4))
+    verdict = check(found, seen("a", 4))
     assert verdict.reason.code is ReasonCode.STALE and "later version 5" in verdict.reason.detail
 
 
@@ -141,7 +132,7 @@ def test_max_staleness_takes_the_table_that_lags_most():
     found = cache(FreshnessKind.MAX_STALENESS, 100)
     ages = {"a": NOW - 1_000, "b": NOW - 500_000}
     verdict = check(
-        found, Seen("a", 6), Seen("b", 8), read=("a", "b"), first=lambda place: ages[place]
+        found, seen("a", 6), seen("b", 8), read=("a", "b"), first=lambda place: ages[place]
     )
     assert (
         verdict.reason.code is ReasonCode.STALE and "B changed 500 s ago" in verdict.reason.detail
@@ -149,7 +140,7 @@ def test_max_staleness_takes_the_table_that_lags_most():
 
 
 def test_one_table_at_two_versions_is_not_exact():
-    verdict = check(cache(FreshnessKind.UNLIMITED), Seen("a", 5), Seen("a", 6))
+    verdict = check(cache(FreshnessKind.UNLIMITED), seen("a", 5), seen("a", 6))
     assert verdict.reason is None and not verdict.exact
 
 
@@ -157,9 +148,9 @@ def test_one_table_at_two_versions_is_not_exact():
 def test_a_commit_outside_of_the_snapshots_moment_and_now_counts_as_that_moment(first):
     """A clock in the future must not make a stale cache fresh, nor one in the past an own age."""
     found = cache(FreshnessKind.MAX_STALENESS, 529, read_ms=NOW - 500_000)
-    verdict = check(found, Seen("a", 9), first=lambda place: first)
+    verdict = check(found, seen("a", 9), first=lambda place: first)
     assert "A changed 500 s ago" in verdict.reason.detail
-    assert check(replace(found, max_staleness_seconds=530), Seen("a", 9)).reason is None
+    assert check(replace(found, max_staleness_seconds=530), seen("a", 9)).reason is None
 
 
 ALL = [FreshnessKind.STRICT, FreshnessKind.UNLIMITED]
@@ -167,33 +158,33 @@ ALL = [FreshnessKind.STRICT, FreshnessKind.UNLIMITED]
 
 @pytest.mark.parametrize("freshness", ALL)
 def test_another_commit_of_that_number_is_refused(freshness):
-    verdict = check(cache(freshness), Seen("a", 5, commit="txn:6"))
+    verdict = check(cache(freshness), seen("a", 5, commit="txn:6"))
     assert verdict.reason.code is ReasonCode.TABLE_RECREATED
     assert "put back from a copy" in verdict.reason.detail
 
 
 @pytest.mark.parametrize("freshness", ALL)
 def test_a_commit_that_was_cleaned_from_the_log_is_no_other_history(freshness):
-    assert check(cache(freshness), Seen("a", 5, commit="")).exact
+    assert check(cache(freshness), seen("a", 5, commit="")).exact
 
 
 @pytest.mark.parametrize(("made", "exact"), [(50, True), (51, False), (None, False)])
 def test_a_snapshot_stored_before_identities_is_proven_by_the_commits_time(made, exact):
     old = {"a": BaseState("id", 5, "", made)}
-    verdict = check(replace(cache(), snapshot=old), Seen("a", 5))
+    verdict = check(replace(cache(), snapshot=old), seen("a", 5))
     assert verdict.exact is exact and (verdict.reason is None) is exact
     behind = replace(cache(FreshnessKind.UNLIMITED), snapshot=old)
-    assert (check(behind, Seen("a", 6)).reason is None) is exact
+    assert (check(behind, seen("a", 6)).reason is None) is exact
 
 
 @pytest.mark.parametrize("freshness", [FreshnessKind.MAX_STALENESS, FreshnessKind.UNLIMITED])
 def test_a_snapshot_of_a_lost_history_never_serves(freshness):
     found = cache(freshness, 1_000)
-    lost = check(found, Seen("a", 9), past=replace(PAST, commit="txn:6"))
+    lost = check(found, seen("a", 9), past=replace(PAST, commit="txn:6"))
     assert lost.reason.code is ReasonCode.TABLE_RECREATED
-    shorter = check(found, Seen("a", 4))
+    shorter = check(found, seen("a", 4))
     assert shorter.reason.code is ReasonCode.STALE
-    assert check(found, Seen("a", 9), past=replace(PAST, commit="")).reason is None
+    assert check(found, seen("a", 9), past=replace(PAST, commit="")).reason is None
 
 
 MAPPED = {"delta.columnMapping.physicalName": "col-1"}
@@ -212,13 +203,13 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_noop_a_column_that_the_cache_reads_is_another_one_now(change, freshness):
     now, told = CHANGES[change]
-    verdict = check(cache(freshness, 1_000), Seen("a", 9), past=replace(PAST, columns=now))
+    verdict = check(cache(freshness, 1_000), seen("a", 9), past=replace(PAST, columns=now))
     assert verdict.reason.code is ReasonCode.COLUMNS_CHANGED and told in verdict.reason.detail
 
 
 def test_columns_that_the_cache_does_not_read_may_change():
     now = schema(z=("int", {}), y=("long", MAPPED), X=("long", {"comment": "the very same"}))
-    verdict = check(cache(FreshnessKind.UNLIMITED), Seen("a", 9), past=replace(PAST, columns=now))
+    verdict = check(cache(FreshnessKind.UNLIMITED), seen("a", 9), past=replace(PAST, columns=now))
     assert verdict.reason is None and not verdict.exact
 
 
@@ -235,7 +226,7 @@ def test_fields_inside_of_a_column_count_like_columns(old, new, same):
     now = then.replace(old, new if isinstance(new, str) else json.dumps(new)[1:-1])
     assert now != then
     found = replace(cache(FreshnessKind.UNLIMITED), columns={"a": kept_columns(then, {"x"})})
-    verdict = check(found, Seen("a", 9), past=replace(PAST, columns=now))
+    verdict = check(found, seen("a", 9), past=replace(PAST, columns=now))
     assert (verdict.reason is None) is same
 
 
@@ -249,7 +240,7 @@ def test_a_snapshot_stored_without_columns_goes_by_what_the_log_says_of_them():
         (None, THEN, "COLUMNS_CHANGED"),
     ):  # fmt: skip
         past = replace(PAST, columns=now, columns_then=then)
-        reason = check(old, Seen("a", 9), past=past).reason
+        reason = check(old, seen("a", 9), past=past).reason
         assert (None if reason is None else reason.code.value) == code
 
 
@@ -257,10 +248,10 @@ def test_a_past_that_nobody_can_tell_now_is_asked_for_again():
     found = cache(FreshnessKind.UNLIMITED)
     answers = iter([UNKNOWN_PAST, PAST])
     histories = Histories(lambda table, version, *, columns_then: next(answers))
-    seen = by_location([Seen("a", 9)])
-    verdict = check_freshness(found, ["a"], seen, NOW, histories)
+    tables = by_location([seen("a", 9)])
+    verdict = check_freshness(found, ["a"], tables, NOW, histories)
     assert verdict.reason.code is ReasonCode.FRESHNESS_UNKNOWN
-    assert check_freshness(found, ["a"], seen, NOW, histories).reason is None
+    assert check_freshness(found, ["a"], tables, NOW, histories).reason is None
 
 
 def test_a_past_is_asked_for_once_for_each_state_of_the_table():
@@ -271,6 +262,6 @@ def test_a_past_is_asked_for_once_for_each_state_of_the_table():
         return PAST
 
     histories = Histories(lookup)
-    for table in (Seen("a", 9), Seen("a", 9), Seen("a", 10), Seen("a", 10, commit="txn:6")):
+    for table in (TABLE, TABLE, replace(TABLE, version=10), replace(TABLE, version=10, commit="x")):
         assert histories.past(table, 5) is PAST
     assert len(asked) == 3

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from cachemgr.base_state import BaseState
-from cachemgr.delta.table_at import TableRef
-from cachemgr.serving.seen_tables import SeenTables
+from cachemgr.base_state import BaseState, TableAt
+from cachemgr.serving.seen_tables import SeenTables, TableRef
 
 NOW = {"file:/a": BaseState("ia", 5, "txn:a"), "file:/b": BaseState("ib", 7)}
 
@@ -43,5 +42,6 @@ def test_all_are_looked_up_at_once_and_when_one_is_asked_for():
 def test_nobody_looks_where_there_is_nothing_to_find():
     looks = Looks()
     seen = SeenTables([OLD, FILES], looks)
-    assert seen.are_looked_up and dict(seen) == {"file:/a": [OLD], "file:/f": [FILES]}
+    then = TableAt("a", "file:/a", "ia", 2, None)
+    assert seen.are_looked_up and dict(seen) == {"file:/a": [then], "file:/f": [FILES]}
     assert looks.count == 0

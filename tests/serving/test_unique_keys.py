@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.base_state import BaseState
-from cachemgr.delta.table_at import TableRef
 from cachemgr.metastore.records import JoinRecord, JoinSide
+from cachemgr.serving.seen_tables import TableRef
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.vocabulary import JoinState
 from matcher.model.ir import RecordPreservingJoin
@@ -24,7 +24,8 @@ def join(**fields):
 
 
 def at(table_id, version, commit=""):
-    return TableRef("b", B, table_id, version, "delta", False, commit=commit)
+    table = TableRef("b", B, table_id, version, "delta", False, commit=commit)
+    return table.at(table.state)
 
 
 def test_a_key_of_the_very_state_that_is_read():

@@ -312,7 +312,7 @@ def test_versions_and_first_commits(
     star = own_star
     none = normalise_location(star.spark, f"{tmp_path_factory.mktemp('no')}/table/")
     assert not none.endswith("/")
-    found = current_versions(star.spark, [star.sales, none])
+    found = current_versions(star.spark, {star.sales: "sales", none: "none"})
     assert found[none] is None
     assert found[star.sales] is not None and found[star.sales].version == 1
     assert first_commit_after(star.spark, star.sales, 1) is None

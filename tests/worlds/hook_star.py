@@ -109,7 +109,7 @@ class StarDecider:
         return self.star.sales, self.star.shops
 
     def __post_init__(self) -> None:
-        found = current_versions(self.star.spark, [*self.base, self.star.cache])
+        found = current_versions(self.star.spark, {p: p for p in (*self.base, self.star.cache)})
         self.versions = {place: v.version for place, v in found.items() if v is not None}
 
     def known_locations(self) -> frozenset[str]:

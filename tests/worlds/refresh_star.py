@@ -123,7 +123,7 @@ class Star:
         return rows_of(reader.load(cache.location))
 
     def head(self, cache: CacheRecord) -> int:
-        found = current_versions(self.spark, [cache.location])[cache.location]
+        found = current_versions(self.spark, {cache.location: cache.name})[cache.location]
         return -1 if found is None else found.version
 
     def declare_join(self, *, checked: bool = True) -> JoinRecord:

@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.population import plans
+from cachemgr.base_state import TableAt
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import BaseTableRecord, CacheRecord, SnapshotTableRecord, new_id
+from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord, new_id
 from cachemgr.vocabulary import FreshnessKind
 from matcher.model.codec import encode_plan
 from matcher.model.ir import CachePlan, Relation
@@ -42,7 +43,7 @@ def schema_of(table: str) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def make_log(folder: Path, table: str) -> BaseTableRecord:
+def make_log(folder: Path, table: str) -> TableAt:
     """A Delta log of three commits in a folder, the first of them with the schema."""
     log = folder / table / "_delta_log"
     log.mkdir(parents=True)
@@ -55,7 +56,7 @@ def make_log(folder: Path, table: str) -> BaseTableRecord:
         write_commit(log, version, actions)
     found = (log / f"{2:020d}.json").stat().st_mtime_ns // 1_000_000
     place = f"file:{folder / table}"
-    return BaseTableRecord(f"default.{table}", place, table_id, 2, found, schema_of(table))
+    return TableAt(f"default.{table}", place, table_id, 2, found, columns=schema_of(table))
 
 
 def write_commit(log: Path, version: int, actions: list[dict[str, object]]) -> None:
@@ -66,7 +67,7 @@ def write_commit(log: Path, version: int, actions: list[dict[str, object]]) -> N
     part.unlink()
 
 
-def populate(store: Metastore, folder: Path, count: int) -> dict[str, BaseTableRecord]:
+def populate(store: Metastore, folder: Path, count: int) -> dict[str, TableAt]:
     """Fill a metastore with published caches.
 
     Args:
