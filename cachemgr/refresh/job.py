@@ -8,12 +8,13 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from cachemgr.base_state import TableAt, versions_of
 from cachemgr.delta.tables import TableRead
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.damage import Damage
 from cachemgr.refresh.source import Source
-from cachemgr.refresh.steps import BaseVersion, SourceOffer
+from cachemgr.refresh.steps import SourceOffer
 from cachemgr.refresh.write import TableSpec
 from matcher.model.ir import CachePlan
 
@@ -34,7 +35,7 @@ class Job:
         plan: What to compute, as the definition resolves now.
         spec: Fingerprint of plan, settings and layout.
         table: The cache's own table.
-        tables: The pinned base tables.
+        tables: The pinned base tables, with their columns.
         sources: The caches that it is defined over, as far as it can be built from them.
         published: The snapshot that serves now.
         damage: What is wrong with the table that serves now.
@@ -48,7 +49,7 @@ class Job:
     plan: CachePlan
     spec: str
     table: TableSpec
-    tables: tuple[BaseVersion, ...]
+    tables: tuple[TableAt, ...]
     sources: tuple[Source | SourceOffer, ...]
     published: SnapshotRecord | None
     damage: Damage
@@ -63,5 +64,5 @@ class Job:
     @property
     def reads(self) -> list[TableRead]:
         """What each relation of the plan reads, in the plan's order."""
-        versions = {t.location: t.version for t in self.tables}
+        versions = versions_of(self.tables)
         return [TableRead(r.key, versions[r.key]) for r in self.plan.relations]

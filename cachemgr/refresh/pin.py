@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from cachemgr.delta.base_columns import columns_read, expressions_of, kept_columns
+from cachemgr.base_state import TableAt
+from cachemgr.delta.base_columns import expressions_of
 from cachemgr.delta.tables import (
     TableRead,
     Unreadable,
     current_versions,
     run_select,
-    schema_at,
+    with_columns,
 )
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.refresh.steps import BaseVersion
 from matcher.model.expr import Col, walk
 from matcher.model.ir import CachePlan
 
@@ -43,9 +43,7 @@ def columns_told(schema: StructType) -> str:
     return f"the table has {names or 'no column at all'}"
 
 
-def pin_versions(
-    spark: SparkSession, cache: CacheRecord, plan: CachePlan
-) -> tuple[BaseVersion, ...]:
+def pin_versions(spark: SparkSession, cache: CacheRecord, plan: CachePlan) -> tuple[TableAt, ...]:
     """Read all versions, and read again until none moved in between.
 
     Args:
@@ -54,7 +52,7 @@ def pin_versions(
         plan: The plan whose relations are pinned.
 
     Returns:
-        One entry for each place, in order of first appearance.
+        One table for each place, with its columns, in order of first appearance.
 
     Raises:
         RefreshError: A table is gone or no Delta table, or they never stood still.
@@ -76,7 +74,6 @@ def pin_versions(
             f"no two were alike; {serves}; refresh it when fewer commits are made",
         )
     pinned = []
-    read = columns_read(plan)
     for location, name in names.items():
         found = before[location]
         if isinstance(found, Unreadable):
@@ -92,17 +89,7 @@ def pin_versions(
                 f"{location}, and queries that read it fail; if no job makes it anew within "
                 "`lost_table_seconds`, restore the table, or drop or replace the cache",
             )
-        pinned.append(
-            BaseVersion(
-                name,
-                location,
-                found.table_id,
-                found.version,
-                found.timestamp_ms,
-                found.commit,
-                kept_columns(schema_at(spark, location, found.version), read[location]),
-            )
-        )
+        pinned.append(with_columns(spark, found))
     return tuple(pinned)
 
 

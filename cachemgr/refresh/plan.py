@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.commits import Head
 from cachemgr.errors import ErrorCode, RefreshError
+from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.steps import (
     Adopt,
-    BaseVersion,
     Measure,
     PinVersions,
     PrepareTable,
@@ -39,7 +40,7 @@ class Published:
     refresh_id: str
     cache_version: int
     spec: str
-    tables: tuple[BaseVersion, ...]
+    tables: tuple[SnapshotTableRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class RefreshRequest:
     mode: str
     plan: CachePlan
     spec: str
-    tables: tuple[BaseVersion, ...]
+    tables: tuple[TableAt, ...]
     published: Published | None
     head: Head | None
     adoptable: str | None = None
@@ -216,7 +217,7 @@ def _lacks_identity(request: RefreshRequest) -> bool:
     assert request.published is not None
     now = {t.location: t for t in request.tables}
     return any(
-        t.columns is None or bool(now[t.location].commit and not t.commit)
+        t.columns is None or bool(now[t.location].commit and not t.commit_id)
         for t in request.published.tables
     )
 

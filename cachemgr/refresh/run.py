@@ -15,10 +15,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.base_state import TableAt
+from cachemgr.base_state import TableAt, versions_of
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session
-from cachemgr.delta.tables import refuse_inside_table, with_columns
+from cachemgr.delta.tables import refuse_inside_table
 from cachemgr.errors import (
     CacheManagerError,
     DefinitionError,
@@ -38,7 +38,6 @@ from cachemgr.refresh.pin import check_columns, pin_versions, what_serves
 from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
 from cachemgr.refresh.source import Source, find_sources
 from cachemgr.refresh.stages import carry_out
-from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties, table_spec
 from cachemgr.telemetry import logger
@@ -149,7 +148,8 @@ def run_claimed(
             job = _prepare(
                 spark, metastore, cache, now, replan, drop_grace_seconds, checkpoint, run
             )
-            _note_tables(job)
+            # for those who match texts without a Spark
+            metastore.writer.note_tables(job.tables)
             put_back = _catch_up(job)
             plan = plan_refresh(_request(job, mode or cache.refresh_mode.value, run))
             plan = replace(plan, reason=f"{plan.reason}{put_back}")
@@ -264,8 +264,7 @@ def _prepare(
     _check_place(session, cache)
     plan = _current_plan(session, cache, replan)
     tables = pin_versions(session, cache, plan)
-    versions = {t.location: t.version for t in tables}
-    check_columns(session, cache, plan, versions)
+    check_columns(session, cache, plan, versions_of(tables))
     checkpoint("pinned")
     return Job(
         metastore=metastore,
@@ -292,17 +291,6 @@ def _check_place(session: SparkSession, cache: CacheRecord) -> None:
         raise RefreshError(
             error.code, f"{error.message}; create the cache again at another LOCATION"
         ) from error
-
-
-def _note_tables(job: Job) -> None:
-    """Tell those who match texts without a Spark what the tables' names and columns are now."""
-    found = [
-        with_columns(
-            job.session, TableAt(t.name, t.location, t.table_id, t.version, t.timestamp_ms)
-        )
-        for t in job.tables
-    ]
-    job.metastore.writer.note_tables(found)
 
 
 def _catch_up(job: Job) -> str:
@@ -364,8 +352,7 @@ def _blame_base_table(session: SparkSession, cache: CacheRecord, stored: CachePl
     if stored is None:
         return
     tables = pin_versions(session, cache, stored)
-    versions = {t.location: t.version for t in tables}
-    check_columns(session, cache, stored, versions)
+    check_columns(session, cache, stored, versions_of(tables))
 
 
 def _request(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequest:
@@ -392,20 +379,8 @@ def _published(job: Job) -> Published | None:
     snapshot = job.published
     if snapshot is None or snapshot.run.cache_version is None:
         return None
-    tables = tuple(
-        BaseVersion(
-            t.name,
-            t.location,
-            t.table_id or "",
-            t.version or 0,
-            t.commit_timestamp_ms or 0,
-            t.commit_id or "",
-            t.columns,
-        )
-        for t in snapshot.tables
-    )
     spec = str(snapshot.run.facts.get("spec", ""))
-    return Published(snapshot.run.id, snapshot.run.cache_version, spec, tables)
+    return Published(snapshot.run.id, snapshot.run.cache_version, spec, snapshot.tables)
 
 
 def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
@@ -435,7 +410,7 @@ def _joins_known(job: Job, joins: tuple[JoinRecord, ...]) -> bool:
     return job.published.run.facts.get("joins_declared") == joins_text(joins)
 
 
-def _checked_before(join: JoinRecord, tables: Sequence[BaseVersion]) -> bool:
+def _checked_before(join: JoinRecord, tables: Sequence[TableAt]) -> bool:
     """Whether a join was last validated before commits' identities were stored, so that nobody can
     tell that it was in this state of its tables."""
     states = {t.location: t.state for t in tables}

@@ -15,12 +15,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.base_state import TableAt, versions_of
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import result_settings
 from cachemgr.delta.tables import TableRead, normalise_location, run_select
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.steps import BaseVersion, SourceOffer
+from cachemgr.refresh.steps import SourceOffer
 from cachemgr.serving.served_cache import ServedCache, matcher_name, serve
 from cachemgr.vocabulary import RunState
 from matcher.index.registry import Registry
@@ -58,7 +59,7 @@ def find_sources(
     metastore: Metastore,
     cache: CacheRecord,
     plan: CachePlan,
-    tables: Sequence[BaseVersion],
+    tables: Sequence[TableAt],
 ) -> tuple[Source | SourceOffer, ...]:
     """The caches that one is defined over, nearest first, as sources of its refresh.
 
@@ -104,7 +105,7 @@ def _source(
     record: CacheRecord,
     cache: CacheRecord,
     plan: CachePlan,
-    tables: Sequence[BaseVersion],
+    tables: Sequence[TableAt],
     joins: Iterable[JoinRecord],
 ) -> Source | SourceOffer:
     reader = metastore.reader
@@ -131,7 +132,7 @@ def _none(record: CacheRecord, version: int | None, why: str) -> SourceOffer:
     return SourceOffer(record.id, matcher_name(record), version, why)
 
 
-def _other_versions(served: ServedCache, tables: Sequence[BaseVersion]) -> str:
+def _other_versions(served: ServedCache, tables: Sequence[TableAt]) -> str:
     """Which table the cache holds at another version than the pinned one; empty if none."""
     read = {relation.key for relation in served.plan.relations}
     for table in tables:
@@ -188,10 +189,10 @@ def _checked(
     served: ServedCache,
     rewrite: Rewrite,
     plan: CachePlan,
-    tables: Sequence[BaseVersion],
+    tables: Sequence[TableAt],
 ) -> Source | SourceOffer:
     """The source, if Spark reads from it the very columns that it reads from the base tables."""
-    versions = {t.location: t.version for t in tables}
+    versions = versions_of(tables)
     assert served.version is not None
     reads = {_CACHE: TableRead(normalise_location(session, served.location), served.version)}
     extra = []

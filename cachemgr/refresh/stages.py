@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from cachemgr.delta.base_columns import columns_read, kept_columns
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.log import head, read_commit, restore, size_in_bytes
 from cachemgr.delta.tables import TableRead, normalise_location
@@ -316,9 +317,17 @@ def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
 
 
 def _snapshot_tables(job: Job) -> list[SnapshotTableRecord]:
+    """The pinned tables as they are stored: of their columns what the cache reads."""
+    read = columns_read(job.plan)
     return [
         SnapshotTableRecord(
-            t.name, t.location, t.table_id, t.version, t.timestamp_ms, t.commit, t.columns
+            t.name,
+            t.location,
+            t.table_id,
+            t.version,
+            t.timestamp_ms,
+            t.commit,
+            kept_columns(t.columns, read[t.location]),
         )
         for t in job.tables
     ]

@@ -4,40 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import TableAt
 from matcher.model.ir import RecordPreservingJoin
-
-
-@dataclass(frozen=True, slots=True)
-class BaseVersion:
-    """A base table at one version.
-
-    Args:
-        name: Its name in the catalog.
-        location: Where it lies.
-        table_id: Tells a re-created table from the one read before.
-        version: The version.
-        timestamp_ms: When that version was committed.
-        commit: The identity of that commit, as in `BaseState`.
-        columns: What is held of the columns that the cache reads (`kept_columns`); None in a
-            snapshot that was stored before that was.
-    """
-
-    name: str
-    location: str
-    table_id: str
-    version: int
-    timestamp_ms: int | None
-    commit: str = ""
-    columns: str | None = None
-
-    @property
-    def identity(self) -> tuple[str, str, int, str]:
-        return (self.location, self.table_id, self.version, self.commit)
-
-    @property
-    def state(self) -> BaseState:
-        return BaseState(self.table_id, self.version, self.commit, self.timestamp_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +55,7 @@ class Unchanged(Stage):
 class PinVersions(Stage):
     """Every base table is read at one version."""
 
-    tables: tuple[BaseVersion, ...]
+    tables: tuple[TableAt, ...]
 
     @property
     def detail(self) -> str:

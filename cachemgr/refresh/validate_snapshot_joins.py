@@ -8,10 +8,10 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from cachemgr.access.redaction import is_marked, marked_keys, untold
+from cachemgr.base_state import TableAt, versions_of
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.steps import BaseVersion
 from cachemgr.refresh.validate_join import JOIN_COLUMN_LOST, JoinCheck, validate_join
 from cachemgr.vocabulary import JoinState
 from matcher.model.ir import CachePlan, RecordPreservingJoin
@@ -42,7 +42,7 @@ def check_joins(
     session: SparkSession,
     metastore: Metastore,
     joins: Sequence[JoinRecord],
-    tables: Sequence[BaseVersion],
+    tables: Sequence[TableAt],
     now: datetime,
 ) -> tuple[tuple[RecordPreservingJoin, ...], dict[str, str]]:
     """Validate joins at pinned versions, and note down what was found.
@@ -71,8 +71,7 @@ def check_joins(
             continue
         message = _known(join, pinned)
         if message is None:
-            versions = {t.location: t.version for t in tables}
-            check, message = _checked(session, join, versions)
+            check, message = _checked(session, join, versions_of(tables))
             if message and is_marked(join, marked_keys(metastore.reader.restricted_tables())):
                 message = untold(join.name)
             _note(metastore, join, check, message, pinned, now)
@@ -105,7 +104,7 @@ def _checked(
     return check, check.message(join.name, left.name, right.name, join.keys)
 
 
-def _known(join: JoinRecord, pinned: Mapping[str, BaseVersion]) -> str | None:
+def _known(join: JoinRecord, pinned: Mapping[str, TableAt]) -> str | None:
     """What an earlier validation at these very versions found ('' for a join that holds), else
     None.
     """
@@ -124,7 +123,7 @@ def _note(
     join: JoinRecord,
     check: JoinCheck,
     message: str,
-    pinned: Mapping[str, BaseVersion],
+    pinned: Mapping[str, TableAt],
     now: datetime,
 ) -> None:
     metastore.writer.update_join_state(

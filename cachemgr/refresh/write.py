@@ -15,6 +15,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, StructType
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.log import head, read_commit, shape, stamp_text
 from cachemgr.errors import ErrorCode, RefreshError
@@ -207,6 +208,6 @@ def read_back(
     )
 
 
-def base_versions(tables: Sequence[Any]) -> list[list[Any]]:
+def base_versions(tables: Sequence[TableAt]) -> list[list[Any]]:
     """Base tables as the stamp holds them."""
     return [list(t.identity) for t in tables]

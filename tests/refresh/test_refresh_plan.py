@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.commits import Head
 from cachemgr.errors import RefreshError
+from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.fingerprint import plan_fingerprint, spec_hash
 from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
-from cachemgr.refresh.steps import BaseVersion, Publish, SourceOffer, WriteFull
+from cachemgr.refresh.steps import Publish, SourceOffer, WriteFull
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
     CachePlan,
@@ -28,8 +30,9 @@ PLAN = CachePlan(
     keys=(StoredColumn("k", Col(0, "k", "int")),),
     measures=(Measure("s", Agg("sum", (Col(0, "v", "bigint"),), "bigint")),),
 )
-TABLE = BaseVersion("default.t", "file:/t", "id-1", 5, 1000, "txn:a", "{}")
-PUBLISHED = Published("r1", 3, "spec", (TABLE,))
+TABLE = TableAt("default.t", "file:/t", "id-1", 5, 1000, "txn:a")
+THEN = SnapshotTableRecord("default.t", "file:/t", "id-1", 5, 1000, "txn:a", "{}")
+PUBLISHED = Published("r1", 3, "spec", (THEN,))
 BASE = RefreshRequest(
     cache="default.c",
     mode="AUTO",
@@ -107,7 +110,7 @@ def test_damage_is_written_anew_and_never_restored_or_adopted() -> None:
         ((TABLE,), "other", "definition"),
     ],
 )
-def test_the_reason_says_what_moved(tables: tuple[BaseVersion, ...], spec: str, why: str) -> None:
+def test_the_reason_says_what_moved(tables: tuple[TableAt, ...], spec: str, why: str) -> None:
     plan = plan_refresh(replace(BASE, tables=tables, spec=spec))
     assert plan.mode == "FULL" and why in plan.reason
 
@@ -117,13 +120,13 @@ def test_a_commit_that_was_cleaned_from_the_log_is_the_same() -> None:
 
 
 def test_a_snapshot_stored_before_identities_is_completed_where_it_is_proven() -> None:
-    old = replace(PUBLISHED, tables=(replace(TABLE, commit="", columns=None),))
+    old = replace(PUBLISHED, tables=(replace(THEN, commit_id=None, columns=None),))
     plan = plan_refresh(replace(BASE, published=old, tables=(TABLE,)))
     assert [s.name for s in plan.stages] == ["Publish"] and "which commits" in plan.reason
     plan = plan_refresh(replace(BASE, published=old, tables=(replace(TABLE, timestamp_ms=1001),)))
     assert plan.mode == "FULL" and "put back from a copy" in plan.reason
     gone = (replace(TABLE, commit=""),)
-    checkpoint = replace(PUBLISHED, tables=gone)
+    checkpoint = replace(PUBLISHED, tables=(replace(THEN, commit_id=""),))
     assert names(replace(BASE, published=checkpoint, tables=gone)) == ["Unchanged"]
 
 
