@@ -24,6 +24,7 @@ from cachemgr.delta.tables import (
     first_commit_after,
     refuse_inside_table,
     refuse_unwritable,
+    with_columns,
 )
 from cachemgr.errors import DefinitionError, ErrorCode, JoinValidationError
 from cachemgr.jvm.session_conf import explicit_settings
@@ -39,7 +40,7 @@ from cachemgr.spark.replan import replan
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
-from cachemgr.statements.engine import Definition, JoinVerdict, TableState
+from cachemgr.statements.engine import Definition, JoinVerdict
 from cachemgr.statements.results import ResultRows, table
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
@@ -114,8 +115,8 @@ class SparkEngine:
                 f"settings: {differ.detail}; {differ.suggestion}",
             )
 
-    def resolve_table(self, name: str) -> TableState:
-        """The Delta table that a name stands for.
+    def resolve_table(self, name: str) -> TableAt:
+        """The Delta table that a name stands for, as it is now, with its columns.
 
         Raises:
             DefinitionError: There is no such table, or it is a view or no Delta table.
@@ -131,15 +132,15 @@ class SparkEngine:
                 (error.getCondition() or "NOT_ANALYSABLE").split(".")[0],
                 f"{name} cannot be read: {code_and_line(error)[1]}; name a Delta table that exists",
             ) from error
-        found = captured.tables[0] if len(captured.tables) == 1 else None
+        resolved = [table.at(table.state) for table in captured.tables]
+        found = resolved[0] if len(resolved) == 1 else None
         whole = _whole_table(captured.document) and not _is_view(self._spark, name)
-        if found is None or found.kind != "delta" or not whole:
+        if not isinstance(found, TableAt) or not whole:
             raise DefinitionError(
                 ErrorCode.NOT_A_DELTA_TABLE,
                 f"{name} is a view or no Delta table: name the Delta tables themselves",
             )
-        columns = tuple(column.name for column in captured.schema)
-        return TableState(found.name, found.location, found.table_id, columns)
+        return with_columns(self._spark, found)
 
     def base_tables(self, names: Mapping[str, str]) -> tuple[TableAt, ...]:
         """The tables at these locations as they are now, with their columns."""

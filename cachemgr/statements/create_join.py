@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cachemgr.base_state import TableAt
 from cachemgr.ddl.render import render, render_name
 from cachemgr.ddl.statements import (
     ColumnRef,
@@ -11,9 +12,10 @@ from cachemgr.ddl.statements import (
     JoinKey,
     Side,
 )
+from cachemgr.delta.columns import read_columns
 from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.metastore.records import JoinRecord, JoinSide
-from cachemgr.statements.engine import Engine, TableState
+from cachemgr.statements.engine import Engine
 
 
 def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRecord:
@@ -46,7 +48,7 @@ def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRec
     )
 
 
-def _key(name: str, key: JoinKey, left: TableState, right: TableState) -> tuple[str, str]:
+def _key(name: str, key: JoinKey, left: TableAt, right: TableAt) -> tuple[str, str]:
     if key.resolved:
         return _column(name, key.left, left), _column(name, key.right, right)
     as_written = _has(left, key.left) and _has(right, key.right)
@@ -62,16 +64,17 @@ def _key(name: str, key: JoinKey, left: TableState, right: TableState) -> tuple[
     return _column(name, key.left, left), _column(name, key.right, right)
 
 
-def _has(table: TableState, ref: ColumnRef) -> bool:
-    return ref.column.lower() in {column.lower() for column in table.columns}
+def _has(table: TableAt, ref: ColumnRef) -> bool:
+    return ref.column.lower() in {column.name.lower() for column in read_columns(table.columns)}
 
 
-def _column(name: str, ref: ColumnRef, table: TableState) -> str:
-    for column in table.columns:
+def _column(name: str, ref: ColumnRef, table: TableAt) -> str:
+    columns = [column.name for column in read_columns(table.columns)]
+    for column in columns:
         if column.lower() == ref.column.lower():
             return column
     raise DefinitionError(
         ErrorCode.UNKNOWN_COLUMN,
         f"record-preserving join {name}: {table.name} has no column {ref.column}: "
-        f"its columns are {', '.join(table.columns)}",
+        f"its columns are {', '.join(columns)}",
     )

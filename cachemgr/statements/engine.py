@@ -21,16 +21,6 @@ from matcher.model.ir import CachePlan
 
 
 @dataclass(frozen=True)
-class TableState:
-    """A base table as a name resolves to it now."""
-
-    name: str
-    location: str
-    table_id: str
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Definition:
     """A cache's SELECT, analysed.
 
@@ -79,8 +69,9 @@ class Engine(Protocol):
         """Analyse a cache's SELECT; raises DefinitionError."""
         ...
 
-    def resolve_table(self, name: str) -> TableState:
-        """The Delta table that a name stands for; raises DefinitionError."""
+    def resolve_table(self, name: str) -> TableAt:
+        """The Delta table that a name stands for, as it is now, with its columns; raises
+        DefinitionError."""
         ...
 
     def base_tables(self, names: Mapping[str, str]) -> tuple[TableAt, ...]:
