@@ -235,6 +235,15 @@ class SnapshotRecord:
     run: RefreshRunRecord
     tables: tuple[SnapshotTableRecord, ...]
 
+    @property
+    def states(self) -> dict[str, BaseState]:
+        """The states that were read, by location, of the tables of which they are known."""
+        return {
+            table.location: table.state
+            for table in self.tables
+            if table.table_id is not None and table.version is not None
+        }
+
 
 @dataclass(frozen=True)
 class JoinSide:

@@ -98,11 +98,7 @@ def serve(
     if payload is None:
         raise ValueError(f"cache {cache.qualified_name} has no stored plan")
     tables = published.tables if published else ()
-    snapshot = {
-        table.location: table.state
-        for table in tables
-        if table.table_id is not None and table.version is not None
-    }
+    snapshot = published.states if published else {}
     stored = decode_plan(dict(payload), share)
     plan = replace(
         stored,

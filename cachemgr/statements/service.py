@@ -335,11 +335,7 @@ class CacheService:
         reader = self._metastore.reader
         published = reader.published(cache.id)
         runs = reader.refreshes(cache.id, limit=1)
-        snapshot = {
-            t.location: t.state
-            for t in (published.tables if published else ())
-            if t.table_id is not None and t.version is not None
-        }
+        snapshot = published.states if published else {}
         places = list(snapshot) or [str(r[0]) for r in (cache.plan or {}).get("relations", ())]
         names = {t.location: t.name for t in (published.tables if published and lag else ())}
         return CacheFacts(
