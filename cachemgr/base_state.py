@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+_Moment = TypeVar("_Moment", int, datetime)
 
 
 class BaseState(NamedTuple):
@@ -56,6 +58,15 @@ class BaseState(NamedTuple):
         if self.commit and other.commit:
             return self.commit == other.commit
         return self.committed_ms is not None and self.committed_ms == other.committed_ms
+
+    def is_put_back(self, now: BaseState) -> bool:
+        """Whether a table that was seen in this state once is at the same version of another
+        history now: it was put back from a copy since.
+
+        Args:
+            now: The table as its log says that it is.
+        """
+        return self._of_one_number(now) and not self.is_same(now)
 
     def _of_one_number(self, other: BaseState) -> bool:
         known = self.table_id is not None and self.version is not None
@@ -104,18 +115,18 @@ def versions_of(tables: Iterable[TableAt]) -> dict[str, int]:
     return {table.location: table.version for table in tables}
 
 
-def counted_ms(commit_ms: int, read_ms: int, now_ms: int) -> int:
-    """The moment that the first commit after a snapshot counts as.
+def counted(commit: _Moment, read: _Moment, now: _Moment) -> _Moment:
+    """The moment that the first commit after a snapshot counts as; never after now.
 
     That commit was made after the versions were read and is there now. A writer's clock that says
     otherwise is wrong, and then the longest lag that there can be counts.
 
     Args:
-        commit_ms: When the commit says that it was made, in milliseconds since 1970.
-        read_ms: When the snapshot's versions were read.
-        now_ms: This moment.
+        commit: When the commit says that it was made.
+        read: When the snapshot's versions were read.
+        now: This moment. All three in milliseconds since 1970, or as datetimes with a zone.
     """
-    return commit_ms if read_ms <= commit_ms <= now_ms else read_ms
+    return commit if read <= commit <= now else min(read, now)
 
 
 def millis(moment: datetime) -> int:

@@ -415,7 +415,7 @@ def _checked_before(join: JoinRecord, tables: Sequence[TableAt]) -> bool:
     tell that it was in this state of its tables."""
     states = {t.location: t.state for t in tables}
     return any(
-        checked[:2] == states[place][:2] and not checked.is_same(states[place])
+        checked.is_put_back(states[place])
         for place, checked in join.validated_versions.items()
         if place in states and not checked.commit
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from cachemgr.base_state import BaseState, TableAt, counted_ms
+from cachemgr.base_state import BaseState, TableAt, counted
 from cachemgr.delta.base_columns import changed_columns, columns_read, kept_columns
 from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.serving.seen_tables import Seen, TableRef
@@ -163,7 +163,7 @@ def _other_columns(
 
 def _too_old(cache: ServedCache, table: TableAt, first_ms: int, now_ms: int) -> Reason | None:
     bound = cache.max_staleness_seconds or 0
-    lag = max(0, now_ms - counted_ms(first_ms, cache.read_ms, now_ms))
+    lag = now_ms - counted(first_ms, cache.read_ms, now_ms)
     if lag + CLOCK_SKEW_MS <= bound * 1000:
         return None
     return Reason(

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.base_state import BaseState, TableAt, counted_ms, millis
+from cachemgr.base_state import BaseState, TableAt, counted, millis
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.statements import SelectText
 from cachemgr.delta.hadoop_files import files_of
@@ -204,8 +204,7 @@ class SparkEngine:
                 first = first_commit_after(self._spark, place, state.version)
             except Exception:  # a table that is gone has no lag; DESCRIBE must still answer
                 return None
-            moment = now if first is None else counted_ms(first, read, now)
-            lags.append(max(0, now - moment) // 1000)
+            lags.append(0 if first is None else (now - counted(first, read, now)) // 1000)
         return max(lags, default=0)
 
     def refresh(self, cache: CacheRecord, mode: str | None) -> RefreshRunRecord:

@@ -242,7 +242,7 @@ def _now(facts: CacheFacts, then: SnapshotTableRecord) -> str:
     if state is None:
         return "gone"
     shown = f"version {state.version}"
-    if then.state[:2] == state[:2] and not then.state.is_same(state):
+    if then.state.is_put_back(state):
         shown += " of another history: the table was put back from a copy"
     columns = facts.columns.get(then.location)
     if then.columns is not None and columns is not None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, counted
 from cachemgr.metastore.queue_writes import DueRefresh
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.metastore.store import Metastore
@@ -173,8 +173,7 @@ class Watch:
                 moments.append(now)
             else:
                 # a writer's clock that is ahead must not make the cache wait until then
-                read = snapshot.read_at
-                moments.append(moment if read <= moment <= now else min(read, now))
+                moments.append(counted(moment, snapshot.read_at, now))
         return min(moments, default=None)
 
     def _first_commit_after(self, place: str, version: int) -> datetime | None:
