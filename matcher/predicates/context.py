@@ -81,6 +81,7 @@ class PredicateContext:
         "_branches",
         "_canonical",
         "_capacity",
+        "_classes",
         "_fixed",
         "_nonnull",
         "_parent",
@@ -98,6 +99,7 @@ class PredicateContext:
     ) -> None:
         self._capacity = memo
         self._parent: dict[Col, Col] = {}
+        self._classes: dict[Col, list[Col]] | None = None  # made when first asked for
         self._canonical: dict[Expr, Expr] = {}
         self._settled: dict[Expr, Expr] = {}
         self._nonnull: set[Expr] = set()
@@ -126,6 +128,7 @@ class PredicateContext:
         return True
 
     def _union(self, a: Col, b: Col) -> None:
+        self._classes = None
         ra, rb = self.find(a), self.find(b)
         if ra == rb:
             self._parent.setdefault(ra, ra)
@@ -216,15 +219,17 @@ class PredicateContext:
 
     def classes(self) -> dict[Col, list[Col]]:
         """Members of each class of two or more columns, by representative."""
-        found: dict[Col, list[Col]] = {}
-        for member in self._parent:
-            found.setdefault(self.find(member), []).append(member)
-        return found
+        if self._classes is None:
+            found: dict[Col, list[Col]] = {}
+            for member in self._parent:
+                found.setdefault(self.find(member), []).append(member)
+            self._classes = found
+        return self._classes
 
     def members(self, column: Col) -> list[Col]:
         """The columns known to be equal to `column`, itself first."""
-        top = self.find(column)
-        return [column, *(m for m in self._parent if m != column and self.find(m) == top)]
+        equal = self.classes().get(self.find(column), ())
+        return [column, *(member for member in equal if member != column)]
 
     def with_equals(self, named: Iterable[Col]) -> set[Col]:
         """These columns and all that are known to be equal to one of them."""
@@ -346,6 +351,7 @@ class PredicateContext:
         """What we know, with fewer values of one operand."""
         context = PredicateContext(())
         context._parent = self._parent
+        context._classes = self._classes
         context._nonnull = set(self._nonnull)
         context.residuals = self.residuals
         context.domains = {**self.domains, operand: allowed}

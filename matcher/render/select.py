@@ -89,9 +89,17 @@ def readable(expr: Expr) -> str:
     'f(c)'
     """
     try:
-        return render_expr(transform(expr, _named), lambda col: col.name)
+        return render_expr(expr, _bare)
+    except NotRenderable:
+        pass
+    try:
+        return render_expr(transform(expr, _named), _bare)
     except NotRenderable:
         return repr(expr)
+
+
+def _bare(col: Col) -> str:
+    return col.name
 
 
 def _named(expr: Expr) -> Expr | None:

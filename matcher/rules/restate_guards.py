@@ -47,7 +47,8 @@ def restate_guards(attempt: ViewAttempt) -> ViewAttempt:
     guaranteed = [p for p in attempt.query.context().conjuncts if p not in pending]
     if not guaranteed:
         return attempt
-    restated = {p: found for p in guaranteed if (found := _restated(attempt, p)) is not None}
+    own = _own_columns(attempt)
+    restated = {p: found for p in guaranteed if (found := _restated(attempt, p, own)) is not None}
     if attempt.joined_tables:
         _refuse_unsaid(attempt, [p for p in guaranteed if p not in restated])
     return replace(attempt, filters=replace(attempt.filters, restated=restated))
@@ -64,11 +65,11 @@ def filters_in_order(attempt: ViewAttempt) -> tuple[Expr, ...]:
     return tuple(ordered)
 
 
-def _restated(attempt: ViewAttempt, predicate: Expr) -> Expr | None:
+def _restated(attempt: ViewAttempt, predicate: Expr, own: dict[Expr, Col]) -> Expr | None:
     """The conjunct over the rewrite's tables; None where that says nothing, or cannot be said."""
     if _is_null_test(predicate):  # an equality, by which alone it would matter, says so as well
         return None
-    found = _over_tables(attempt, predicate, _own_columns(attempt))
+    found = _over_tables(attempt, predicate, own)
     if found is None or not columns(found):
         return None
     if column_equality(predicate) is not None and len(set(columns(found))) < 2:
