@@ -36,8 +36,9 @@ _NO_REFUSALS = ("NeedsRegrouping", "AssertionError", "AttributeError", "TypeErro
 _DECIDING = ("matcher/rules/", "matcher/memory/decisions",
              "matcher/normalize/functional_dependencies",
              *(f"matcher/predicates/{name}" for name in (
-                 "aggregate_filters", "constant_folding", "context", "domains", "like_patterns",
-                 "monotone", "null_sources", "time_buckets", "time_zones", "truth")))  # fmt: skip
+                 "aggregate_filters", "constant_folding", "context", "domains", "implication",
+                 "like_patterns", "monotone", "null_sources", "time_buckets", "time_zones",
+                 "truth")))  # fmt: skip
 _CHOOSING = ("matcher/rules/choose", "matcher/rules/cost", "matcher/rules/grouping_sets")
 
 
