@@ -16,6 +16,7 @@ INSTEAD = {
     r"\bHungTables\b": "OuterJoinKey",
     r"\bveiled\b": "hashed, redacted",
     r"\bmend\b": "fix, remedy",
+    r"\b(hung|hangs? on)\b": "joined, outer-joined, depends on",
     r"\bdawdle": "is slow",
     r"\bimpatient": "receive timeout",
     r"\bno sense\b": "cannot be parsed",

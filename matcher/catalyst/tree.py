@@ -125,9 +125,11 @@ class Tree:
         if test.values is not None:
             left = [decode(value, below, self.settings) for value in test.values]
             on.extend(equal_to(left, self._shown(query, found, len(left)), test.negated))
-        hung = tuple(range(first[0], len(self.relations)))
-        own = declared(self.columns, hung)
-        self.outer.append(OuterJoin("anti" if test.negated else "semi", hung, tuple(on), own))
+        outer_tables = tuple(range(first[0], len(self.relations)))
+        own = declared(self.columns, outer_tables)
+        self.outer.append(
+            OuterJoin("anti" if test.negated else "semi", outer_tables, tuple(on), own)
+        )
 
     def _shown(self, query: Node, env: Env, count: int) -> list[Expr]:
         """The first `count` columns that a query puts out."""
@@ -172,11 +174,9 @@ class Tree:
             no_aggregates(keys, "a GROUP BY key")
 
     def _not_grouped(self, before: Below | None, node: Node) -> None:
-        """A side that is hung on is there once for each partner: its groups would not be."""
+        """A row of the right side is there once for each partner: its groups would not be."""
         if self.below is not before:
-            raise unsupported(
-                f"{doc.join_kind(node)} JOIN that hangs an aggregation on other tables"
-            )
+            raise unsupported(f"{doc.join_kind(node)} JOIN of other tables with an aggregation")
 
     def _full(self, node: Node) -> Env:
         envs: list[Env] = []
@@ -193,16 +193,16 @@ class Tree:
             del self.predicates[first[1] :]
         both = {**envs[0], **envs[1]}
         on = [p for c in doc.expressions(node) for p in conjuncts(decode(c, both, self.settings))]
-        hung = (*sides[0].rels, *sides[1].rels)
-        own = declared(self.columns, hung)
-        self.outer.append(OuterJoin("full", hung, tuple(on), own, tuple(sides)))
+        outer_tables = (*sides[0].rels, *sides[1].rels)
+        own = declared(self.columns, outer_tables)
+        self.outer.append(OuterJoin("full", outer_tables, tuple(on), own, tuple(sides)))
         return {key: _nullable(expr) for key, expr in both.items()}
 
     def _outer(self, node: Node, kind: str) -> Env:
         if kind == "full":
             return self._full(node)
         envs: list[Env] = []
-        hung: tuple[int, ...] = ()
+        outer_tables: tuple[int, ...] = ()
         on: list[Expr] = []
         for number, child in enumerate(doc.children(node)):
             first = len(self.relations), len(self.predicates), len(self.outer)
@@ -212,7 +212,7 @@ class Tree:
                 self._not_grouped(below, node)
                 if len(self.outer) > first[2]:
                     raise unsupported(f"{doc.join_kind(node)} JOIN of tables that are outer joined")
-                hung = tuple(range(first[0], len(self.relations)))
+                outer_tables = tuple(range(first[0], len(self.relations)))
                 on = self.predicates[first[1] :]
                 del self.predicates[first[1] :]
         both = {**envs[0], **envs[1]}
@@ -221,7 +221,9 @@ class Tree:
         kept, given = (envs[1], envs[0]) if kind == "right" else (envs[0], envs[1])
         if kind == "right":
             kind = "left"
-        self.outer.append(OuterJoin(kind, hung, tuple(on), declared(self.columns, hung)))
+        self.outer.append(
+            OuterJoin(kind, outer_tables, tuple(on), declared(self.columns, outer_tables))
+        )
         if kind != "left":
             return kept
         return {**kept, **{key: _nullable(expr) for key, expr in given.items()}}

@@ -23,7 +23,7 @@ def mentioned(plan: PreparedPlan) -> frozenset[tuple[int, str]]:
     """The (table, column) pairs of all that is stored or filtered by, with their equals, and what
     helps to join tables: the columns that are `STORED`, and `ANY_COLUMN`."""
     exprs = [e for e, _ in plan.columns] + [a for a, _ in plan.measures] + list(plan.predicates)
-    exprs += [p for join in plan.hung for p in join.conditions()]
+    exprs += [p for join in plan.outer_joins for p in join.conditions()]
     named = plan.context.with_equals(column for expr in exprs for column in columns(expr))
     found = frozenset((c.rel % OCCURRENCE, c.name) for c in named)
     found |= _joinable(plan)
@@ -34,8 +34,8 @@ def _joinable(plan: PreparedPlan) -> frozenset[tuple[int, str]]:
     if plan.context.is_never_true:  # no row is held, and everything is true of none
         return frozenset((rel % OCCURRENCE, ANY_COLUMN) for rel in plan.relations)
     known = plan.context
-    if plan.hung:  # some of these joins may be inner in a query
-        conditions = (p for join in plan.hung for p in join.conditions())
+    if plan.outer_joins:  # some of these joins may be inner in a query
+        conditions = (p for join in plan.outer_joins for p in join.conditions())
         known = PredicateContext((*plan.predicates, *conditions))
     stored = known.with_equals(e for e, _ in plan.columns if isinstance(e, Col))
     keys = {(c.rel, c.name) for c in stored}

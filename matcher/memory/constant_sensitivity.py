@@ -56,7 +56,7 @@ def answers_alike(
         plans: The caches.
     """
     return (
-        not query.hung
+        not query.outer_joins
         and _told_by_order(query, constants)
         and not any(_depends_on_constants(plan, query) for plan in plans)
     )
@@ -91,7 +91,7 @@ def _depends_on_constants(plan: PreparedPlan, query: NormalQuery) -> bool:
     and not for others. `d >= DATE'2024-03-01'` is a condition on months, `d >= DATE'2024-03-02'` is
     none. A table that the cache joins may have the same column under another name.
     """
-    if plan.hung or not has_no_constants(plan):
+    if plan.outer_joins or not has_no_constants(plan):
         return True
     computed = [expr for expr, _ in plan.columns if not isinstance(expr, Col)]
     if computed and not plan.tables <= set(query.relations):

@@ -227,8 +227,8 @@ def served(
 ) -> Served:
     """A rewrite to remember, with itself as the template where other constants can be filled in."""
     safe = (
-        not plan.hung
-        and not query.hung
+        not plan.outer_joins
+        and not query.outer_joins
         and has_no_constants(plan)
         and not _relies_on_pins(rewrite, query)
         and _each_once(constants, rewrite)

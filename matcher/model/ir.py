@@ -71,7 +71,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class OuterJoin:
-    """Tables `right` (relation numbers) that a block hangs on its other tables by the conjuncts
+    """Tables `right` (relation numbers) that a block joins to its other tables by the conjuncts
     `on`.
 
     `kind` is `left`, `semi`, `anti` or `full`. Tables of one `right` are inner joined with each

@@ -37,8 +37,8 @@ def is_connected(block: Block) -> bool:
 
 
 def _inner_joined(block: Block) -> set[int]:
-    hung = {rel for join in block.outer for rel in join.right}
-    return set(range(len(block.relations))) - hung
+    outer_tables = {rel for join in block.outer for rel in join.right}
+    return set(range(len(block.relations))) - outer_tables
 
 
 def _connected(core: set[int], predicates: tuple[Expr, ...]) -> dict[int, int]:

@@ -112,9 +112,9 @@ def expanded(block: Block, caches: Mapping[str, CachePlan]) -> Block:
     if not any(r.key in caches for r in block.relations):
         return block
     put = _PutIn.over(block, caches)
-    hung = {rel for join in block.outer for rel in join.right}
-    if hung & put.plans.keys():
-        raise _refused("a cache that an outer, semi or anti join hangs on other tables")
+    outer_tables = {rel for join in block.outer for rel in join.right}
+    if outer_tables & put.plans.keys():
+        raise _refused("a cache that other tables are outer, semi or anti joined with")
     grouped = [p for p in put.plans.values() if p.keys is not None]
     if len(grouped) > 1:
         raise _refused("a join of two caches with groups")

@@ -125,7 +125,7 @@ class OuterJoinKey:
     sides: frozenset[tuple[frozenset[int], frozenset[Expr]]] = frozenset()
 
     def mentions(self, rel: int) -> bool:
-        """True if the table is hung on here, or the condition is about it."""
+        """True if the table is outer-joined here, or the condition is about it."""
         return rel in self.right or any(c.rel == rel for p in self.on for c in columns(p))
 
     def conditions(self) -> list[Expr]:
@@ -153,7 +153,7 @@ def _where_true(condition: Iterable[Expr]) -> frozenset[Expr]:
     return frozenset(part for p in condition for part in conjuncts(holds(spell(p))))
 
 
-def _hung(
+def _outer_joins(
     outer: Iterable[OuterJoin], rels: tuple[int, ...], memo: dict[Expr, Expr]
 ) -> tuple[OuterJoinKey, ...]:
     return tuple(
@@ -208,8 +208,8 @@ class NormalQuery:
         "block",
         "group_keys",
         "having",
-        "hung",
         "order_by",
+        "outer_joins",
         "outputs",
         "predicates",
         "relations",
@@ -222,7 +222,7 @@ class NormalQuery:
         self.tables: Final = frozenset(rels)
         memo = _either_side(block.outer, rels, {})
         self.predicates: Final = tuple(relabel(p, rels, memo) for p in block.predicates)
-        self.hung: Final = _hung(block.outer, rels, memo)
+        self.outer_joins: Final = _outer_joins(block.outer, rels, memo)
         keys = block.group_keys
         self.group_keys: Final = (
             None if keys is None else tuple(relabel(k, rels, memo) for k in keys)
@@ -272,8 +272,8 @@ class NormalQuery:
 
     def conditions(self) -> list[Expr]:
         """All that rows and groups are filtered and joined by."""
-        hung = (p for join in self.hung for p in join.conditions())
-        return [*self.predicates, *self.having, *hung]
+        conditions = (p for join in self.outer_joins for p in join.conditions())
+        return [*self.predicates, *self.having, *conditions]
 
     def expressions(self) -> list[Expr]:
         """Everything that the query computes, predicates included."""
@@ -392,12 +392,12 @@ class PreparedPlan:
         "_variants",
         "columns",
         "context",
-        "hung",
         "keys",
         "literal_predicates",
         "measures",
         "name",
         "order_by",
+        "outer_joins",
         "plan",
         "predicates",
         "relations",
@@ -427,7 +427,7 @@ class PreparedPlan:
 
         self.predicates: Final = tuple(map(placed, plan.predicates))
         self.context: Final = PredicateContext(self.predicates, memo=_MEMO_OF_CACHE)
-        self.hung: Final = _hung(plan.outer, rels, memo)
+        self.outer_joins: Final = _outer_joins(plan.outer, rels, memo)
         self._intern: Final = intern
         self._variants: dict[Hashable, PreparedPlan] = {}
         stored = plan.columns if plan.keys is None else plan.keys
@@ -442,7 +442,10 @@ class PreparedPlan:
         # the conditions on rows that other constants in a query may satisfy or not
         self.literal_predicates: Final = tuple(
             p
-            for p in (*self.predicates, *(p for join in self.hung for p in join.conditions()))
+            for p in (
+                *self.predicates,
+                *(p for join in self.outer_joins for p in join.conditions()),
+            )
             if any(isinstance(node, Lit) for node in walk(p))
         )
         # the cheapest set first: the first that is valid wins inside one cube

@@ -1,18 +1,18 @@
 """Outer, semi and anti joins of a block in their one form, for both doors.
 
-A block is an inner core of tables, then joins in order that hang further tables on it: LEFT ones
+A block is an inner core of tables, then joins in order that add further tables to it: LEFT ones
 keep each row, with NULLs where nothing is found, SEMI and ANTI ones keep a row or not. RIGHT is
 LEFT with its sides swapped. Filters on the kept side stand above all of them, in
-`Block.predicates`; filters inside the side that is hung on belong to the join's own condition.
+`Block.predicates`; filters inside the side that is joined belong to the join's own condition.
 FULL joins keep each row of both sides; what is filtered below one is no part of its condition, and
 stays with its side.
 
 - A predicate above that no row of NULLs passes makes a LEFT join an inner one (Spark's
   EliminateOuterJoin; the text door has not seen Spark's optimiser, and it may not be done yet),
   and a FULL one that of the side whose rows all must be there.
-- What Spark infers for the side that is hung on (`IsNotNull`, ranges of join keys) is left out of
+- What Spark infers for the side that is joined (`IsNotNull`, ranges of join keys) is left out of
   the condition again: it follows from the rest.
-- Columns of the side that is hung on by LEFT may be NULL above, whatever their table declares, but
+- Columns of the right side of LEFT may be NULL above, whatever their table declares, but
   no longer where the join has become an inner one. An
   expression computed below the join is taken above it only if it is NULL there for missing rows:
   `coalesce(x, 0)` is not.
@@ -33,7 +33,7 @@ from matcher.predicates.implication import implies
 
 
 def null_supplied(expr: Expr) -> Expr:
-    """`expr` of the side that a LEFT join hangs on, as it is above the join.
+    """`expr` of the right side of a LEFT join, as it is above the join.
 
     Raises:
         NotSupported: its value for a missing row would not be NULL.
@@ -63,11 +63,11 @@ def settled(block: Block) -> Block:
         return block
     named = _with_declared(block)
     block = _inner_where_rejected(replace(block, outer=named))
-    hung = {rel for j in block.outer for rel in j.right}
-    never_null = {c for j in named for c in j.declared if c.rel not in hung}
+    outer_tables = {rel for j in block.outer for rel in j.right}
+    never_null = {c for j in named for c in j.declared if c.rel not in outer_tables}
     if block.outer:
         block = replace(block, outer=_without_inferred(block))
-    return _with_nullability(block, hung, never_null)
+    return _with_nullability(block, outer_tables, never_null)
 
 
 def _with_declared(block: Block) -> tuple[OuterJoin, ...]:
@@ -83,7 +83,7 @@ def _with_declared(block: Block) -> tuple[OuterJoin, ...]:
 
 
 def declared(found: Iterable[Expr | NotSupported], rels: Iterable[int]) -> tuple[Col, ...]:
-    """The columns among what a side that is hung on gives that their tables declare NOT NULL."""
+    """The columns among what a right side gives that their tables declare NOT NULL."""
     own = set(rels)
     columns_ = (c for c in found if isinstance(c, Col) and not c.nullable and c.rel in own)
     return tuple(dict.fromkeys(columns_))
@@ -125,7 +125,7 @@ def _without_missing(
 
 def keep_side(join: OuterJoin, kept: Side) -> tuple[tuple[Expr, ...], tuple[OuterJoin, ...]]:
     """A FULL join without the rows that lack the side `kept`: its predicates, which hold above,
-    and the LEFT join that hangs the other side on it."""
+    and the LEFT join that adds the other side to it."""
     (other,) = (side for side in join.sides if side is not kept)
     own = tuple(c for c in join.declared if c.rel in other.rels)
     left = OuterJoin("left", other.rels, (*join.on, *other.where), own)
@@ -140,8 +140,8 @@ def reduced(join: OuterJoin) -> OuterJoin:
 def _without_inferred(block: Block) -> tuple[OuterJoin, ...]:
     """The joins without the conjuncts that follow from the others and from what holds above for
     the core's own columns."""
-    hung = {rel for j in block.outer for rel in j.right}
-    above = [p for p in block.predicates if not any(c.rel in hung for c in columns(p))]
+    outer_tables = {rel for j in block.outer for rel in j.right}
+    above = [p for p in block.predicates if not any(c.rel in outer_tables for c in columns(p))]
     return tuple(
         replace(j, on=_needed(j, above)) if not j.sides else _needed_in_full(j) for j in block.outer
     )
@@ -179,12 +179,12 @@ def _binds(part: Expr) -> int:
     return 0 if isinstance(part, Call) and part.op == "isnotnull" else 1
 
 
-def _with_nullability(block: Block, hung: set[int], never_null: set[Col]) -> Block:
-    """`block` with columns of hung tables that may be NULL, and those of tables that no outer join
-    hangs any more as they are declared."""
+def _with_nullability(block: Block, outer_tables: set[int], never_null: set[Col]) -> Block:
+    """`block` with columns of `outer_tables` that may be NULL, and those of tables that are outer
+    joined no longer as they are declared."""
 
     def visit(expr: Expr) -> Expr | None:
-        if isinstance(expr, Col) and expr.rel in hung:
+        if isinstance(expr, Col) and expr.rel in outer_tables:
             return Col(expr.rel, expr.name, expr.type)
         if isinstance(expr, Col) and expr in never_null:
             return Col(expr.rel, expr.name, expr.type, nullable=False)

@@ -42,7 +42,7 @@ def fold_nulls(block: Block) -> Block:
 
     Predicates are folded by the tables' NOT NULL alone: they are what the rest is known from. So
     are branches of an OR left out that the other predicates let no row take. A join's own condition
-    looks at rows of the tables that it hangs on, which are never NULL where declared so.
+    looks at rows of the tables that it adds, which are never NULL where declared so.
     """
     predicates = without_dead_branches(folded(p, _DECLARED.never_null) for p in block.predicates)
     context: list[PredicateContext] = []  # made when it is asked: most blocks do without

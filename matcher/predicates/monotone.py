@@ -6,7 +6,7 @@ argument, and a range of the argument that is made of whole years can be asked o
 `year(d)`.
 
 A function is here only if it is total (no error, NULL for NULL alone), never falls where its
-argument rises, and needs no session: a cast between TIMESTAMP and DATE hangs on the time zone, and
+argument rises, and needs no session: a cast between TIMESTAMP and DATE needs the time zone, and
 `x + 1` may overflow.
 """
 

@@ -26,8 +26,8 @@ def stored_from(plan: CachePlan, tables: Sequence[str], spelled: Spelled) -> lis
     """
     if not plan.outer:
         return ["FROM " + ", ".join(tables)]
-    hung = {rel for join in plan.outer for rel in join.right}
-    core = [t for i, t in enumerate(tables) if i not in hung]
+    outer_tables = {rel for join in plan.outer for rel in join.right}
+    core = [t for i, t in enumerate(tables) if i not in outer_tables]
     core += [_full(join, tables, spelled) for join in plan.outer if join.kind == "full"]
     # a comma binds less than JOIN, and ON would not see what stands before it
     lines = ["FROM " + " CROSS JOIN ".join(core)]

@@ -33,7 +33,7 @@ class PlanAttempt:
         pending: the query's conjuncts that the cache does not guarantee.
         joins_used: names of the record-preserving joins that are relied on.
         extra: tables of the query that are joined because the cache does not have them.
-        hung_extra: the query's outer, semi and anti joins to such tables.
+        extra_outer_joins: the query's outer, semi and anti joins to such tables.
         ignored: tables of the cache's LEFT joins that do not matter.
         inner_of: LEFT joins of the cache that are inner in the query.
         kept: the sides of FULL joins of the cache that all rows must have, each with the columns
@@ -51,7 +51,7 @@ class PlanAttempt:
     joins_used: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     extra: tuple[int, ...] = ()
-    hung_extra: tuple[OuterJoinKey, ...] = ()
+    extra_outer_joins: tuple[OuterJoinKey, ...] = ()
     ignored: frozenset[int] = frozenset()
     inner_of: tuple[OuterJoinKey, ...] = ()
     kept: tuple[tuple[frozenset[int], frozenset[Col]], ...] = ()
@@ -93,7 +93,7 @@ class Filters:
         own: those that pick the cache's rows: the grouping set, the rows found by its outer joins.
         derived: the query's pending conjuncts, with the filters that stand for them.
         restated: those that every row of the cache satisfies, and their filters (`restate_guards`).
-        conditions: for each of the `hung_extra` tables the condition of its join.
+        conditions: for each of the `extra_outer_joins` tables the condition of its join.
     """
 
     own: tuple[Expr, ...] = ()

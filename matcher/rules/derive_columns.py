@@ -84,7 +84,7 @@ def derive_filters(attempt: ViewAttempt) -> ViewAttempt:
             derived[predicate] = found
     conditions = {
         rel: _condition(attempt, join, rel)
-        for join in attempt.shared.hung_extra
+        for join in attempt.shared.extra_outer_joins
         for rel in join.right
     }
     return replace(attempt, filters=Filters(tuple(own), derived, conditions=conditions))

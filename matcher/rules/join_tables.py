@@ -101,9 +101,11 @@ def joined_once(attempt: ViewAttempt) -> bool:
     Such a table's unique key, of which a record-preserving join tells, is equal to columns of the
     cache's tables, or of others that are joined so; SEMI and ANTI joins repeat no row anyway.
     """
-    if any(join.kind not in ("semi", "anti") for join in attempt.shared.hung_extra):
+    if any(join.kind not in ("semi", "anti") for join in attempt.shared.extra_outer_joins):
         return False
-    left = set(attempt.shared.extra).difference(*(join.right for join in attempt.shared.hung_extra))
+    left = set(attempt.shared.extra).difference(
+        *(join.right for join in attempt.shared.extra_outer_joins)
+    )
     trusted = attempt.options.trust_unvalidated
     joins = [j for j in attempt.view.plan.joins if j.validated or trusted]
     joins += attempt.options.keys
@@ -141,7 +143,7 @@ def joined(attempt: ViewAttempt) -> tuple[ExtraJoin, ...]:
 
 def _how(attempt: ViewAttempt, rel: int) -> tuple[str, tuple[Expr, ...]]:
     """The kind of join, and its condition where that is none of the rewrite's filters."""
-    for join in attempt.shared.hung_extra:
+    for join in attempt.shared.extra_outer_joins:
         if rel in join.right:
             return join.kind, attempt.filters.conditions[rel]
     return "inner", ()

@@ -19,7 +19,7 @@ from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
 from matcher.normalize.outer_joins import keep_side, reduced
 from matcher.predicates.context import PredicateContext
 from matcher.rules.attempt import PlanAttempt, Refused
-from matcher.rules.map_outer_joins import cache_hangs
+from matcher.rules.map_outer_joins import not_in_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ def without_full_joins(attempt: PlanAttempt) -> PlanAttempt:
     ... )
     SELECT `id`, `city` FROM c WHERE (`id` IS NOT NULL)
     """
-    view, theirs = attempt.view, set(attempt.query.hung)
+    view, theirs = attempt.view, set(attempt.query.outer_joins)
     choices: list[_Choice] = []
     telling: list[tuple[frozenset[int], frozenset[Col]]] = []
-    for place, join in enumerate(view.hung):
+    for place, join in enumerate(view.outer_joins):
         if join.kind != "full" or join in theirs:
             continue
         sides = view.plan.outer[place].sides
         rels = [frozenset(view.relations[rel] for rel in side.rels) for side in sides]
         kept = _kept(attempt.query, *rels)
         if kept is None:
-            raise Refused(cache_hangs(attempt, join))
+            raise Refused(not_in_query(attempt, join))
         choices.append(_Choice(place, kept))
         telling.append(_telling(join, rels[kept]))
     if not choices:
@@ -74,12 +74,12 @@ def without_full_joins(attempt: PlanAttempt) -> PlanAttempt:
 
 
 def _kept(query: NormalQuery, left: frozenset[int], right: frozenset[int]) -> int | None:
-    """The side that the query has in its core, and hangs the other one on it, or reads no more of
+    """The side that the query has in its core, and outer-joins the other one, or reads no more of
     it, or joins it inside."""
-    hung = frozenset(rel for join in query.hung for rel in join.right)
-    core = [side <= query.tables and side.isdisjoint(hung) for side in (left, right)]
+    outer_tables = frozenset(rel for join in query.outer_joins for rel in join.right)
+    core = [side <= query.tables and side.isdisjoint(outer_tables) for side in (left, right)]
     for kept, other in ((0, right), (1, left)):
-        if core[kept] and any(j.kind == "left" and j.right == other for j in query.hung):
+        if core[kept] and any(j.kind == "left" and j.right == other for j in query.outer_joins):
             return kept
     if all(core):
         return 0

@@ -1,5 +1,5 @@
-"""Outer, semi and anti joins: what the cache and the query hang on their other tables is the same,
-or what differs neither loses, repeats nor changes a row.
+"""Outer, semi and anti joins: those of the cache and of the query are the same, or what differs
+neither loses, repeats nor changes a row.
 
 - The same join (kind, tables, condition) on both sides: nothing to do. Filters stand above it.
 - A LEFT or SEMI join by exactly the keys of a record-preserving join finds one row for each: it is
@@ -8,7 +8,7 @@ or what differs neither loses, repeats nor changes a row.
   condition, so that it finds at most one row, and the cache has no predicate on that table.
 - The query has an inner join where the cache has LEFT: the rows for which nothing was found are
   filtered out, by a stored column of that side that is never NULL where something was found.
-- The query hangs on a table that the cache does not have: it is joined to the cache.
+- The query outer-joins a table that the cache does not have: it is joined to the cache.
 
 All else is refused: rows that are missing cannot be made up, and a stricter ON of a LEFT join
 changes rows and drops none.
@@ -43,7 +43,7 @@ def with_inner_joins(attempt: PlanAttempt) -> PlanAttempt:
     SELECT `id`, `name` FROM c
     """
     query, view = attempt.query, attempt.view
-    if not query.hung and not view.hung:
+    if not query.outer_joins and not view.outer_joins:
         return attempt
     places = {relation.key for relation in view.plan.relations}
     joins = tuple(
@@ -78,9 +78,9 @@ def _preserved(
     again = True
     while again:
         again = False
-        hung = {rel for join in left for rel in join.right}
+        outer_tables = {rel for join in left for rel in join.right}
         for join in left:
-            name = _keeps_each_row(relations, join, hung, joins)
+            name = _keeps_each_row(relations, join, outer_tables, joins)
             if name is not None:
                 predicates = (*predicates, *join.on)
                 left.remove(join)
@@ -92,22 +92,24 @@ def _preserved(
 
 def _keeps_each_row(
     relations: tuple[Relation, ...],
-    hung: OuterJoin,
+    candidate: OuterJoin,
     nullable: set[int],
     joins: Iterable[RecordPreservingJoin],
 ) -> str | None:
     """The record-preserving join that a LEFT or SEMI join is, from a table whose rows are all
     real."""
-    if hung.kind not in ("left", "semi") or len(hung.right) != 1:
+    if candidate.kind not in ("left", "semi") or len(candidate.right) != 1:
         return None
-    pairs = [column_equality(p) for p in hung.on]
-    sides = [_sides(pair, hung.right[0]) for pair in pairs if pair is not None]
-    if len(sides) != len(hung.on) or len({outer.rel for outer, _ in sides}) != 1:
+    pairs = [column_equality(p) for p in candidate.on]
+    sides = [_sides(pair, candidate.right[0]) for pair in pairs if pair is not None]
+    if len(sides) != len(candidate.on) or len({outer.rel for outer, _ in sides}) != 1:
         return None
     anchor = sides[0][0].rel
-    given = {(outer.name, inner.name) for outer, inner in sides if inner.rel == hung.right[0]}
+    given = {(outer.name, inner.name) for outer, inner in sides if inner.rel == candidate.right[0]}
     for join in joins:
-        same = join.left == relations[anchor].key and join.right == relations[hung.right[0]].key
+        same = (
+            join.left == relations[anchor].key and join.right == relations[candidate.right[0]].key
+        )
         if same and anchor not in nullable and set(join.keys) == given and len(given) == len(sides):
             return join.name
     return None
@@ -118,7 +120,7 @@ def _sides(pair: tuple[Col, Col], right: int) -> tuple[Col, Col]:
 
 
 def map_outer_joins(attempt: PlanAttempt) -> PlanAttempt:
-    """Find `inner_of`, `hung_extra` and `ignored`.
+    """Find `inner_of`, `extra_outer_joins` and `ignored`.
 
     Args:
         attempt: The query and the cache, with what the rules before have found.
@@ -140,25 +142,25 @@ def map_outer_joins(attempt: PlanAttempt) -> PlanAttempt:
     OUTER_JOIN_DIFFERS: cache c has no LEFT JOIN stores ON (store = store), as the query has
     """
     query, view = attempt.query, attempt.view
-    if not query.hung and not view.hung:
+    if not query.outer_joins and not view.outer_joins:
         return attempt
     fixed = fixed_columns(query.predicates)
-    theirs = {join.where_fixed(fixed): join for join in view.hung}
+    theirs = {join.where_fixed(fixed): join for join in view.outer_joins}
     mine: set[OuterJoinKey] = set()
-    hung_extra: list[OuterJoinKey] = []
-    for join in query.hung:
+    extra_outer_joins: list[OuterJoinKey] = []
+    for join in query.outer_joins:
         same = theirs.get(join.where_fixed(fixed))
         if same is not None:
             mine.add(same)
             continue
         if attempt.may_join_tables and join.right <= set(attempt.extra) and len(join.right) == 1:
-            hung_extra.append(join)
+            extra_outer_joins.append(join)
             continue
-        raise Refused(_query_hangs(attempt, join))
+        raise Refused(_not_in_cache(attempt, join))
     inner_of: list[OuterJoinKey] = []
     ignored: frozenset[int] = frozenset()
     names: list[str] = []
-    for join in reversed(view.hung):  # what hangs on a table goes before the table
+    for join in reversed(view.outer_joins):  # what is joined to a table goes before the table
         if join in mine:
             continue
         finds_one = _finds_at_most_one(attempt, join, ignored)
@@ -167,13 +169,13 @@ def map_outer_joins(attempt: PlanAttempt) -> PlanAttempt:
             names.append(finds_one)
             continue
         if join.kind != "left" or not join.right <= query.tables:
-            raise Refused(cache_hangs(attempt, join))
-        if any(not join.right.isdisjoint(other.right) for other in query.hung):
-            raise Refused(cache_hangs(attempt, join))
+            raise Refused(not_in_query(attempt, join))
+        if any(not join.right.isdisjoint(other.right) for other in query.outer_joins):
+            raise Refused(not_in_query(attempt, join))
         inner_of.append(join)
     return replace(
         attempt,
-        hung_extra=tuple(hung_extra),
+        extra_outer_joins=tuple(extra_outer_joins),
         inner_of=tuple(inner_of),
         ignored=ignored,
         joins_used=(*attempt.joins_used, *names),
@@ -190,7 +192,7 @@ def check_conditions(attempt: PlanAttempt) -> PlanAttempt:
     for join in attempt.inner_of:
         for part in sorted(join.on, key=repr):
             if not implies(attempt.context, part):
-                raise Refused(cache_hangs(attempt, join, part))
+                raise Refused(not_in_query(attempt, join, part))
     if not (attempt.inner_of or attempt.kept):
         return attempt
     on = [p for join in attempt.inner_of for p in join.on]
@@ -245,7 +247,7 @@ def _finds_at_most_one(
     ):
         return None
     (rel,) = join.right
-    others = [o for o in view.hung if o is not join and not o.right <= ignored]
+    others = [o for o in view.outer_joins if o is not join and not o.right <= ignored]
     if any(other.mentions(rel) for other in others):
         return None
     if any(c.rel == rel for p in view.predicates for c in columns(p)):
@@ -289,7 +291,7 @@ def _side(attempt: PlanAttempt, rels: frozenset[int], where: frozenset[Expr]) ->
     return f"({names} WHERE {' AND '.join(sorted(map(spell, where)))})" if where else names
 
 
-def _query_hangs(attempt: PlanAttempt, join: OuterJoinKey) -> Reason:
+def _not_in_cache(attempt: PlanAttempt, join: OuterJoinKey) -> Reason:
     name = attempt.view.name
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
@@ -304,7 +306,7 @@ def _query_hangs(attempt: PlanAttempt, join: OuterJoinKey) -> Reason:
     )
 
 
-def cache_hangs(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = None) -> Reason:
+def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = None) -> Reason:
     name = attempt.view.name
     if join.kind == "full":
         return Reason(

@@ -97,8 +97,12 @@ def join_absent_tables(attempt: PlanAttempt) -> PlanAttempt:
     if len(shared) == len(query.tables):
         return attempt
     absent = tuple(rel for rel in query.relations if rel not in shared)
-    hung = [rel for join in query.hung for rel in query.relations if rel in join.right]
-    absent = tuple(sorted(absent, key=lambda rel: hung.index(rel) + 1 if rel in hung else 0))
+    outer_tables = [
+        rel for join in query.outer_joins for rel in query.relations if rel in join.right
+    ]
+    absent = tuple(
+        sorted(absent, key=lambda rel: outer_tables.index(rel) + 1 if rel in outer_tables else 0)
+    )
     if attempt.may_join_tables and shared:
         return replace(attempt, extra=absent, steps=(*attempt.steps, "join_tables"))
     names = ", ".join(sorted(_table_name(attempt, rel) for rel in absent))
@@ -172,7 +176,7 @@ def _only_join_keys(
     join: RecordPreservingJoin,
     context: PredicateContext,
 ) -> list[tuple[Col, Col]] | None:
-    """The equalities by which the extra table hangs on, if they are the join's keys, all of them
+    """The equalities by which the extra table is joined, if they are the join's keys, all of them
     and nothing else."""
     left_of = {right: left for left, right in join.keys}
     pairs: list[tuple[Col, Col]] = []
@@ -220,7 +224,7 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
 
 
 def _spell_join(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> str:
-    """The join by which the extra table hangs on one other, as its declaration would say it."""
+    """The join of the extra table with one other, as its declaration would say it."""
     by_anchor: dict[int, list[str]] = {}
     table, name = _declared(view, extra, "b")
     for pair in map(column_equality, predicates):

@@ -128,7 +128,7 @@ def _match_mapped(
     except Refused as refused:
         yield Miss(view.name, None, (refused.reason,))
         return
-    simple = not (thorough or may_join_tables or view.hung)
+    simple = not (thorough or may_join_tables or view.outer_joins)
     needed = _needed_keys(attempt) if simple and view.plan.is_cube else ()
     for grouping_set, mask in view.sets:
         if all(mask & bits for bits in needed):

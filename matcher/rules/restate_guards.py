@@ -125,7 +125,7 @@ def _refuse_unsaid(attempt: ViewAttempt, unsaid: list[Expr]) -> None:
     ansi = attempt.options.ansi
     conditions = [
         *attempt.shared.pending,
-        *(p for join in attempt.shared.hung_extra for p in join.written),
+        *(p for join in attempt.shared.extra_outer_joins for p in join.written),
     ]
     relying = [p for p in conditions if may_raise(p, ansi=ansi)]
     joined = set(attempt.joined_tables)

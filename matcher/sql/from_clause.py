@@ -260,7 +260,7 @@ class FromClause:
         )
 
     def _hang(self, kind: str, start: _Place, before: _Place, between: _Place) -> None:
-        """What was read since `before` is hung on what stood there since `start`, or the other way
+        """Join what was read since `before` to what stood there since `start`, or the other way
         round; the condition came after `between`."""
         sources, predicates = self.scope.sources, self.predicates
         condition = predicates[between.predicates :]
@@ -313,10 +313,10 @@ class FromClause:
         )
         on = tuple(self.predicates[between.predicates :])
         del self.predicates[start.predicates :]
-        hung = tuple(rel for side in sides for rel in side.rels)
+        outer_tables = tuple(rel for side in sides for rel in side.rels)
         given = self.scope.sources[start.sources :]
-        own = declared((c.expr for source in given for c in source.columns), hung)
-        self.outer.append(OuterJoin("full", hung, on, own, sides))
+        own = declared((c.expr for source in given for c in source.columns), outer_tables)
+        self.outer.append(OuterJoin("full", outer_tables, on, own, sides))
         for number, source in enumerate(given, start=start.sources):
             self._attempt(partial(self._supply_nulls, number, source))
 

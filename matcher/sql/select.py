@@ -420,7 +420,7 @@ def _may_be_struct(expr: Expr) -> bool:
 
 
 def _output_name(node: exp.Expr, expr: Expr | None) -> str | None:
-    """The name that Spark gives an output, None where that hangs on how it prints the expression.
+    """The name that Spark gives an output, None where that depends on how it prints the expression.
 
     Certain are aliases, columns, fields, and the plain aggregates of one column.
     """

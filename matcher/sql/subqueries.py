@@ -100,9 +100,9 @@ def as_join(
         on += _equalities(test, clause.scope, builder, first)
     elif not any(c.rel < first for part in on for c in columns(part)):
         raise _refused(f"{test.word} that does not refer to the query around it")
-    hung = range(first, len(relations))
-    own = declared((c.expr for source in scope.sources for c in source.columns), hung)
-    return OuterJoin("anti" if test.negated else "semi", tuple(hung), tuple(on), own)
+    outer_tables = range(first, len(relations))
+    own = declared((c.expr for source in scope.sources for c in source.columns), outer_tables)
+    return OuterJoin("anti" if test.negated else "semi", tuple(outer_tables), tuple(on), own)
 
 
 def _refused(detail: str) -> Exception:

@@ -78,8 +78,10 @@ def _compare(text: NormalQuery, spark: NormalQuery, whole: bool) -> list[str]:
         if not implies(theirs, p) and not _same_constant(p, theirs)
     ]
     fixed = fixed_columns(text.predicates)
-    if {j.where_fixed(fixed) for j in text.hung} != {j.where_fixed(fixed) for j in spark.hung}:
-        found.append(f"outer joins {text.hung!r} and {spark.hung!r}")
+    if {j.where_fixed(fixed) for j in text.outer_joins} != {
+        j.where_fixed(fixed) for j in spark.outer_joins
+    }:
+        found.append(f"outer joins {text.outer_joins!r} and {spark.outer_joins!r}")
     if (text.group_keys is None) != (spark.group_keys is None):
         return [*found, "only one aggregates"]
     if _keys(text, mine) != _keys(spark, mine):

@@ -144,16 +144,16 @@ def test_filters_and_projections_keep_the_groups() -> None:
         (
             above(named(21, "s", agg("Sum", S)),
                   child=joined("LEFT OUTER", OTHER, BELOW, eq(REGION, DIM))),
-            "hangs an aggregation",
+            "with an aggregation",
         ),
         (
             above(named(21, "s", agg("Sum", S)),
                   child=joined("FULL OUTER", BELOW, OTHER, eq(REGION, DIM))),
-            "hangs an aggregation",
+            "with an aggregation",
         ),
         (
             above(REGION, child=joined("LEFT SEMI", OTHER, BELOW, eq(REGION, DIM))),
-            "hangs an aggregation",
+            "with an aggregation",
         ),
         (
             above(named(21, "s", agg("Sum", S)), child=joined("INNER", BELOW, BELOW)),
