@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord
+from cachemgr.metastore.records import CacheRecord, Publication, SnapshotTableRecord
 from matcher.index.registry import Registry
 from matcher.model.codec import encode_plan
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
@@ -166,11 +166,7 @@ def published(
     store.writer.publish_refresh(
         run.id,
         run.fencing_token,
+        Publication(cache_version=1, rows=1000, bytes=1000, tables=tables, plan=text),
         now=now,
-        cache_version=1,
-        rows=1000,
-        bytes=1000,
-        tables=tables,
-        plan=text,
     )
     return cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -211,6 +211,31 @@ class SnapshotTableRecord:
         """The state that was read."""
         commit, made = self.commit_id or "", self.commit_timestamp_ms
         return BaseState(self.table_id, self.version, commit, made)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What a refresh wrote and read, and its cache serves from now on.
+
+    Attributes:
+        cache_version: The Delta version that it wrote.
+        rows: Rows written.
+        bytes: Bytes written.
+        tables: The base versions that it read.
+        sets: The cache's grouping sets with their rows and bytes.
+        facts: What was measured on the way.
+        plan: The plan of this snapshot; None keeps what the run has.
+        location: Where it wrote, if that is another place than the cache's; None if it is not.
+    """
+
+    cache_version: int
+    rows: int | None
+    bytes: int | None
+    tables: Iterable[SnapshotTableRecord]
+    sets: Iterable[GroupingSetRecord] = ()
+    facts: Mapping[str, Any] | None = None
+    plan: Mapping[str, Any] | None = None
+    location: str | None = None
 
 
 @dataclass(frozen=True)

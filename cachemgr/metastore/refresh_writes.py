@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,10 +20,9 @@ from cachemgr.metastore.models import (
 )
 from cachemgr.metastore.record_rows import lease_record, run_record, set_rows, table_rows
 from cachemgr.metastore.records import (
-    GroupingSetRecord,
     LeaseRecord,
+    Publication,
     RefreshRunRecord,
-    SnapshotTableRecord,
     new_id,
 )
 from cachemgr.metastore.writes import GAP, Writes, bump_revision, change_schedule, live_cache
@@ -183,31 +181,17 @@ class RefreshWrites(Writes):
         self,
         refresh_id: str,
         token: int,
+        publication: Publication,
         *,
         now: datetime | int | None,
-        cache_version: int,
-        rows: int | None,
-        bytes: int | None,
-        tables: Iterable[SnapshotTableRecord],
-        sets: Iterable[GroupingSetRecord] = (),
-        facts: Mapping[str, Any] | None = None,
-        plan: Mapping[str, Any] | None = None,
-        location: str | None = None,
     ) -> RefreshRunRecord:
         """Make a refresh the one that its cache serves from, and give the lease back.
 
         Args:
             refresh_id: The run.
             token: Its fencing token.
+            publication: What it wrote and read.
             now: This moment.
-            cache_version: The Delta version that it wrote.
-            rows: Rows written.
-            bytes: Bytes written.
-            tables: The base versions that it read.
-            sets: The cache's grouping sets with their rows and bytes.
-            facts: What was measured on the way.
-            plan: The plan of this snapshot; None keeps what the run has.
-            location: Where it wrote, if that is another place than the cache's; None if it is not.
 
         Returns:
             The run, PUBLISHED.
@@ -227,7 +211,7 @@ class RefreshWrites(Writes):
                     published_refresh_id=run.id,
                     revision=revision,
                     damaged=None,
-                    **({} if location is None else {"location": location}),
+                    **({} if publication.location is None else {"location": publication.location}),
                 )
                 .returning(CacheRow.id)
                 .execution_options(synchronize_session=False)
@@ -237,15 +221,15 @@ class RefreshWrites(Writes):
             run.state = RunState.PUBLISHED.value
             _settle(session, run.cache_id)
             run.finished_at = moment
-            run.cache_version = cache_version
-            run.rows = rows
-            run.bytes = bytes
-            run.facts = dict(facts or {})
-            if plan is not None:
-                run.plan = dict(plan)
+            run.cache_version = publication.cache_version
+            run.rows = publication.rows
+            run.bytes = publication.bytes
+            run.facts = dict(publication.facts or {})
+            if publication.plan is not None:
+                run.plan = dict(publication.plan)
             session.execute(delete(GroupingSetRow).where(GroupingSetRow.cache_id == run.cache_id))
-            session.add_all(set_rows(run.cache_id, sets))
-            session.add_all(table_rows(run.id, tables))
+            session.add_all(set_rows(run.cache_id, publication.sets))
+            session.add_all(table_rows(run.id, publication.tables))
             _release(session, run.cache_id, token)
             session.flush()
             return run_record(run)

@@ -13,6 +13,7 @@ from cachemgr.delta.log import head, read_commit, restore, size_in_bytes
 from cachemgr.delta.tables import TableRead, normalise_location
 from cachemgr.metastore.records import (
     GroupingSetRecord,
+    Publication,
     RefreshRunRecord,
     SnapshotRecord,
     SnapshotTableRecord,
@@ -271,15 +272,17 @@ def _publish(job: Job, progress: _Progress) -> RefreshRunRecord:
     return job.metastore.writer.publish_refresh(
         progress.run.id,
         progress.run.fencing_token,
+        Publication(
+            cache_version=version,
+            rows=found.rows,
+            bytes=found.bytes,
+            tables=_snapshot_tables(job),
+            sets=_set_records(found.plan),
+            facts=facts,
+            plan=encode_plan(replace(found.plan, joins=joins)),
+            location=job.table.location if job.damage.is_lost else None,
+        ),
         now=job.now(),
-        cache_version=version,
-        rows=found.rows,
-        bytes=found.bytes,
-        tables=_snapshot_tables(job),
-        sets=_set_records(found.plan),
-        facts=facts,
-        plan=encode_plan(replace(found.plan, joins=joins)),
-        location=job.table.location if job.damage.is_lost else None,
     )
 
 
@@ -305,14 +308,16 @@ def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
     return job.metastore.writer.publish_refresh(
         progress.run.id,
         progress.run.fencing_token,
+        Publication(
+            cache_version=version,
+            rows=snapshot.run.rows,
+            bytes=snapshot.run.bytes,
+            tables=_still_tables(job, snapshot),
+            sets=_set_records(plan),
+            facts=facts,
+            plan=encode_plan(plan),
+        ),
         now=job.now(),
-        cache_version=version,
-        rows=snapshot.run.rows,
-        bytes=snapshot.run.bytes,
-        tables=_still_tables(job, snapshot),
-        sets=_set_records(plan),
-        facts=facts,
-        plan=encode_plan(plan),
     )
 
 

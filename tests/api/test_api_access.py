@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cachemgr.access.grants import hashed_id, role_needed
 from cachemgr.cli import main
 from cachemgr.ddl import parse
-from cachemgr.metastore.records import DecisionRecord, SnapshotTableRecord
+from cachemgr.metastore.records import DecisionRecord, Publication, SnapshotTableRecord
 from cachemgr.roles import Role
 from cachemgr.vocabulary import Outcome
 
@@ -185,7 +185,7 @@ def test_viewers_are_shown_no_ids_of_caches(client_of, cache, store):
     places = {"below": below, "u": "s3a://u"}
     tables = [SnapshotTableRecord(name, place, "t", 1) for name, place in places.items()]
     store.writer.publish_refresh(
-        run.id, 1, now=None, cache_version=3, rows=7, bytes=70, tables=tables
+        run.id, 1, Publication(cache_version=3, rows=7, bytes=70, tables=tables), now=None
     )
     for role in Role:
         client = client_of(role)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cachemgr.metastore.records import Publication
+
 
 def test_one_cache(client, cache):
     found = client.get("/api/v1/caches/cube").json()
@@ -24,7 +26,9 @@ def test_one_cache(client, cache):
 def test_a_published_cache(client, cache, store):
     store.writer.request_refresh(cache.id, why="asked")
     run = store.writer.claim_refresh("w", lease_seconds=20)
-    store.writer.publish_refresh(run.id, 1, now=None, cache_version=3, rows=7, bytes=70, tables=())
+    store.writer.publish_refresh(
+        run.id, 1, Publication(cache_version=3, rows=7, bytes=70, tables=()), now=None
+    )
     found = client.get("/api/v1/caches/cube").json()
     assert found["status"]["combined"] == "HEALTHY"
     assert (found["published"]["refreshId"], found["published"]["rows"]) == (run.id, 7)

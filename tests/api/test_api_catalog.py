@@ -14,7 +14,7 @@ from sqlalchemy import text
 from cachemgr.access.grants import hashed_id
 from cachemgr.base_state import BaseState
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import JoinRecord, JoinSide, SnapshotTableRecord
+from cachemgr.metastore.records import JoinRecord, JoinSide, Publication, SnapshotTableRecord
 from cachemgr.roles import Role
 from cachemgr.serving.wire import (
     CATALOG_VERSION,
@@ -57,12 +57,8 @@ def publish(store, cache):
     store.writer.publish_refresh(
         run.id,
         run.fencing_token,
+        Publication(cache_version=1, rows=10, bytes=10, tables=tables, plan=PLAN),
         now=store.reader.now(),
-        cache_version=1,
-        rows=10,
-        bytes=10,
-        tables=tables,
-        plan=PLAN,
     )
 
 

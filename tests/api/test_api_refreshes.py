@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+from cachemgr.metastore.records import Publication
+
 
 def test_ask_watch_and_read(client, cache, store):
     answer = client.post("/api/v1/caches/cube/refreshes", json={"mode": "FULL"})
@@ -21,7 +23,7 @@ def test_ask_watch_and_read(client, cache, store):
     def publish():
         time.sleep(0.5)
         store.writer.publish_refresh(
-            run.id, 1, now=None, cache_version=1, rows=5, bytes=50, tables=()
+            run.id, 1, Publication(cache_version=1, rows=5, bytes=50, tables=()), now=None
         )
 
     thread = threading.Thread(target=publish)

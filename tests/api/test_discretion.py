@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cachemgr.cli import main
-from cachemgr.metastore.records import JoinRecord, JoinSide, SnapshotTableRecord
+from cachemgr.metastore.records import JoinRecord, JoinSide, Publication, SnapshotTableRecord
 from cachemgr.roles import Role
 from cachemgr.vocabulary import JoinState
 
@@ -24,7 +24,10 @@ def published(store, cache):
     )
     table = SnapshotTableRecord("hr.pay", "file:/pay", "id-pay", 1)
     store.writer.publish_refresh(
-        run.id, run.fencing_token, now=None, cache_version=3, rows=ROWS, bytes=BYTES, tables=[table]
+        run.id,
+        run.fencing_token,
+        Publication(cache_version=3, rows=ROWS, bytes=BYTES, tables=[table]),
+        now=None,
     )
     failed = store.writer.start_refresh(
         cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason="r"

@@ -13,7 +13,7 @@ import pytest
 
 from cachemgr.errors import AlreadyExistsError, ConflictError, LeaseLostError, MetastoreError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import CacheRecord
+from cachemgr.metastore.records import CacheRecord, Publication
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -101,7 +101,7 @@ def test_publishing_and_dropping_at_once_never_deadlock(store, new_cache, now):
             gate.wait()
             try:
                 store.writer.publish_refresh(
-                    run.id, 1, now=now, cache_version=0, rows=0, bytes=0, tables=()
+                    run.id, 1, Publication(cache_version=0, rows=0, bytes=0, tables=()), now=now
                 )
             except LeaseLostError:
                 return False
@@ -201,7 +201,7 @@ def test_a_killed_writer_leaves_nothing_half_done(store, cache, now, monkeypatch
     monkeypatch.setattr(refresh_writes, "table_rows", killed)
     with pytest.raises(KeyboardInterrupt):
         store.writer.publish_refresh(
-            run.id, 1, now=now, cache_version=1, rows=1, bytes=1, tables=()
+            run.id, 1, Publication(cache_version=1, rows=1, bytes=1, tables=()), now=now
         )
     assert store.reader.registry() == before
     assert store.reader.refresh(run.id) == run

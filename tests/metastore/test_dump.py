@@ -20,6 +20,7 @@ from cachemgr.metastore.records import (
     ColumnRecord,
     JoinRecord,
     JoinSide,
+    Publication,
     SnapshotTableRecord,
 )
 from cachemgr.vocabulary import RunState
@@ -48,10 +49,18 @@ def refresh(store, cache, version: int, plan=None):
     number = store.writer.next_commit_number(cache.id)
     store.writer.update_refresh(run.id, run.fencing_token, commit_number=number)
     return store.writer.publish_refresh(
-        run.id, run.fencing_token, now=None, cache_version=version, rows=3, bytes=4,
-        tables=[SnapshotTableRecord("t", "/t", "id", 7, 8, "txn:a", '{"x":1}')],
-        facts={"spec": "x"}, plan=plan,
-    )  # fmt: skip
+        run.id,
+        run.fencing_token,
+        Publication(
+            cache_version=version,
+            rows=3,
+            bytes=4,
+            tables=[SnapshotTableRecord("t", "/t", "id", 7, 8, "txn:a", '{"x":1}')],
+            facts={"spec": "x"},
+            plan=plan,
+        ),
+        now=None,
+    )
 
 
 def again(dumped, url: str):

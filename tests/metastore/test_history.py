@@ -10,7 +10,7 @@ from sqlalchemy import event, insert, text
 
 from cachemgr.metastore.history import RUNS_KEPT
 from cachemgr.metastore.models import RefreshRunRow
-from cachemgr.metastore.records import DecisionRecord, SnapshotTableRecord, new_id
+from cachemgr.metastore.records import DecisionRecord, Publication, SnapshotTableRecord, new_id
 from cachemgr.vocabulary import Outcome, RunState
 from cachemgr.worker.housekeeping import forget_the_past
 from cachemgr.worker.process import Process
@@ -24,9 +24,11 @@ def refresh(store, cache, at, publish=True):
     )
     if publish:
         return store.writer.publish_refresh(
-            run.id, run.fencing_token, now=at + timedelta(seconds=2), cache_version=1,
-            rows=1, bytes=1, tables=[TABLE],
-        )  # fmt: skip
+            run.id,
+            run.fencing_token,
+            Publication(cache_version=1, rows=1, bytes=1, tables=[TABLE]),
+            now=at + timedelta(seconds=2),
+        )
     return store.writer.finish_unchanged(run.id, run.fencing_token, now=at)
 
 

@@ -10,6 +10,7 @@ import pytest
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.queue_writes import DueRefresh
+from cachemgr.metastore.records import Publication
 from cachemgr.vocabulary import Origin, RunState
 from cachemgr.worker.schedule import ask_for_due
 
@@ -28,7 +29,7 @@ def schedule(store, cache):
 
 def publish(store, run, now):
     return store.writer.publish_refresh(
-        run.id, run.fencing_token, now=now, cache_version=1, rows=1, bytes=1, tables=()
+        run.id, run.fencing_token, Publication(cache_version=1, rows=1, bytes=1, tables=()), now=now
     )
 
 

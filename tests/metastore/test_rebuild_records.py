@@ -13,7 +13,7 @@ from cachemgr.errors import MetastoreError
 from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.journal.rebuild import look, rebuild
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import CacheRecord
+from cachemgr.metastore.records import CacheRecord, Publication
 
 
 def make(store, folder, name="cube") -> CacheRecord:
@@ -85,7 +85,10 @@ def test_what_the_log_must_say(store, kept):
         cache.id, "me", now=None, lease_seconds=60, mode="FULL", reason="asked"
     )
     store.writer.publish_refresh(
-        run.id, run.fencing_token, now=None, cache_version=4, rows=1, bytes=1, tables=[]
+        run.id,
+        run.fencing_token,
+        Publication(cache_version=4, rows=1, bytes=1, tables=[]),
+        now=None,
     )
     log = kept / cache.id / "_delta_log"
     log.mkdir(parents=True)

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
-from cachemgr.metastore.records import GroupingSetRecord, SnapshotTableRecord
+from cachemgr.metastore.records import GroupingSetRecord, Publication, SnapshotTableRecord
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.vocabulary import RunState
 
@@ -29,14 +29,16 @@ def publish(store, run, now, version=3, token=None, sets=SETS):
     return store.writer.publish_refresh(
         run.id,
         run.fencing_token if token is None else token,
+        Publication(
+            cache_version=version,
+            rows=5,
+            bytes=50,
+            tables=TABLES,
+            sets=sets,
+            facts={"exact": {"a": True}},
+            plan={"p": 1},
+        ),
         now=now,
-        cache_version=version,
-        rows=5,
-        bytes=50,
-        tables=TABLES,
-        sets=sets,
-        facts={"exact": {"a": True}},
-        plan={"p": 1},
     )
 
 
@@ -199,7 +201,9 @@ def test_what_is_not_there(store):
     with pytest.raises(NotFoundError):
         store.writer.fail_refresh("x", 1, "e", now=0)
     with pytest.raises(NotFoundError):
-        store.writer.publish_refresh("x", 1, now=0, cache_version=0, rows=0, bytes=0, tables=())
+        store.writer.publish_refresh(
+            "x", 1, Publication(cache_version=0, rows=0, bytes=0, tables=()), now=0
+        )
 
 
 def test_damage_is_noted_for_what_is_published_and_mended_by_the_next_refresh(store, cache, now):
@@ -210,12 +214,8 @@ def test_damage_is_noted_for_what_is_published_and_mended_by_the_next_refresh(st
         return store.writer.publish_refresh(
             run.id,
             run.fencing_token,
+            Publication(cache_version=1, rows=1, bytes=1, tables=(), location=location),
             now=now,
-            cache_version=1,
-            rows=1,
-            bytes=1,
-            tables=(),
-            location=location,
         )
 
     first = refreshed()

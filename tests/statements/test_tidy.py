@@ -14,7 +14,7 @@ import pytest
 from cachemgr.delta.log import stamp_text
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.metastore import Metastore, open_metastore
-from cachemgr.metastore.records import CacheRecord, new_id
+from cachemgr.metastore.records import CacheRecord, Publication, new_id
 from cachemgr.statements.tidy import Tidy
 from cachemgr.worker.housekeeping import Housekeeping
 
@@ -82,11 +82,8 @@ class Table:
         self.store.writer.publish_refresh(
             run.id,
             run.fencing_token,
+            Publication(cache_version=version, rows=1, bytes=1, tables=()),
             now=self.now,
-            cache_version=version,
-            rows=1,
-            bytes=1,
-            tables=(),
         )
 
     def refresh(self, seconds: int = 10) -> None:
@@ -230,12 +227,8 @@ def test_a_folder_that_was_lost_and_those_of_dropped_caches_go(table):
     table.store.writer.publish_refresh(
         run.id,
         run.fencing_token,
+        Publication(cache_version=0, rows=1, bytes=1, tables=(), location=place),
         now=table.now,
-        cache_version=0,
-        rows=1,
-        bytes=1,
-        tables=(),
-        location=place,
     )
     table.version, table.live = -1, []
     table.commit([table.write("new.parquet")])

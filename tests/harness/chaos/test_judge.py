@@ -16,6 +16,7 @@ from sqlalchemy import delete, insert, text
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import (
     CacheRecord,
+    Publication,
     RefreshRunRecord,
     SnapshotTableRecord,
     new_id,
@@ -82,11 +83,8 @@ class Made:
         return self.store.writer.publish_refresh(
             run.id,
             run.fencing_token,
+            Publication(cache_version=version, rows=3, bytes=1, tables=[table]),
             now=None,
-            cache_version=version,
-            rows=3,
-            bytes=1,
-            tables=[table],
         )
 
     def refresh(self, base: int) -> RefreshRunRecord:

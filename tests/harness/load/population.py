@@ -16,7 +16,7 @@ from bench.population import plans
 from cachemgr.base_state import TableAt
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord, new_id
+from cachemgr.metastore.records import CacheRecord, Publication, SnapshotTableRecord, new_id
 from cachemgr.vocabulary import FreshnessKind
 from matcher.model.codec import encode_plan
 from matcher.model.ir import CachePlan, Relation
@@ -110,7 +110,10 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, TableAt]:
             for r, n in zip(plan.relations, names, strict=True)
         ]
         store.writer.publish_refresh(
-            run.id, run.fencing_token, now=now, cache_version=1, rows=1, bytes=1, tables=snapshot
+            run.id,
+            run.fencing_token,
+            Publication(cache_version=1, rows=1, bytes=1, tables=snapshot),
+            now=now,
         )
     return tables
 
