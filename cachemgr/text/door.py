@@ -118,6 +118,17 @@ class _Stated:
     fingerprint: frozenset[tuple[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A text to decide: `stamp` is the feed's from before anything of it was looked at."""
+
+    request: TextRequest
+    stated: _Stated
+    conf: TextConf
+    stamp: int
+    explain: int | None
+
+
 class TextDoor:
     """Decides texts for everybody who asks this process.
 
@@ -169,13 +180,13 @@ class TextDoor:
             return None
         if self._refusal(stated.conf.own) is not None:
             return None
-        stamp = self._feed.stamp
+        asked = _Asked(request, stated, stated.conf, self._feed.stamp, explain)
         schema = names.schema(request.catalog, request.schema)
         parsed = self._templates.read(request.sql, schema, stated.conf.text)
         heads = None if parsed is None else self._local_heads(parsed, names)
         if parsed is None or heads is None:
             return None
-        found = self._outcome(request, stated, stated.conf, stamp, parsed, heads, explain)
+        found = self._outcome(asked, parsed, heads)
         self._log(request, stated.conf, found, started, explain)
         return found
 
@@ -202,7 +213,7 @@ class TextDoor:
         refusal = self._refusal(conf.own)
         if refusal is not None:
             return TextAnswer(reasons=(refusal,), settings=stated.shown)
-        found = self._decided(request, stated, conf, explain)
+        found = self._decided(_Asked(request, stated, conf, self._feed.stamp, explain))
         self._log(request, conf, found, started, explain)
         return found
 
@@ -231,45 +242,37 @@ class TextDoor:
             return Reason(ReasonCode.SETTINGS_DIFFER, detail, "leave both out")
         return self._feed.why_not_ready()
 
-    def _decided(
-        self, request: TextRequest, stated: _Stated, conf: TextConf, explain: int | None
-    ) -> TextAnswer:
-        stamp = self._feed.stamp
+    def _decided(self, asked: _Asked) -> TextAnswer:
+        request, stated = asked.request, asked.stated
         names = self._current_names()
         try:
             check_text(request.sql)
-            parsed, heads = self._read(request, conf, names)
+            parsed, heads = self._read(request, asked.conf, names)
         except MatcherError as error:
             return _not_read(error, names, request.sql, stated)
         except RecursionError:
             deep = MatcherError("TEXT_TOO_DEEP", "the query is nested too deeply to be read")
             return _not_read(deep, names, request.sql, stated)
-        return self._outcome(request, stated, conf, stamp, parsed, heads, explain)
+        return self._outcome(asked, parsed, heads)
 
     def _outcome(
-        self,
-        request: TextRequest,
-        stated: _Stated,
-        conf: TextConf,
-        stamp: int,
-        parsed: TextQuery,
-        heads: Mapping[str, TableAt],
-        explain: int | None,
+        self, asked: _Asked, parsed: TextQuery, heads: Mapping[str, TableAt]
     ) -> TextAnswer:
         """What becomes of a text that was read, with its tables as they are now."""
+        stated, explain = asked.stated, asked.explain
         sql, decision = None, refused(*parsed.reasons)
         if not parsed.reasons:
             hinted = parsed.hinted
             query = QueryState(
                 seen={place: [head] for place, head in heads.items()},
                 settings=stated.fingerprint,
-                principal=request.principal,
+                principal=asked.request.principal,
                 now_ms=int(self._clock() * 1000),
-                stamp=stamp,
+                stamp=asked.stamp,
                 only=hinted,
             )
             keys = keys_seen(self._feed.joins(), query.seen)
-            options = match_options(stated.merged, conf.own, hinted, keys)
+            options = match_options(stated.merged, asked.conf.own, hinted, keys)
             eligibility = TextEligibility(query, self._checks)
             sql, decision = self._safely(
                 lambda: self._written(TextBlocks(parsed), eligibility, options, heads, explain)
