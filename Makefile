@@ -42,7 +42,8 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@python="$$(.ci/prerequisites)" && \
 		{ [ -x $(VENV)/bin/python ] || "$$python" -m venv $(VENV); }
-	PIP_CONSTRAINT=constraints.txt $(VENV)/bin/python -m pip install \
+	@echo "installing into $(VENV), which takes about a minute"
+	@PIP_CONSTRAINT=constraints.txt $(VENV)/bin/python -m pip install \
 		--quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
