@@ -6,6 +6,8 @@ import os
 import socket
 import subprocess
 
+from cachemgr.config.service_settings import ServiceSettings
+from cachemgr.server.serve import listening
 from tests.processes import CACHEMGR
 
 
@@ -27,3 +29,13 @@ def test_a_port_in_use(tmp_path) -> None:
     assert f"[PORT_IN_USE] cannot listen on 127.0.0.1:{port}" in said
     assert "give another --host or --port" in said
     assert "Traceback" not in done.stderr
+
+
+def test_an_answer_of_two_writes_does_not_wait_for_an_acknowledgement() -> None:
+    settings = ServiceSettings(host="127.0.0.1", port=0)
+    with listening(settings) as bound:
+        bound.listen()
+        with socket.create_connection(bound.getsockname()):
+            accepted, _ = bound.accept()
+            with accepted:
+                assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
