@@ -43,6 +43,11 @@ def expand(o: list[Any], rows: list[list[Any]]) -> dict[str, Any]:
     return {"n": "Expand", "o": o, "e": rows, "c": [relation()]}
 
 
+def window(start: list[Any]) -> list[Any]:
+    kind = "struct<start:timestamp,end:timestamp>"
+    return ["f", "CreateNamedStruct", "named_struct", [start], kind, 0, []]
+
+
 GID = ["a", 9, "spark_grouping_id", "bigint", 0]
 NULL, ONE, ZERO = ["l", None, "int"], ["l", 1, "bigint"], ["l", 0, "bigint"]
 KEY = ["a", 8, "k", "int", 1]
@@ -170,6 +175,12 @@ def test_an_escape_character_is_neither_a_subquery_nor_an_aggregate() -> None:
             aggregate(expand([KEY, GID], [[K, ZERO], [V, ONE]]), KEY, keys=(KEY, GID)),
             {},
             "differs between sets",
+        ),
+        (
+            aggregate(expand([KEY, GID], [[window(K), ZERO], [window(V), ONE]]), KEY,
+                      keys=(KEY, GID)),
+            {},
+            "that of a sliding window",
         ),
         (
             aggregate(expand([KEY, GID], [[K, V], [NULL, ONE]]), KEY, keys=(KEY, GID)),

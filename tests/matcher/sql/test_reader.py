@@ -118,7 +118,8 @@ def test_a_view_merges_by_its_expressions() -> None:
 
 STRUCTS = Schema.parse(
     "CREATE TABLE t (a INT, st STRUCT<a: INT, B: DECIMAL(12, 2), `in`: STRUCT<deep: STRING>, "
-    "more: ARRAY<STRUCT<x: INT>>>, o STRUCT<a: INT, A: INT>)"
+    "more: ARRAY<STRUCT<x: INT>>>, o STRUCT<a: INT, A: INT>, "
+    "digits STRUCT<`0`: INT>)"
 )
 STRUCT = Col(0, "st", STRUCTS.tables["default.t"].columns[1].type)
 FIELDS = {
@@ -181,6 +182,8 @@ def test_what_a_qualifier_of_a_struct_means(select: str, expected: list[str] | N
         ("t.a.*", r"t.a.\* over int"),
         ("st['zz']", r"st\['zz'\] is not supported"),
         ("st.more[0]", r"st.more\[0\] is not supported"),
+        ("digits[0]", r"digits\[0\] is not supported"),
+        ("st['a', 'a']", r"st\['a', 'a'\] is not supported"),
         # an output's name comes first in ORDER BY, and Spark would take the field of that
         ("st.in AS st FROM t ORDER BY st.a --", r"st \(struct<deep:string>\) has no field a"),
         ("o AS st FROM t ORDER BY st.a --", r"st \(struct<a:int,A:int>\) has several fields a"),
