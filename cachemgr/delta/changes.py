@@ -1,0 +1,107 @@
+"""What changed of a base table between two of its versions, judged by the actions of its log.
+
+Pure: the commits come as plain data. Never judged by the name of an operation or by
+`isBlindAppend`: an insert-only MERGE holds adds alone, and a delete by vector is an add *and* a
+remove of one path. A commit's `dataChange=false` is trusted: such files hold rows that were there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+
+class ChangeKind(StrEnum):
+    """What a range of commits did to a table's rows."""
+
+    SAME = "same"
+    APPENDS = "appends"
+    SIGNED = "signed"
+    UNKNOWN = "unknown"
+
+
+class ChangeCode(StrEnum):
+    """Why a range is no mere append; each has its cure in docs/refresh.md."""
+
+    ROWS_REMOVED = "ROWS_REMOVED"
+    RANGE_REWRITTEN = "RANGE_REWRITTEN"
+    TOO_FAR_BEHIND = "TOO_FAR_BEHIND"
+    LOG_CLEANED = "LOG_CLEANED"
+    HISTORY_REWRITTEN = "HISTORY_REWRITTEN"
+    TABLE_RECREATED = "TABLE_RECREATED"
+    COLUMNS_CHANGED = "COLUMNS_CHANGED"
+    UNKNOWN_ACTION = "UNKNOWN_ACTION"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file of a table, as its log has it.
+
+    Args:
+        path: As the log spells it.
+        vector: The id of its deletion vector; empty without one.
+        bytes: Its length.
+        rows: How many rows it shows, those that its vector hides left out; None where its writer
+            did not say.
+        partition: Its partition values, by physical name.
+    """
+
+    path: str
+    vector: str
+    bytes: int
+    rows: int | None
+    partition: Mapping[str, str | None] = field(default_factory=dict, compare=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from all other files of its table: a path alone is not enough."""
+        return (self.path, self.vector)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened to a table's rows from one state (not included) to a later one (included).
+
+    Args:
+        kind: `SAME`: no row changed. `APPENDS`: the rows of `added` came, and nothing else.
+            `SIGNED`: rows went as well. `UNKNOWN`: the log does not tell; `code` says why.
+        code: Why it is `SIGNED` or `UNKNOWN`; for `APPENDS`, `RANGE_REWRITTEN` where some file of
+            `added` is no file of the later state any more (it was compacted since), so that a query
+            that sees that state cannot read the appended rows apart; else None.
+        detail: The same for people, one line; empty if there is nothing to say.
+        added: The files whose rows came, net of those that went again.
+        removed: The files whose rows went, net.
+        commits: How many commits the range has.
+        first_change_ms: When the first commit that changed a row was made, in milliseconds since
+            1970; None where none did, 0 where that is not known.
+    """
+
+    kind: ChangeKind
+    code: ChangeCode | None = None
+    detail: str = ""
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    commits: int = 0
+    first_change_ms: int | None = None
+
+    @property
+    def rows_added(self) -> int | None:
+        """Rows of the added files; None where some writer did not say."""
+        counts = [file.rows for file in self.added]
+        return None if None in counts else sum(c for c in counts if c is not None)
+
+    @property
+    def bytes_added(self) -> int:
+        """Bytes of the added files."""
+        return sum(file.bytes for file in self.added)
+
+    @property
+    def bytes_removed(self) -> int:
+        """Bytes of the removed files."""
+        return sum(file.bytes for file in self.removed)
+
+
+NO_CHANGE: Final = Changes(ChangeKind.SAME)
+"""From a state to itself."""
