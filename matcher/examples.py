@@ -47,6 +47,18 @@ def answer(definition: str, query: str) -> None:
         print(fill(f"{reason.code.value}: {reason.detail}", _WIDTH))
 
 
+def block_of(query: str) -> Block:
+    """The block of a query.
+
+    Args:
+        query: A SELECT over the tables of `SCHEMA`.
+
+    Raises:
+        MatcherError: The text cannot be read.
+    """
+    return _block(query)
+
+
 @cache
 def _schema() -> Schema:
     return Schema.parse(SCHEMA)

@@ -25,8 +25,8 @@ from cachemgr.refresh.steps import SourceOffer
 from cachemgr.serving.served_cache import ServedCache, matcher_name, serve
 from cachemgr.vocabulary import RunState
 from matcher.index.registry import Registry
-from matcher.model.expr import Call
-from matcher.model.ir import GROUPING_ID_COLUMN, Block, CachePlan, Output, Rewrite
+from matcher.model.ir import CachePlan, Rewrite
+from matcher.normalize.stored_block import stored_block
 from matcher.render.select import NotRenderable, quote, render_rewrite, render_stored
 from scheduler.order import sources_of
 
@@ -157,30 +157,6 @@ def _rewrite(
     if decision.rewrite is not None:
         return decision.rewrite, ""
     return None, "; ".join(f"{r.code.value}: {r.detail}" for r in decision.reasons)
-
-
-def stored_block(plan: CachePlan) -> Block:
-    """The query whose rows are all that a cache stores, in the order of its table's columns.
-
-    Args:
-        plan: The cache.
-    """
-    stored = plan.columns if plan.keys is None else plan.keys
-    outputs = [Output(c.name, c.expr) for c in stored]
-    outputs += [Output(m.name, m.agg) for m in plan.measures]
-    if plan.is_cube:
-        number = Call("grouping_id", (), "bigint", nullable=False)
-        outputs.insert(0, Output(GROUPING_ID_COLUMN, number))
-    return Block(
-        relations=plan.relations,
-        predicates=plan.predicates,
-        outputs=tuple(outputs),
-        group_keys=None if plan.keys is None else tuple(k.expr for k in plan.keys),
-        grouping_sets=tuple(s.keys for s in plan.grouping_sets) if plan.is_cube else None,
-        order_by=plan.order_by,
-        limit=plan.limit,
-        outer=plan.outer,
-    )
 
 
 def _checked(

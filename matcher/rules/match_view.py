@@ -135,6 +135,29 @@ def _match_mapped(
             yield _match_view(attempt, grouping_set)
 
 
+def match_regrouped(
+    query: NormalQuery, view: PreparedPlan, options: MatchOptions
+) -> Rewrite | Miss:
+    """`query` from rows that are its groups already, but several a group: each aggregate is
+    computed from them, even where one row would be the group.
+
+    Args:
+        query: The query; its relations have the numbers of the view's.
+        view: What the rows are, not a cube; nothing is joined to it, and no cost is looked at.
+        options: Session switches.
+    """
+    attempt = PlanAttempt(query, view, options, view.context)
+    try:
+        for rule in PLAN_RULES:
+            attempt = rule(attempt)
+        found = ViewAttempt(attempt, must_regroup=True)
+        for view_rule in VIEW_RULES:
+            found = view_rule(found)
+        return _rewrite(found)
+    except Refused as refused:
+        return Miss(view.name, None, (refused.reason,), refused.lacking)
+
+
 def _needed_keys(attempt: PlanAttempt) -> list[int]:
     """For each key column that filters and groups need: the mask of the cube's keys that give it
     (0: none does). A day or time may also come from any key that is computed from it."""

@@ -85,7 +85,7 @@ def _refuse_inexact(attempt: ViewAttempt, agg: Agg, summing: Summing) -> None:
     if kind in FLOATS:
         refuse_inexact_sum(attempt, agg, kind)
         return
-    if not _decimal_average_is_exact(attempt, kind):
+    if not decimal_average_is_exact(kind, precision_loss=attempt.options.decimal_precision_loss):
         raise Refused(
             Reason(
                 ReasonCode.AVG_NOT_EXACT,
@@ -100,16 +100,28 @@ def _extra_names(attempt: ViewAttempt) -> str:
     return ", ".join(sorted({relations[places.index(rel)].name for rel in attempt.shared.extra}))
 
 
-def _decimal_average_is_exact(attempt: ViewAttempt, kind: str) -> bool:
-    """SUM / COUNT, rounded at the quotient's scale and then to AVG's, equals AVG.
+def decimal_average_is_exact(kind: str, *, precision_loss: bool) -> bool:
+    """True if AVG of DECIMALs is what is computed from their SUM and COUNT.
+
+    SUM / COUNT, rounded at the quotient's scale and then to AVG's, equals AVG.
 
     S / n with n rows is at least 1 / (n · 2 · 10^(s+4)) away from a rounding boundary of scale s +
     4 unless it is on it, so the first rounding at scale d cannot cross it if n < 10^(d-s-4): ten
     digits of margin allow 10^10 rows. That leaves DECIMALs of at most 14 digits, whose sums and
     averages do not overflow either.
+
+    Args:
+        kind: The type of the argument.
+        precision_loss: Whether a quotient of too many digits loses some of them
+            (`spark.sql.decimalOperations.allowPrecisionLoss`).
+
+    >>> decimal_average_is_exact("decimal(12,2)", precision_loss=True)
+    True
+    >>> decimal_average_is_exact("decimal(20,2)", precision_loss=True)
+    False
     """
     parts = decimal_parts(kind)
-    if parts is None or not attempt.options.decimal_precision_loss:
+    if parts is None or not precision_loss:
         return False
     precision, scale = parts
     quotient_scale = max(6, scale + _LONG_DECIMAL[0] + 1)

@@ -1,0 +1,49 @@
+"""Whether rows appended to one table change a block's rows by what is computed from them alone.
+
+Selections, projections and inner joins are linear: the block over A and B together is the block
+over A beside the block over B. So are joins that keep the table's rows, or filter them by another
+table. A second occurrence of the table is not, nor the right side of an outer, SEMI or ANTI join:
+a row appended there finds rows of the left side that were without a partner. How the rows of the
+two parts merge above that, group by group, is `matcher.partials.split`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from matcher.model.ir import Block
+from matcher.model.reasons import Reason, ReasonCode
+
+_NAMES: Final = {"left": "LEFT", "semi": "SEMI", "anti": "ANTI", "full": "FULL"}
+
+
+def why_not_linear(block: Block, rel: int) -> Reason | None:
+    """What keeps a block from being linear in one of its tables; None if it is.
+
+    Args:
+        block: The block.
+        rel: Number of the table that rows are appended to.
+
+    >>> from matcher.examples import block_of
+    >>> joined = block_of("SELECT qty, city FROM sales LEFT JOIN stores USING (store)")
+    >>> [r.name for r in joined.relations]
+    ['sales', 'stores']
+    >>> why_not_linear(joined, 0)
+    >>> why_not_linear(joined, 1).detail
+    'stores stands on the right of a LEFT JOIN: a row appended to it changes rows that were there'
+    """
+    relation = block.relations[rel]
+    if sum(other.key == relation.key for other in block.relations) > 1:
+        return _not_linear(f"{relation.name} is read more than once")
+    for join in block.outer:
+        if rel in join.right:
+            side = "in" if join.kind == "full" else "on the right of"
+            return _not_linear(
+                f"{relation.name} stands {side} a {_NAMES.get(join.kind, join.kind)} JOIN: a row "
+                "appended to it changes rows that were there"
+            )
+    return None
+
+
+def _not_linear(detail: str) -> Reason:
+    return Reason(ReasonCode.DELTA_NOT_LINEAR, detail, "refresh the cache")
