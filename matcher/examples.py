@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import Final
 
 from matcher.index.registry import Registry
-from matcher.model.ir import Block, MatchOptions
+from matcher.model.ir import Block, CachePlan, MatchOptions
 from matcher.normalize.stored_plan import plan_definition
 from matcher.render.select import render_rewrite
 from matcher.sql.reader import parse_query
@@ -57,6 +57,18 @@ def block_of(query: str) -> Block:
         MatcherError: The text cannot be read.
     """
     return _block(query)
+
+
+def plan_of(definition: str) -> CachePlan:
+    """What a cache `c` stores.
+
+    Args:
+        definition: The SELECT that it stores, over the tables of `SCHEMA`.
+
+    Raises:
+        MatcherError: The text cannot be read, or not be stored.
+    """
+    return plan_definition("c", _block(definition))
 
 
 @cache
