@@ -30,6 +30,8 @@ from cachemgr.metastore.store import Metastore
 _known: WeakKeyDictionary[Metastore, tuple[RegistryMark, Mapping[str, frozenset[str]]]] = (
     WeakKeyDictionary()
 )
+# what is said of rows that came and went in a base table
+_COUNTED: Final = re.compile(r"\b\d+(?= (?:rows?|files?)\b)")
 _CODE: Final = re.compile(r"\[[A-Z0-9_]+(?:\.[A-Z0-9_]+)*\]")
 
 
@@ -83,7 +85,8 @@ class Discretion:
         """A refresh as he may be told of it."""
         if self.may_know(cache):
             return run
-        return replace(run, rows=None, bytes=None, error=_code_of(run.error))
+        reason = run.reason and _COUNTED.sub("some", run.reason)
+        return replace(run, rows=None, bytes=None, error=_code_of(run.error), reason=reason)
 
     def snapshot(self, snapshot: SnapshotRecord, cache: CacheRecord) -> SnapshotRecord:
         """A published snapshot as he may be told of it."""

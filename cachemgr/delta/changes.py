@@ -1,8 +1,8 @@
 """What changed of a base table between two of its versions, judged by the actions of its log.
 
-Pure: the commits come as plain data. Never judged by the name of an operation or by
-`isBlindAppend`: an insert-only MERGE holds adds alone, and a delete by vector is an add *and* a
-remove of one path. A commit's `dataChange=false` is trusted: such files hold rows that were there.
+Plain data; `netting` judges. Never judged by the name of an operation or by `isBlindAppend`: an
+insert-only MERGE holds adds alone, and a delete by vector is an add *and* a remove of one path. A
+commit's `dataChange=false` is trusted: such files hold rows that were there.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class ChangeCode(StrEnum):
     TABLE_RECREATED = "TABLE_RECREATED"
     COLUMNS_CHANGED = "COLUMNS_CHANGED"
     UNKNOWN_ACTION = "UNKNOWN_ACTION"
+    LOG_UNREADABLE = "LOG_UNREADABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,10 @@ class Changes:
             `SIGNED`: rows went as well. `UNKNOWN`: the log does not tell; `code` says why.
         code: Why it is `SIGNED` or `UNKNOWN`; for `APPENDS`, `RANGE_REWRITTEN` where some file of
             `added` is no file of the later state any more (it was compacted since), so that a query
-            that sees that state cannot read the appended rows apart; else None.
-        detail: The same for people, one line; empty if there is nothing to say.
+            that sees that state cannot read the appended rows apart; else None. `UNKNOWN` has
+            `RANGE_REWRITTEN` where rewrites and their undoing cannot be told apart.
+        detail: What happened, for people, one line without a subject ("2 commits appended 7 rows in
+            2 files"); empty if there is nothing to say.
         added: The files whose rows came, net of those that went again.
         removed: The files whose rows went, net.
         commits: How many commits the range has.
@@ -105,3 +108,14 @@ class Changes:
 
 NO_CHANGE: Final = Changes(ChangeKind.SAME)
 """From a state to itself."""
+
+
+def not_known(code: ChangeCode, detail: str, commits: int = 0) -> Changes:
+    """What is said where the log does not tell what changed.
+
+    Args:
+        code: Why.
+        detail: The same for people.
+        commits: How many commits the range has, if that is known.
+    """
+    return Changes(ChangeKind.UNKNOWN, code, detail, commits=commits, first_change_ms=0)

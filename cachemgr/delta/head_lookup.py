@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from cachemgr.base_state import TableAt
+from cachemgr.delta.base_commits import CommitRange, unreadable
 from cachemgr.delta.local_log import LocalLog
 from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.telemetry import Telemetry
@@ -23,6 +24,10 @@ class RemoteHeads(Protocol):
 
     def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """A version that a table is past; see `cachemgr.serving.freshness.PastOf`."""
+        ...
+
+    def commits(self, table: TableAt, version: int) -> CommitRange:
+        """The commits after a version; see `cachemgr.delta.base_commits.CommitsOf`."""
         ...
 
 
@@ -80,6 +85,14 @@ class Heads:
         if self._remote is None:
             return UNKNOWN_PAST
         return self._remote.past(table, version, columns_then=columns_then)
+
+    def commits(self, table: TableAt, version: int) -> CommitRange:
+        """The commits after a version; see `cachemgr.delta.base_commits.CommitsOf`."""
+        if table.location.startswith(_LOCAL):
+            return self._log(table.location).commits(table, version)
+        if self._remote is None:
+            return unreadable("no Spark is asked here")
+        return self._remote.commits(table, version)
 
     def _local(self, seed: TableAt) -> TableAt | None:
         """The table as its log says; None where that is not a local one, or says nothing."""

@@ -19,10 +19,23 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from cachemgr.base_state import TableAt
+from cachemgr.delta.base_commits import (
+    MOST_BYTES,
+    BaseCommit,
+    CommitRange,
+    cleaned,
+    reduced,
+    too_large,
+    unreadable,
+)
 from cachemgr.delta.past import Past
+from matcher.memory.bounded import Bounded
 
 _Stamp = tuple[int, int, int]
 _TRIES: Final = 3
+# of one table; a commit of many files takes megabytes and is read again for another snapshot
+_MOST_COMMITS_KEPT: Final = 200
+_MOST_FILES_KEPT: Final = 1_000
 _MARKS: Final = (b'"metaData"', b'"commitInfo"')
 
 
@@ -53,6 +66,7 @@ class LocalLog:
     def __init__(self, location: str) -> None:
         self._folder = os.path.join(unquote(urlsplit(location).path), "_delta_log")
         self._known: _Known | None = None
+        self._commits: Bounded[tuple[_Stamp, BaseCommit]] = Bounded(_MOST_COMMITS_KEPT)
         self._lock = threading.Lock()
 
     def head(self, seed: TableAt) -> TableAt | None:
@@ -103,6 +117,47 @@ class LocalLog:
         first = 0 if following is None else _made(self._read(version + 1), following)
         then = self._columns_at(version) if columns_then else None
         return Past(commit, made, first, table.columns, then)
+
+    def commits(self, table: TableAt, version: int) -> CommitRange:
+        """The commits after a version; see `cachemgr.delta.base_commits.CommitsOf`.
+
+        Args:
+            table: The table as `head` gave it.
+            version: A version before that.
+        """
+        try:
+            return self._range(version, table.version)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            return unreadable(error)
+
+    def _range(self, since: int, last: int) -> CommitRange:
+        stamps: dict[int, _Stamp] = {}
+        for version in range(since + 1, last + 1):
+            stamp = self._stamp(version)
+            if stamp is None:
+                return cleaned(version)
+            stamps[version] = stamp
+        size = sum(stamp[2] for stamp in stamps.values())
+        if size > MOST_BYTES:
+            return too_large(size)
+        before, made = "", None
+        if (stamp := self._stamp(since)) is not None:
+            commit = self._read(since)
+            before, made = commit.identity, _made(commit, stamp)
+        # the last one comes last: it is the one that tells this history from another
+        return CommitRange(before, made, tuple(self._reduced(v, s) for v, s in stamps.items()))
+
+    def _reduced(self, version: int, stamp: _Stamp) -> BaseCommit:
+        known = self._commits.get(version)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        commit = self._read(version)
+        with open(self._file(version), "rb") as lines:
+            actions = (json.loads(line) for line in lines if not line.isspace())
+            found = reduced(version, commit.identity, _made(commit, stamp), actions)
+        if len(found.added) + len(found.removed) <= _MOST_FILES_KEPT:
+            self._commits.put(version, (stamp, found))
+        return found
 
     def _still_there(self) -> _Known | None:
         known = self._known

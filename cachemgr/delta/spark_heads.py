@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import TableAt
+from cachemgr.delta.base_commits import CommitRange, unreadable
 from cachemgr.delta.past import UNKNOWN_PAST, Past
-from cachemgr.delta.tables import base_tables, past_of
+from cachemgr.delta.tables import base_tables, commits_of, past_of
 from cachemgr.telemetry import logger
 
 
@@ -41,6 +42,11 @@ class SparkHeads:
         if spark is None:
             return UNKNOWN_PAST
         return past_of(spark, table, version, columns_then=columns_then)
+
+    def commits(self, table: TableAt, version: int) -> CommitRange:
+        """The commits after a version; not readable while no Spark is there."""
+        spark = self._ready()
+        return unreadable("no Spark yet") if spark is None else commits_of(spark, table, version)
 
     def _ready(self) -> SparkSession | None:
         with self._lock:

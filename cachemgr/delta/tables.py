@@ -17,6 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import BaseState, TableAt
+from cachemgr.delta.base_commits import MOST_BYTES, CommitRange, decode_range, unreadable
 from cachemgr.delta.past import Past
 from cachemgr.delta.places import above, is_local
 from cachemgr.delta.storage import why_no_folder
@@ -169,6 +170,16 @@ def past_of(spark: SparkSession, table: TableAt, version: int, *, columns_then: 
             then = schema_at(spark, place, version)
     columns = table.columns or schema_at(spark, place, table.version)
     return Past(commit, made, following, columns, then)
+
+
+def commits_of(spark: SparkSession, table: TableAt, version: int) -> CommitRange:
+    """The commits after a version of a table; see `cachemgr.delta.base_commits.CommitsOf`."""
+    tables, place = java_class(spark, "Tables"), table.location
+    try:
+        text = tables.commits(session_of(spark), place, version, table.version, MOST_BYTES)
+    except Py4JJavaError as error:
+        return unreadable(error.java_exception)
+    return decode_range(text)
 
 
 def has_delta_log(spark: SparkSession, location: str) -> bool:

@@ -25,6 +25,7 @@ SOURCES: Final = (
     "Tags",
     "Counters",
     "Commits",
+    "Ranges",
     "Tables",
     "ExprWriter",
     "PlanWriter",

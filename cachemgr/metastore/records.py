@@ -226,6 +226,8 @@ class Publication:
         facts: What was measured on the way.
         plan: The plan of this snapshot; None keeps what the run has.
         location: Where it wrote, if that is another place than the cache's; None if it is not.
+        unchanged: It computed nothing and found the rows that it published before: the run ends as
+            UNCHANGED, and counts for nothing where the time of refreshes is looked at.
     """
 
     cache_version: int
@@ -236,6 +238,7 @@ class Publication:
     facts: Mapping[str, Any] | None = None
     plan: Mapping[str, Any] | None = None
     location: str | None = None
+    unchanged: bool = False
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ class RefreshWrites(Writes):
             now: This moment.
 
         Returns:
-            The run, PUBLISHED.
+            The run, PUBLISHED; UNCHANGED if the publication says so.
 
         Raises:
             LeaseLostError: Its lease was taken over or the cache dropped; all is as before.
@@ -218,7 +218,8 @@ class RefreshWrites(Writes):
             )
             if published is None:
                 raise _lost(run.id)
-            run.state = RunState.PUBLISHED.value
+            state = RunState.UNCHANGED if publication.unchanged else RunState.PUBLISHED
+            run.state = state.value
             _settle(session, run.cache_id)
             run.finished_at = moment
             run.cache_version = publication.cache_version

@@ -8,15 +8,19 @@ than silently answered by a full refresh.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from cachemgr.base_state import TableAt
+from cachemgr.delta.base_columns import changed_columns
+from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.delta.commits import Head
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.steps import (
     Adopt,
     Measure,
+    MoveOn,
     PinVersions,
     PrepareTable,
     Publish,
@@ -60,6 +64,8 @@ class RefreshRequest:
         joins_known: The published snapshot says of every declared join whether it held.
         sources: The caches that it is defined over, nearest first.
         damage: What is wrong with the files that serve now; empty if nothing is.
+        changes: What happened since to the rows of base tables that moved, by location; none of
+            those that did not, or were created again, or that nobody looked at.
     """
 
     cache: str
@@ -74,6 +80,7 @@ class RefreshRequest:
     joins_known: bool = True
     sources: tuple[SourceOffer, ...] = ()
     damage: str = ""
+    changes: Mapping[str, Changes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +137,7 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
     if moved is None and request.mode != RefreshMode.FULL:
         return _nothing_to_compute(request)
     if moved is None:
-        return _full(request, "no base table moved")
+        return _full(request, _nothing_changed(request))
     if _can_adopt(request):
         return _adopt(request)
     if request.mode == RefreshMode.INCREMENTAL_ONLY:
@@ -161,7 +168,11 @@ def _why_stale(request: RefreshRequest) -> str | None:
         elif old.table_id != table.table_id:
             moved.append(f"{table.name} was re-created")
         elif old.version != table.version:
-            moved.append(f"{table.name} moved from version {old.version} to {table.version}")
+            why = _why_moved(old, table, request.changes.get(table.location))
+            if why is not None:
+                moved.append(
+                    f"{table.name} moved from version {old.version} to {table.version}{why}"
+                )
         elif not old.state.is_same(table.state):
             moved.append(
                 f"version {table.version} of {table.name} is another commit than the one read "
@@ -169,6 +180,37 @@ def _why_stale(request: RefreshRequest) -> str | None:
             )
     moved.extend(f"{t.name} is no longer read" for t in then.values())
     return "; ".join(moved) or None
+
+
+def _why_moved(old: SnapshotTableRecord, table: TableAt, changes: Changes | None) -> str | None:
+    """What happened to a table that is at another version than the one read; None if that is
+    nothing: its rows are the same, and the columns that the cache reads."""
+    if changes is None:
+        return ""
+    code = "" if changes.code is None else f" [{changes.code}]"
+    told = f": {changes.detail}{code}"
+    if changes.kind is not ChangeKind.SAME or old.columns is None:
+        return told
+    columns = changed_columns(old.columns, table.columns)
+    if not columns:
+        return None
+    return f"{told}, but " + "; ".join(f"column {name} {how}" for name, how in columns.items())
+
+
+def _moved_on(request: RefreshRequest) -> bool:
+    """Whether base tables got versions that hold the rows which were read."""
+    assert request.published is not None
+    then = {t.location: t.version for t in request.published.tables}
+    return any(then[table.location] != table.version for table in request.tables)
+
+
+def _nothing_changed(request: RefreshRequest) -> str:
+    """Where nothing is to be computed: that no table moved, or that no row changed."""
+    if not _moved_on(request):
+        return "no base table moved"
+    moved = [changes for changes in request.changes.values() if changes.commits]
+    count = sum(changes.commits for changes in moved)
+    return f"no row of a base table changed: {count} commit{'s' * (count != 1)} without data change"
 
 
 def restores_published(head: Head, published: Published) -> bool:
@@ -189,17 +231,22 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
     assert head is not None, "a table that is gone is damage"
     intact = _head_is_published(request)
     known = request.joins_known and not _lacks_identity(request)
+    nothing = _nothing_changed(request)
     if intact and known:
-        stage = Unchanged(published.cache_version)
-        return RefreshPlan(request.cache, UNCHANGED, "no base table moved", (stage,))
+        stage = (
+            MoveOn(published.cache_version, request.tables)
+            if _moved_on(request)
+            else Unchanged(published.cache_version)
+        )
+        return RefreshPlan(request.cache, UNCHANGED, nothing, (stage,))
     stages: list[Stage] = []
     if not request.joins_known:
         stages += [PinVersions(request.tables), *_join_stage(request)]
     if intact:
         reason = (
-            "no base table moved, but the snapshot does not say yet which commits it was made from"
+            f"{nothing}, but the snapshot does not say yet which commits it was made from"
             if request.joins_known
-            else "no base table moved, but joins were declared, dropped or changed since"
+            else f"{nothing}, but joins were declared, dropped or changed since"
         )
         publish = Publish(published.cache_version)
         return RefreshPlan(request.cache, JOINS, reason, (*stages, publish))
@@ -208,7 +255,7 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
     if not restores_published(head, published):
         stages.append(RestorePublished(published.cache_version, head.version))
         publish = Publish()
-    reason = f"no base table moved, but version {head.version} on top was never published"
+    reason = f"{nothing}, but version {head.version} on top was never published"
     return RefreshPlan(request.cache, RESTORE, reason, (*stages, publish))
 
 

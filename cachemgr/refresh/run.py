@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import TableAt, versions_of
+from cachemgr.delta.changes import Changes
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session
-from cachemgr.delta.tables import refuse_inside_table
+from cachemgr.delta.ranges import changes_between
+from cachemgr.delta.tables import commits_of, refuse_inside_table
 from cachemgr.errors import (
     CacheManagerError,
     DefinitionError,
@@ -372,7 +375,21 @@ def _request(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshReques
         joins_known=_joins_known(job, joins),
         sources=tuple(s.offer if isinstance(s, Source) else s for s in job.sources),
         damage=job.damage.what,
+        changes=_changes(job),
     )
+
+
+def _changes(job: Job) -> dict[str, Changes]:
+    """What happened to the rows of the tables that moved since the published snapshot."""
+    then = {} if job.published is None else {t.location: t for t in job.published.tables}
+    read = partial(commits_of, job.session)
+    return {
+        table.location: changes_between(table, old.state, read)
+        for table in job.tables
+        if (old := then.get(table.location)) is not None
+        and old.table_id == table.table_id
+        and old.version != table.version
+    }
 
 
 def _published(job: Job) -> Published | None:

@@ -28,6 +28,7 @@ from cachemgr.refresh.source import Source
 from cachemgr.refresh.steps import (
     Adopt,
     Measure,
+    MoveOn,
     PinVersions,
     PrepareTable,
     Publish,
@@ -38,7 +39,12 @@ from cachemgr.refresh.steps import (
     WriteFull,
 )
 from cachemgr.refresh.totals import Watched
-from cachemgr.refresh.validate_snapshot_joins import check_joins, declared_joins, joins_text
+from cachemgr.refresh.validate_snapshot_joins import (
+    check_joins,
+    declared_joins,
+    joins_text,
+    move_validations,
+)
 from cachemgr.refresh.write import (
     base_versions,
     create_table,
@@ -101,7 +107,7 @@ def carry_out(
     finally:
         if progress.built is not None:
             progress.built.release()
-    raise AssertionError("a plan ends with Publish or Unchanged")
+    raise AssertionError("a plan ends with Publish, MoveOn or Unchanged")
 
 
 def _source(job: Job, plan: RefreshPlan) -> Source | None:
@@ -118,6 +124,10 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> Refre
         case Unchanged():
             run = progress.run
             return job.metastore.writer.finish_unchanged(run.id, run.fencing_token, now=job.now())
+        case MoveOn(version=version):
+            progress.version = version
+            job.checkpoint("publishing")
+            return _publish_again(job, progress, unchanged=True)
         case PinVersions():
             pass
         case ValidateJoins():
@@ -294,8 +304,9 @@ def _join_facts(job: Job, progress: _Progress) -> dict[str, Any]:
     }
 
 
-def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
-    """The same rows under another version, or with other joins: nothing was computed."""
+def _publish_again(job: Job, progress: _Progress, *, unchanged: bool = False) -> RefreshRunRecord:
+    """The same rows under another version, with other joins, or for later versions of the base
+    tables: nothing was computed."""
     snapshot = job.published
     assert snapshot is not None and snapshot.run.plan is not None
     plan = decode_plan(dict(snapshot.run.plan))
@@ -305,6 +316,7 @@ def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
         facts |= _join_facts(job, progress)
     version = progress.version
     assert version is not None
+    move_validations(job.metastore, job.plan, snapshot.tables, job.tables)
     return job.metastore.writer.publish_refresh(
         progress.run.id,
         progress.run.fencing_token,
@@ -316,6 +328,7 @@ def _publish_again(job: Job, progress: _Progress) -> RefreshRunRecord:
             sets=_set_records(plan),
             facts=facts,
             plan=encode_plan(plan),
+            unchanged=unchanged,
         ),
         now=job.now(),
     )
@@ -339,11 +352,13 @@ def _snapshot_tables(job: Job) -> list[SnapshotTableRecord]:
 
 
 def _still_tables(job: Job, snapshot: SnapshotRecord) -> list[SnapshotTableRecord]:
-    """The base tables of a snapshot that still stand where they were read, with what one that was
-    stored before commits' identities were did not say."""
+    """The base tables of a snapshot, whose rows are still those that were read, at their versions
+    now; with what one that was stored before commits' identities were did not say."""
     before = {t.location: t for t in snapshot.tables}
     return [
         replace(t, commit_id=before[t.location].commit_id or t.commit_id)
+        if before[t.location].version == t.version
+        else t
         for t in _snapshot_tables(job)
     ]
 

@@ -52,6 +52,20 @@ class Unchanged(Stage):
 
 
 @dataclass(frozen=True, slots=True)
+class MoveOn(Stage):
+    """Base tables got new versions with the same rows: the snapshot is noted down at these, and no
+    Spark job runs."""
+
+    version: int
+    tables: tuple[TableAt, ...]
+
+    @property
+    def detail(self) -> str:
+        at = ", ".join(f"{t.name} at version {t.version}" for t in self.tables)
+        return f"version {self.version} keeps serving, for {at}"
+
+
+@dataclass(frozen=True, slots=True)
 class PinVersions(Stage):
     """Every base table is read at one version."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 from cachemgr.access.redaction import is_marked, marked_keys, untold
 from cachemgr.base_state import TableAt, versions_of
 from cachemgr.errors import JoinValidationError
-from cachemgr.metastore.records import JoinRecord
+from cachemgr.metastore.records import JoinRecord, SnapshotTableRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.validate_join import JOIN_COLUMN_LOST, JoinCheck, validate_join
 from cachemgr.vocabulary import JoinState
@@ -135,6 +136,49 @@ def _note(
         },
         validated_at=now,
     )
+
+
+def move_validations(
+    metastore: Metastore,
+    plan: CachePlan,
+    before: Sequence[SnapshotTableRecord],
+    tables: Sequence[TableAt],
+) -> None:
+    """Note down that joins which held in a snapshot hold in later versions with the same rows, so
+    that nobody has to validate them again.
+
+    Left out are those by columns that the cache does not read, since nobody has compared these.
+
+    Args:
+        metastore: Where the joins' states are kept.
+        plan: What the cache reads.
+        before: The base tables as the snapshot read them.
+        tables: The same with the same rows, at their versions now.
+    """
+    then, now = {t.location: t for t in before}, {t.location: t for t in tables}
+    if all(then[place].version == table.version for place, table in now.items()):
+        return
+    for join in declared_joins(metastore, plan):
+        sides = (join.left.location, join.right.location)
+        if join.state is JoinState.VALID and all(
+            _was_found_in(join, side, then[place]) for side, place in enumerate(sides)
+        ):
+            metastore.writer.update_join_state(
+                join.name,
+                JoinState.VALID,
+                message=join.message,
+                validated_versions={place: now[place].state for place in sides},
+                validated_at=join.validated_at,
+            )
+
+
+def _was_found_in(join: JoinRecord, side: int, table: SnapshotTableRecord) -> bool:
+    """Whether one side of a join was validated in a snapshot, by columns that the cache reads."""
+    checked = join.validated_versions.get(table.location)
+    if checked is None or not checked.agrees(table.state) or table.columns is None:
+        return False
+    read = set(json.loads(table.columns))
+    return read.issuperset(key[side].lower() for key in join.keys)
 
 
 def joins_text(joins: Sequence[JoinRecord]) -> list[str]:

@@ -2,19 +2,23 @@
 
 Compares states (`cachemgr.base_state`). A version number alone is fooled by a table that was
 dropped and created again with as many commits, or put back from a copy, and a clock alone by a
-commit that arrives late. Where a cache may lag behind, its snapshot must be a part of the table's
-history, and the columns that it reads must still be what they were.
+commit that arrives late. Where a table has moved on, the snapshot must be a part of its history and
+the columns that the cache reads must still be what they were; then it counts what the commits since
+did to its rows, and where they did nothing the cache is as exact as if none had been made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from cachemgr.base_state import BaseState, TableAt, counted
 from cachemgr.delta.base_columns import changed_columns, columns_read, kept_columns
+from cachemgr.delta.base_commits import CommitRange, CommitsOf, unreadable
+from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.delta.past import UNKNOWN_PAST, Past
+from cachemgr.delta.ranges import Ranges
 from cachemgr.serving.seen_tables import Seen, TableRef
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.vocabulary import FreshnessKind
@@ -32,11 +36,16 @@ class Verdict:
 
     Args:
         reason: Why the cache may not answer; None if it may.
-        exact: Every table read stands at the snapshot's version.
+        exact: The rows of every table read are those of the snapshot.
+        appended: Where rows that were appended are all that keeps the cache from being exact, these
+            by the location of their table, whether the cache may answer without them or not. Empty
+            where anything else stands in the way, and where a table is read at two versions. With
+            the code RANGE_REWRITTEN they cannot be read apart from the older ones.
     """
 
     reason: Reason | None
     exact: bool = False
+    appended: Mapping[str, Changes] = field(default_factory=dict)
 
 
 class PastOf(Protocol):
@@ -53,16 +62,32 @@ class PastOf(Protocol):
         ...
 
 
+def no_commits(table: TableAt, version: int) -> CommitRange:
+    """Reads no log: every range is unknown."""
+    return unreadable("nobody looks here")
+
+
 class Histories:
     """Remembers what came before a state of a table: that never changes.
 
     Args:
         lookup: Asks the table's log.
+        commits: Reads the commits of a range from it.
     """
 
-    def __init__(self, lookup: PastOf) -> None:
+    def __init__(self, lookup: PastOf, commits: CommitsOf = no_commits) -> None:
         self._lookup = lookup
         self._known: Bounded[Past] = Bounded(_MOST_PASTS)
+        self._ranges = Ranges(commits)
+
+    def changes(self, table: TableAt, since: BaseState) -> Changes:
+        """What happened to a table's rows since a state; see `Ranges`.
+
+        Args:
+            table: The table as it is seen.
+            since: A state of it.
+        """
+        return self._ranges.changes(table, since)
 
     def past(self, table: TableAt, version: int, *, columns_then: bool = False) -> Past:
         """A version that a table is past; see `PastOf`."""
@@ -112,32 +137,69 @@ def check_freshness(
             return Verdict(_unknown(place, "its version was not seen in the query"))
     if not moved:
         return Verdict(None, exact=True)
-    if cache.freshness is FreshnessKind.STRICT:
-        return Verdict(_stale_strict(cache, moved[0]))
-    reasons = (_why_not_behind(cache, table, now_ms, histories) for table in moved)
-    return Verdict(next((reason for reason in reasons if reason is not None), None))
+    found = _behind(cache, moved, now_ms, histories)
+    several = any(len({table.state for table in seen[place]}) > 1 for place in found.appended)
+    return replace(found, appended={}) if several else found
 
 
-def _why_not_behind(
-    cache: ServedCache, table: TableAt, now_ms: int, histories: Histories
-) -> Reason | None:
-    """Why a cache may not answer for a table that has moved since; None if it lags behind no more
-    than it may."""
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What is found of a table that has moved since the snapshot: why the cache may not answer,
+    None if it may; what was appended where that is all; else whether its rows are the same."""
+
+    reason: Reason | None
+    appended: Changes | None = None
+    exact: bool = False
+
+
+def _behind(
+    cache: ServedCache, moved: Iterable[TableAt], now_ms: int, histories: Histories
+) -> Verdict:
+    """The verdict where tables have moved since the snapshot."""
+    reason: Reason | None = None
+    appended: dict[str, Changes] = {}
+    only_appended = exact = True
+    for table in moved:
+        found = _look(cache, table, now_ms, histories)
+        reason = reason or found.reason
+        if found.appended is not None:
+            appended[table.location] = found.appended
+        elif found.reason is not None:
+            return Verdict(reason)
+        else:
+            only_appended &= found.exact
+        exact &= found.exact
+    return Verdict(reason, exact, appended if only_appended else {})
+
+
+def _look(cache: ServedCache, table: TableAt, now_ms: int, histories: Histories) -> _Moved:
     then = cache.snapshot[table.location]
     assert then.version is not None
     if table.version < then.version:
-        return _ahead(cache, table)
+        return _Moved(_ahead(cache, table))
+    changes = histories.changes(table, then)
+    strict = cache.freshness is FreshnessKind.STRICT
+    if strict and changes.kind in (ChangeKind.SIGNED, ChangeKind.UNKNOWN):
+        return _Moved(_stale_strict(cache, table, changes))
     kept = cache.columns.get(table.location)
     past = histories.past(table, then.version, columns_then=kept is None)
     if past is UNKNOWN_PAST:
-        return _unknown(table.name, "its log cannot be read now")
+        return _Moved(_unknown(table.name, "its log cannot be read now"))
     before = BaseState(then.table_id, then.version, past.commit, past.committed_ms)
     if not then.is_same(before):
-        return _put_back(cache, table)
-    reason = _other_columns(cache, table, kept, past)
-    if reason is None and cache.freshness is not FreshnessKind.UNLIMITED:
-        reason = _too_old(cache, table, past.next_ms, now_ms)
-    return reason
+        return _Moved(_put_back(cache, table))
+    others = _other_columns(cache, table, kept, past)
+    if others is not None:
+        return _Moved(others)
+    if changes.kind is ChangeKind.SAME:
+        return _Moved(None, exact=True)
+    appended = changes if changes.kind is ChangeKind.APPENDS else None
+    if strict:
+        return _Moved(_stale_strict(cache, table, changes), appended)
+    if cache.freshness is FreshnessKind.UNLIMITED:
+        return _Moved(None, appended)
+    first = changes.first_change_ms or past.next_ms
+    return _Moved(_too_old(cache, table, first, now_ms), appended)
 
 
 def _other_columns(
@@ -175,12 +237,13 @@ def _too_old(cache: ServedCache, table: TableAt, first_ms: int, now_ms: int) -> 
     )
 
 
-def _stale_strict(cache: ServedCache, table: TableAt) -> Reason:
+def _stale_strict(cache: ServedCache, table: TableAt, changes: Changes) -> Reason:
     then = cache.snapshot[table.location].version
+    what = f": {changes.detail}" if changes.detail else ""
     return Reason(
         ReasonCode.STALE,
         f"{table.name} is at version {table.version}, the snapshot of {cache.name} read {then}, "
-        "and the cache is STRICT",
+        f"and the cache is STRICT{what}",
         f"REFRESH RELATIONAL CACHE {cache.name}, or ALTER it to SET MAX STALENESS",
     )
 

@@ -19,7 +19,7 @@ from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.stored_files import StoredFiles
-from cachemgr.delta.tables import past_of
+from cachemgr.delta.tables import commits_of, past_of
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.spark.pins import PinKey, PinStore
@@ -44,7 +44,9 @@ class Application:
         self.pins = PinStore(self.session, 0, self._is_served)
         self.files = FileReads(self.session)
         self.comparer = SettingsComparer(self._default_of)
-        self.histories = Histories(partial(past_of, self.session))
+        self.histories = Histories(
+            partial(past_of, self.session), partial(commits_of, self.session)
+        )
         self.stored = StoredFiles(files_of(self.session))
         # what was told to the hook
         self.known: frozenset[str] | None = None

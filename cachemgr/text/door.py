@@ -153,7 +153,11 @@ class TextDoor:
         self._comparer = SettingsComparer(default_of)
         self._stored = StoredFiles(lambda location: LocalFiles())
         self._checks = Checks(
-            feed.served, self._comparer, Histories(heads.past), feed.restricted, self._missing
+            feed.served,
+            self._comparer,
+            Histories(heads.past, heads.commits),
+            feed.restricted,
+            self._missing,
         )
         self._templates = Templates()
         self._settings: Bounded[_Stated] = Bounded(_MOST_SETTINGS)

@@ -97,6 +97,17 @@ public final class Commits {
         return out.append(',').append(past.next).append(']').toString();
     }
 
+    /** A commit and its time as its file says: "txn:…",1700000000000; null if the file is gone. */
+    public static String said(DeltaLog log, FileStatus status) {
+        Read read = read(log, status.getPath(), status.getModificationTime(), status.getLen());
+        if (read == null) {
+            return null;
+        }
+        StringBuilder out = new StringBuilder();
+        Scala.quote(out, read.identity);
+        return out.append(',').append(read.time()).toString();
+    }
+
     /** When the first commit after a version below `head` was made (ms); 0 if its file is gone already. */
     public static long next(Snapshot head, long version) throws IOException {
         return found(head, version).next;

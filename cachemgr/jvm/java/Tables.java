@@ -259,6 +259,20 @@ public final class Tables {
         return Commits.past(snapshot(spark, location, head), version);
     }
 
+    /** The commits after a version, up to `last`; see Ranges.read. */
+    public static String commits(SparkSession spark, String location, long since, long last, long mostBytes)
+        throws Exception {
+        DeltaLog log = log(spark, location);
+        Snapshot head = log.unsafeVolatileSnapshot();
+        if (head.version() < last) {
+            head = head(log);
+        }
+        if (head.version() < last) {
+            throw new IllegalStateException("the table is at version " + head.version() + " now, before " + last);
+        }
+        return Ranges.read(head, since, last, mostBytes);
+    }
+
     /** Analyses `text` with the given plans in place of its relations, in `spark`'s session. */
     public static Dataset select(SparkSession spark, String text, Map relations) {
         return Dataset.ofRows(spark, bind(parse(spark, text), relations));

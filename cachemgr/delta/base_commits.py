@@ -1,0 +1,215 @@
+"""The commits of a range of a base table's log, reduced to what tells whether its rows changed.
+
+`Ranges.java` reduces the same commits to the same text for logs that Spark reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from cachemgr.base_state import TableAt
+from cachemgr.delta.changes import ChangeCode, DataFile
+
+MOST_COMMITS: Final = 1_000
+"""A range of more commits is not read."""
+MOST_BYTES: Final = 32 << 20
+"""Nor one whose commits' files are larger together: each of its files would be held in memory."""
+
+# What changes no row, beside the files themselves and the metadata, whose id counts.
+_HARMLESS: Final = frozenset({"commitInfo", "protocol", "txn", "cdc", "domainMetadata"})
+
+
+@dataclass(frozen=True, slots=True)
+class FileAction:
+    """A file that a commit adds or removes.
+
+    Args:
+        file: The file.
+        data_change: Whether the commit says that rows come or go by it.
+    """
+
+    file: DataFile
+    data_change: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BaseCommit:
+    """One commit of a base table.
+
+    Args:
+        version: Its number.
+        identity: As in `BaseState.commit`.
+        made_ms: When it was made, in milliseconds since 1970: by the commit itself where the log
+            keeps that, else by its file.
+        table_id: The table's id where the commit sets the metadata; else None.
+        unknown: The kinds of actions that nobody here knows.
+        added: The files that it adds.
+        removed: The files that it removes.
+    """
+
+    version: int
+    identity: str
+    made_ms: int
+    table_id: str | None = None
+    unknown: tuple[str, ...] = ()
+    added: tuple[FileAction, ...] = ()
+    removed: tuple[FileAction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRange:
+    """The commits after a version, up to one that a table is at, and the commit of that version.
+
+    Args:
+        before: The identity of that version's commit; empty if its file is gone from the log.
+        before_ms: When that commit was made; None likewise.
+        commits: The commits in order; none where they are refused.
+        refused: Why the commits were not read; None if they were.
+        detail: The same for people.
+    """
+
+    before: str = ""
+    before_ms: int | None = None
+    commits: tuple[BaseCommit, ...] = ()
+    refused: ChangeCode | None = None
+    detail: str = ""
+
+
+class CommitsOf(Protocol):
+    """Reads a range of commits from a table's log; never raises."""
+
+    def __call__(self, table: TableAt, version: int) -> CommitRange:
+        """The commits after a version.
+
+        Args:
+            table: The table, at the last version of the range.
+            version: A version before that.
+        """
+        ...
+
+
+def unreadable(why: object) -> CommitRange:
+    """What is said where a log cannot be read now.
+
+    Args:
+        why: What went wrong, for people.
+    """
+    said = str(why).strip()
+    detail = f"the log cannot be read ({said.splitlines()[0][:200] if said else 'no reason given'})"
+    return CommitRange(refused=ChangeCode.LOG_UNREADABLE, detail=detail)
+
+
+def cleaned(version: int) -> CommitRange:
+    """What is said where a commit is gone from the log.
+
+    Args:
+        version: The commit's number.
+    """
+    return CommitRange(
+        refused=ChangeCode.LOG_CLEANED, detail=f"commit {version} is gone from the log"
+    )
+
+
+def too_large(size: int) -> CommitRange:
+    """What is said of a range whose files are too large to be held.
+
+    Args:
+        size: Their bytes.
+    """
+    return CommitRange(
+        refused=ChangeCode.TOO_FAR_BEHIND,
+        detail=f"the log of these commits has {size >> 20} MB, more than {MOST_BYTES >> 20}",
+    )
+
+
+def decode_range(text: str) -> CommitRange:
+    """A range as `Ranges.java` tells it.
+
+    Args:
+        text: One line of JSON.
+    """
+    found = json.loads(text)
+    if "gone" in found:
+        return cleaned(found["gone"])
+    if "bytes" in found:
+        return too_large(found["bytes"])
+    before, made = found["before"]
+    return CommitRange(before, made, tuple(map(_decoded, found["commits"])))
+
+
+def _decoded(row: list[Any]) -> BaseCommit:
+    version, identity, made, table_id, unknown, added, removed = row
+    return BaseCommit(
+        version,
+        identity,
+        made,
+        table_id,
+        tuple(unknown),
+        tuple(map(_decoded_file, added)),
+        tuple(map(_decoded_file, removed)),
+    )
+
+
+def _decoded_file(row: list[Any]) -> FileAction:
+    *file, data_change = row
+    return FileAction(DataFile(*file), data_change)
+
+
+def reduced(
+    version: int, identity: str, made_ms: int, actions: Iterable[Mapping[str, Any]]
+) -> BaseCommit:
+    """A commit from the actions of its file.
+
+    Args:
+        version: Its number.
+        identity: As in `BaseState.commit`.
+        made_ms: When it was made.
+        actions: Its lines, each an object whose keys are the kinds of its actions.
+    """
+    table_id: str | None = None
+    unknown: dict[str, None] = {}
+    added: list[FileAction] = []
+    removed: list[FileAction] = []
+    for line in actions:
+        for kind, action in line.items():
+            if kind == "add":
+                added.append(_file(action))
+            elif kind == "remove":
+                removed.append(_file(action))
+            elif kind == "metaData":
+                table_id = str(action["id"])
+            elif kind not in _HARMLESS:
+                unknown[kind] = None
+    return BaseCommit(
+        version, identity, made_ms, table_id, tuple(unknown), tuple(added), tuple(removed)
+    )
+
+
+def _file(action: Mapping[str, Any]) -> FileAction:
+    vector = action.get("deletionVector")
+    file = DataFile(
+        str(action["path"]),
+        "" if vector is None else _vector_id(vector),
+        int(action.get("size") or 0),
+        _rows(action.get("stats"), vector),
+        action.get("partitionValues") or {},
+    )
+    return FileAction(file, bool(action.get("dataChange", True)))
+
+
+def _vector_id(vector: Mapping[str, Any]) -> str:
+    """As Delta makes it (`DeletionVectorDescriptor.uniqueId`)."""
+    name = f"{vector['storageType']}{vector['pathOrInlineDv']}"
+    offset = vector.get("offset")
+    return name if offset is None else f"{name}@{offset}"
+
+
+def _rows(stats: str | None, vector: Mapping[str, Any] | None) -> int | None:
+    """The statistics count also the rows that the vector hides."""
+    count = json.loads(stats).get("numRecords") if stats else None
+    if count is None:
+        return None
+    return int(count) - (0 if vector is None else int(vector["cardinality"]))
