@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from matcher.model.ir import GROUPING_ID_COLUMN
+
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
@@ -34,7 +36,7 @@ class Head:
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One commit: what it says about itself, its transaction identifier, the files that it added,
-    and the paths of those that it removed.
+    the paths of those that it removed, and the grouping ids of these (None: it says none).
     """
 
     version: int
@@ -42,6 +44,7 @@ class Commit:
     txn: tuple[str, int] | None
     added: tuple[AddedFile, ...]
     removed: tuple[str, ...] = ()
+    removed_sets: frozenset[str | None] = frozenset()
 
     @property
     def rows(self) -> int | None:
@@ -69,6 +72,7 @@ def parse_commit(version: int, text: str) -> Commit:
     txn = None
     added = []
     removed = []
+    sets: set[str | None] = set()
     for line in text.splitlines():
         action = json.loads(line)
         if "commitInfo" in action:
@@ -79,7 +83,9 @@ def parse_commit(version: int, text: str) -> Commit:
             added.append(_added(action["add"]))
         elif "remove" in action:
             removed.append(action["remove"]["path"])
-    return Commit(version, stamp, txn, tuple(added), tuple(removed))
+            partition = action["remove"].get("partitionValues") or {}
+            sets.add(partition.get(GROUPING_ID_COLUMN))
+    return Commit(version, stamp, txn, tuple(added), tuple(removed), frozenset(sets))
 
 
 def _stamp(text: str | None) -> Mapping[str, Any]:

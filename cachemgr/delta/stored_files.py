@@ -1,9 +1,9 @@
 """Whether the files of a published version are where the log says, looked at once in a while.
 
-A commit of ours lists every file of the state that it wrote, with its length, so one listing of
-each folder tells. A file that is gone or cut off is damage: the cache answers nothing until a
-refresh has written it anew. Only a part of what can go wrong shows here; what does not shows when
-a query fails on a file (`cachemgr.spark.failures`).
+Commits of ours list the files that they wrote, with their length, back to the last one that
+replaced all, so one listing of each folder tells. A file that is gone or cut off is damage: the
+cache answers nothing until a refresh has written it anew. Only a part of what can go wrong shows
+here; what does not shows when a query fails on a file (`cachemgr.spark.failures`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 from cachemgr.delta.commits import parse_commit
 from cachemgr.delta.storage import Files, root_of, under
 from cachemgr.telemetry import logger
+from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import GROUPING_ID_COLUMN
 
 LOOK_SECONDS: Final = 10.0
@@ -110,22 +111,39 @@ class StoredFiles:
         return ""
 
     def _files(self, files: Files, root: str, version: int) -> _Listed | None:
-        """The files of a version; none are known where only a checkpoint holds them, None where
-        the log holds nothing of it."""
+        """The files of a version, as far as the log still says; None where it holds nothing of
+        it."""
+        known = self._known(root, version)
+        if known is not None:
+            return known
         log = f"{root}/_delta_log"
-        commit = f"{log}/{version:020d}.json"
-        if not files.exists(commit):
+        if not files.exists(f"{log}/{version:020d}.json"):
             kept = (n for n in files.names(log) if n[:20].isdigit() and ".checkpoint" in n)
             return {} if any(int(n[:20]) >= version for n in kept) else None
-        key = (root, version)
+        listed: dict[str, int] = {}
+        removed: set[str] = set()
+        # downwards, to the last commit that replaced all that was there
+        for number in range(version, -1, -1):
+            below = self._known(root, number)
+            if below is not None:
+                listed |= {path: size for path, size in below.items() if path not in removed}
+                break
+            text = files.read(f"{log}/{number:020d}.json")
+            if text is None:
+                break  # cleaned up: what it added is not looked for
+            commit = parse_commit(number, text)
+            added = ((under(root, file.path), file.bytes) for file in commit.added)
+            listed |= {path: size for path, size in added if path not in removed}
+            if commit.stamp.get("kind") == RefreshMode.FULL:
+                break
+            removed |= {under(root, path) for path in commit.removed} - listed.keys()
         with self._lock:
-            known = self._listed.get(key)
-        if known is None:
-            added = parse_commit(version, files.read(commit) or "").added
-            known = {under(root, file.path): file.bytes for file in added}
-            with self._lock:
-                _keep(self._listed, key, known)
-        return known
+            _keep(self._listed, (root, version), listed)
+        return listed
+
+    def _known(self, root: str, version: int) -> _Listed | None:
+        with self._lock:
+            return self._listed.get((root, version))
 
 
 def _keep(store: OrderedDict[_K, _V], key: _K, value: _V) -> None:

@@ -29,6 +29,7 @@ SOURCES: Final = (
     "Tables",
     "ExprWriter",
     "PlanWriter",
+    "AddedFiles",
     "Problems",
     "Texts",
     "Nested",
@@ -45,7 +46,7 @@ SOURCES: Final = (
 
 # Those that Python calls.
 DOORS: Final = frozenset(
-    {"Counters", "Hook", "Nested", "Pins", "Problems", "Tables", "Texts", "Wire"}
+    {"AddedFiles", "Counters", "Hook", "Nested", "Pins", "Problems", "Tables", "Texts", "Wire"}
 )
 
 _lock = threading.Lock()

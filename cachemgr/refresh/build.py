@@ -111,7 +111,7 @@ def build_rows(
         return Built(_sorted_by(rows.coalesce(1), () if plan.is_cube else cluster_by))
     if not plan.is_cube:
         rows = _select(session, plan, relations) if rows is None else rows
-        return Built(_lay_out_plain(rows, partition_by, cluster_by))
+        return Built(lay_out_plain(rows, partition_by, cluster_by))
     sample = None if rows is not None else _sample(session, plan, relations, sample_above)
     if sample is None:
         layout = plan_layout(plan, {}, {})
@@ -297,7 +297,7 @@ def _layout(plan: CachePlan, sample: _Sample, estimates: Mapping[Keys, float]) -
     return plan_layout(plan, estimates, selectivity, values)
 
 
-def _lay_out_plain(
+def lay_out_plain(
     rows: DataFrame, partition_by: Sequence[str], cluster_by: Sequence[str]
 ) -> DataFrame:
     if cluster_by:

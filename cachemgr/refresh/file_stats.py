@@ -46,8 +46,18 @@ def files_listed(
     """
     tables = java_class(session, "Tables")
     text = tables.filesListed(session_of(session), table.location, table.version, most_bytes)
-    if text is None:
-        return None
+    return None if text is None else read_files(text)
+
+
+def read_files(text: str) -> tuple[ListedFile, ...]:
+    """Files as `Tables.java` and `AddedFiles.java` tell of them.
+
+    Args:
+        text: A line of JSON: whether columns are mapped, and the bytes and statistics of each file.
+
+    >>> read_files('[false,[[10,"{\\"numRecords\\":3}"],[20,null]]]')
+    (ListedFile(bytes=10, statistics={'numRecords': 3}), ListedFile(bytes=20, statistics={}))
+    """
     mapped, files = json.loads(text)
     return tuple(ListedFile(size, _statistics(said, mapped)) for size, said in files)
 

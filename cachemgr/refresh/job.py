@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import TableAt, versions_of
+from cachemgr.delta.changes import Changes
 from cachemgr.delta.tables import TableRead
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.damage import Damage
+from cachemgr.refresh.incremental import Stored
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.steps import SourceOffer
 from cachemgr.refresh.write import TableSpec
@@ -38,6 +40,10 @@ class Job:
         tables: The pinned base tables, with their columns.
         sources: The caches that it is defined over, as far as it can be built from them.
         published: The snapshot that serves now.
+        stored: What the cache's table holds by it; None if another version of this program stored
+            its plan.
+        changes: What happened to the base tables that moved since, by location.
+        gone: Appended files that are not there any more.
         damage: What is wrong with the table that serves now.
         now: The clock.
         checkpoint: Called after each step.
@@ -52,6 +58,9 @@ class Job:
     tables: tuple[TableAt, ...]
     sources: tuple[Source | SourceOffer, ...]
     published: SnapshotRecord | None
+    stored: Stored | None
+    changes: Mapping[str, Changes]
+    gone: tuple[str, ...]
     damage: Damage
     now: Clock
     checkpoint: Checkpoint

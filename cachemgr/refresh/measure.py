@@ -11,7 +11,7 @@ Delta answers from its statistics.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
@@ -29,12 +29,23 @@ EXACT_IN_DOUBLE = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Facts about one written version, `plan` being the cache's plan with all of them filled in."""
+    """Facts about one written version.
+
+    Args:
+        plan: The cache's plan with its sizes and facts filled in.
+        rows: Stored rows; None if Delta does not say.
+        bytes: Bytes of its files.
+        base_rows: Rows behind the cache.
+        totals: The sum of each stored count over all rows.
+        bounds: The least and the greatest value of the base columns that were looked at.
+    """
 
     plan: CachePlan
     rows: int | None
     bytes: int
     base_rows: int | None
+    totals: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[Col, Bounds] = field(default_factory=dict)
 
 
 def measure(
@@ -58,26 +69,28 @@ def measure(
     Returns:
         The facts.
     """
-    sets = _set_sizes(plan, commit)
+    sets = set_sizes(plan, commit)
     sized = replace(plan, grouping_sets=sets, rows=commit.rows, bytes=commit.bytes)
     if plan.keys is None:
         return Measured(
-            replace(sized, non_null=_columns_without_nulls(plan, commit)),
+            replace(sized, non_null=columns_without_nulls(plan, commit)),
             commit.rows,
             commit.bytes,
             commit.rows,
         )
     totals = asked_totals(session, sized, written) if observed is None else observed
-    base_rows = totals.get(_rows_name(plan))
+    base_rows = totals.get(rows_name(plan))
+    wanted = open_columns(plan, base_rows)
+    bounds = _column_bounds(session, wanted, tables)
     facts = replace(
         sized,
-        non_null=_arguments_without_nulls(plan, totals),
-        exact_sums=_exact_sums(session, plan, tables, base_rows),
+        non_null=arguments_without_nulls(plan, totals),
+        exact_sums=exact_sums(plan, base_rows, bounds),
     )
-    return Measured(facts, commit.rows, commit.bytes, base_rows)
+    return Measured(facts, commit.rows, commit.bytes, base_rows, totals, bounds)
 
 
-def _rows_name(plan: CachePlan) -> str:
+def rows_name(plan: CachePlan) -> str:
     """The column with the number of rows: a COUNT(*) that the definition names itself is not stored
     a second time under the hidden name.
     """
@@ -85,7 +98,8 @@ def _rows_name(plan: CachePlan) -> str:
     return next((m.name for m in star), ROWS_COLUMN)
 
 
-def _set_sizes(plan: CachePlan, commit: Commit) -> tuple[GroupingSet, ...]:
+def set_sizes(plan: CachePlan, commit: Commit) -> tuple[GroupingSet, ...]:
+    """A cube's sets with the rows and bytes that a commit wrote of each."""
     rows: dict[int, int | None] = {}
     size: dict[int, int] = {}
     for file in commit.added:
@@ -102,15 +116,16 @@ def _set_sizes(plan: CachePlan, commit: Commit) -> tuple[GroupingSet, ...]:
     )
 
 
-def _columns_without_nulls(plan: CachePlan, commit: Commit) -> frozenset[str]:
-    """Columns for which every file says that it holds no NULL; unknown is not none."""
+def columns_without_nulls(plan: CachePlan, commit: Commit) -> frozenset[str]:
+    """Columns of which every file of a commit says that it holds no NULL; unknown is not none."""
     return frozenset(
         c.name for c in plan.columns if all(f.nulls.get(c.name) == 0 for f in commit.added)
     )
 
 
-def _arguments_without_nulls(plan: CachePlan, totals: Mapping[str, int]) -> frozenset[str]:
-    rows = totals.get(_rows_name(plan))
+def arguments_without_nulls(plan: CachePlan, totals: Mapping[str, int]) -> frozenset[str]:
+    """Measures whose argument is never NULL, by its type or as the totals count it."""
+    rows = totals.get(rows_name(plan))
     counted: dict[Expr, int] = {
         m.agg.args[0]: totals[m.name]
         for m in plan.measures
@@ -127,20 +142,43 @@ def _arguments_without_nulls(plan: CachePlan, totals: Mapping[str, int]) -> froz
     )
 
 
-def _exact_sums(
-    session: SparkSession, plan: CachePlan, tables: Sequence[TableRead], base_rows: int | None
-) -> frozenset[str]:
-    # of a key too: a query may sum it, each value as often as it has rows
-    sums = {m.name: m.agg.args[0] for m in plan.measures if _is_integral_sum(m.agg)}
-    sums |= {k.name: k.expr for k in plan.keys or () if k.expr.type in INTEGRAL}
-    if base_rows is None or not sums:
-        return frozenset()
+def open_columns(plan: CachePlan, base_rows: int | None) -> tuple[Col, ...]:
+    """The base columns whose bounds have to be known to tell which sums are exact, since their
+    types do not.
+
+    Args:
+        plan: The cache.
+        base_rows: The rows behind it.
+    """
+    if base_rows is None:
+        return ()
+    sums = _summed(plan)
     known = {c: _type_bounds(c) for c in _integral_columns(sums.values())}
-    exact = {name for name, expr in sums.items() if is_exact(expr, known, base_rows)}
-    open_ = {name: expr for name, expr in sums.items() if name not in exact}
-    wanted = sorted(_integral_columns(open_.values()), key=lambda c: (c.rel, c.name))
-    known |= _column_bounds(session, wanted, tables)
-    return frozenset(exact | {n for n, expr in open_.items() if is_exact(expr, known, base_rows)})
+    open_ = [expr for expr in sums.values() if not is_exact(expr, known, base_rows)]
+    return tuple(sorted(_integral_columns(open_), key=lambda c: (c.rel, c.name)))
+
+
+def exact_sums(
+    plan: CachePlan, base_rows: int | None, bounds: Mapping[Col, Bounds]
+) -> frozenset[str]:
+    """The sums, and the keys, of which AVG may be computed.
+
+    Args:
+        plan: The cache.
+        base_rows: The rows behind it.
+        bounds: What is known of base columns besides their types.
+    """
+    sums = _summed(plan)
+    if base_rows is None:
+        return frozenset()
+    known = {c: _type_bounds(c) for c in _integral_columns(sums.values())} | dict(bounds)
+    return frozenset(name for name, expr in sums.items() if is_exact(expr, known, base_rows))
+
+
+def _summed(plan: CachePlan) -> dict[str, Expr]:
+    sums = {m.name: m.agg.args[0] for m in plan.measures if _is_integral_sum(m.agg)}
+    # of a key too: a query may sum it, each value as often as it has rows
+    return sums | {k.name: k.expr for k in plan.keys or () if k.expr.type in INTEGRAL}
 
 
 def _integral_columns(exprs: Iterable[Expr]) -> set[Col]:

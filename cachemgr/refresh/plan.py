@@ -1,15 +1,17 @@
 """What a refresh will do, as a list of frozen stages: EXPLAIN REFRESH shows them, the run carries
 them out.
 
-Pure: everything it decides on is in the request. Only the full way exists in this version, so
-`INCREMENTAL` falls to full and says so in the run's row, and `INCREMENTAL ONLY` is refused rather
-than silently answered by a full refresh.
+Pure: everything it decides on is in the request. Where rows were only appended since the last
+refresh, they may be added to what is stored (`incremental`); AUTO does so if that is expected to
+cost less. A refresh that computes everything says why, by a code (`why_full`), and `INCREMENTAL
+ONLY` fails with that code instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import changed_columns
@@ -17,8 +19,10 @@ from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.delta.commits import Head
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
+from cachemgr.refresh.incremental import Delta, Stored, find_delta
 from cachemgr.refresh.steps import (
     Adopt,
+    CheckJoins,
     Measure,
     MoveOn,
     PinVersions,
@@ -29,12 +33,18 @@ from cachemgr.refresh.steps import (
     Stage,
     Unchanged,
     ValidateJoins,
+    WriteDelta,
     WriteFull,
 )
+from cachemgr.refresh.why_full import FullCode, WhyFull
 from cachemgr.vocabulary import RefreshMode
-from matcher.model.ir import CachePlan
+from matcher.model.ir import CachePlan, MatchOptions
 
 UNCHANGED, RESTORE, ADOPT, JOINS = "UNCHANGED", "RESTORE", "ADOPT", "JOINS"
+# The ways of adding a delta: rows as they are, partial rows of groups, sets written anew.
+APPEND, PARTIALS, REPLACE = "APPEND", "PARTIALS", "REPLACE"
+DELTA_WAYS: Final = (APPEND, PARTIALS, REPLACE)
+INCREMENTAL: Final = RefreshMode.INCREMENTAL.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,7 @@ class Published:
     cache_version: int
     spec: str
     tables: tuple[SnapshotTableRecord, ...]
+    stored: Stored | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,10 @@ class RefreshRequest:
         damage: What is wrong with the files that serve now; empty if nothing is.
         changes: What happened since to the rows of base tables that moved, by location; none of
             those that did not, or were created again, or that nobody looked at.
+        gone: Appended files that are not there any more.
+        sizes: The bytes of the base tables now, by location.
+        options: The settings that the cache is refreshed under.
+        has_failed: The last refresh added a delta, and failed.
     """
 
     cache: str
@@ -81,6 +96,10 @@ class RefreshRequest:
     sources: tuple[SourceOffer, ...] = ()
     damage: str = ""
     changes: Mapping[str, Changes] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    options: MatchOptions = field(default_factory=MatchOptions)
+    has_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +108,21 @@ class RefreshPlan:
 
     Args:
         cache: Shown name of the cache.
-        mode: The way taken: `FULL`, `UNCHANGED`, `RESTORE`, `JOINS` or `ADOPT`.
+        mode: The way taken: `FULL`, `APPEND`, `PARTIALS`, `REPLACE`, `UNCHANGED`, `RESTORE`,
+            `JOINS` or `ADOPT`.
         reason: Why this way, in words for people.
         stages: The steps in order.
+        code: Why it is `FULL`; None for the other ways.
+        estimate: What it was expected to cost, and the other way, in bytes read; None where there
+            was no choice.
     """
 
     cache: str
     mode: str
     reason: str
     stages: tuple[Stage, ...]
+    code: FullCode | None = None
+    estimate: tuple[float, float] | None = None
 
     def describe(self) -> tuple[tuple[int, str, str], ...]:
         """Rows for EXPLAIN REFRESH: number, stage, detail; row 0 is the way taken and its
@@ -137,17 +162,30 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
     if moved is None and request.mode != RefreshMode.FULL:
         return _nothing_to_compute(request)
     if moved is None:
-        return _full(request, _nothing_changed(request))
+        return _full(request, WhyFull(FullCode.ASKED_FOR, _nothing_changed(request)))
     if _can_adopt(request):
         return _adopt(request)
-    if request.mode == RefreshMode.INCREMENTAL_ONLY:
+    if request.mode == RefreshMode.FULL:
+        return _full(request, WhyFull(FullCode.ASKED_FOR, moved))
+    found = _delta(request, moved)
+    if isinstance(found, Delta) and request.has_failed:
+        if request.mode != RefreshMode.INCREMENTAL_ONLY:
+            why = WhyFull(FullCode.LAST_ATTEMPT_FAILED, f"by the change alone; {moved}")
+            return _full(request, why)
+    if isinstance(found, Delta):
+        if found.is_worth_it or request.mode != RefreshMode.AUTO:
+            return _incremental(request, found, moved)
+        dearer = f"the change is expected to cost {found.cost / found.full_cost:.0%} of all"
+        why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}; {moved}")
+        return replace(_full(request, why), estimate=(found.full_cost, found.cost))
+    first = found.code is FullCode.NEVER_REFRESHED
+    if request.mode == RefreshMode.INCREMENTAL_ONLY and not first:
         raise RefreshError(
             ErrorCode.NOT_INCREMENTAL,
-            f"cache {request.cache} cannot be refreshed incrementally: this version has the full "
-            "refresh only; "
-            f"nothing was changed; use REFRESH RELATIONAL CACHE {request.cache} FULL",
+            f"cache {request.cache} cannot be refreshed incrementally: {found}; nothing was "
+            f"changed; REFRESH RELATIONAL CACHE {request.cache} FULL computes everything",
         )
-    return _full(request, moved)
+    return _full(request, found)
 
 
 def _why_stale(request: RefreshRequest) -> str | None:
@@ -304,29 +342,80 @@ def _adopt(request: RefreshRequest) -> RefreshPlan:
     )
 
 
-def _full(request: RefreshRequest, moved: str) -> RefreshPlan:
-    because = {
-        RefreshMode.FULL: "full was asked for",
-        RefreshMode.AUTO: "refreshes are full, incremental ones come with a later version",
-        RefreshMode.INCREMENTAL: "INCREMENTAL requested; running FULL, because incremental refresh "
-        "is not available yet",
-    }[RefreshMode(request.mode)]
+def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
+    """The change to add to what is stored, or why everything has to be computed."""
+    published = request.published
+    if published is None:
+        return WhyFull(FullCode.NEVER_REFRESHED, moved)
+    if request.damage:
+        return WhyFull(FullCode.CACHE_DAMAGED, request.damage)
+    if published.spec != request.spec or published.stored is None:
+        return WhyFull(FullCode.DEFINITION_CHANGED, moved)
+    then = {t.location: t for t in published.tables}
+    tables = {t.location: t for t in request.tables}
+    if then.keys() != tables.keys():
+        return WhyFull(FullCode.OTHER_TABLES, moved)
+    for place, table in tables.items():
+        if then[place].table_id != table.table_id:
+            return WhyFull(FullCode.TABLE_RECREATED, moved)
+        same = then[place].version == table.version and then[place].state.is_same(table.state)
+        if not same and place not in request.changes:
+            return WhyFull(FullCode.HISTORY_REWRITTEN, moved)
+    found = find_delta(
+        request.plan,
+        published.stored,
+        then,
+        tables,
+        request.changes,
+        request.sizes,
+        request.options,
+    )
+    if isinstance(found, Delta) and request.gone:
+        gone = f"{found.table.name}: {request.gone[0]} is gone"
+        return WhyFull(FullCode.FILES_GONE, gone)
+    return found
+
+
+def _incremental(request: RefreshRequest, delta: Delta, moved: str) -> RefreshPlan:
+    assert request.published is not None and request.head is not None
+    stages: list[Stage] = [PinVersions(request.tables), *_restore_stage(request)]
+    if request.properties_changed:
+        stages.append(PrepareTable(create=False))
+    stages += [WriteDelta(delta, request.plan.keys is not None), Measure()]
+    if request.plan.joins:
+        stages.append(CheckJoins(request.plan.joins, delta))
+    way = APPEND if request.plan.keys is None else PARTIALS if delta.appended else REPLACE
+    return RefreshPlan(
+        request.cache,
+        way,
+        f"{moved}; expected to cost {delta.cost / max(delta.full_cost, 1):.0%} of a full refresh",
+        (*stages, Publish()),
+        estimate=(delta.cost, delta.full_cost),
+    )
+
+
+def _full(request: RefreshRequest, why: WhyFull) -> RefreshPlan:
     stages: list[Stage] = [PinVersions(request.tables), *_join_stage(request)]
-    published, head = request.published, request.head
-    # what is damaged cannot be put back, and is written anew
-    restorable = published is not None and head is not None and not request.damage
-    if restorable and not _head_is_published(request):
-        assert published is not None and head is not None
-        if not restores_published(head, published):
-            stages.append(RestorePublished(published.cache_version, head.version))
-    if head is None or request.properties_changed:
-        stages.append(PrepareTable(create=head is None))
+    stages += _restore_stage(request)
+    if request.head is None or request.properties_changed:
+        stages.append(PrepareTable(create=request.head is None))
     sets = tuple(s.grouping_id for s in request.plan.grouping_sets)
     source, told = _source(request)
     stages += [WriteFull(sets, source), Measure(), Publish()]
     return RefreshPlan(
-        request.cache, RefreshMode.FULL.value, f"{because}; {moved}{told}", tuple(stages)
+        request.cache, RefreshMode.FULL.value, f"{why}{told}", tuple(stages), why.code
     )
+
+
+def _restore_stage(request: RefreshRequest) -> tuple[Stage, ...]:
+    """Puts the published state back where something else lies on top. What is damaged cannot be
+    put back, and is written anew."""
+    published, head = request.published, request.head
+    if published is None or head is None or request.damage or _head_is_published(request):
+        return ()
+    if restores_published(head, published):
+        return ()
+    return (RestorePublished(published.cache_version, head.version),)
 
 
 def _source(request: RefreshRequest) -> tuple[SourceOffer | None, str]:

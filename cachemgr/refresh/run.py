@@ -7,7 +7,7 @@ metastore learns of it, and hits read the published version alone. Whatever happ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import TableAt, versions_of
+from cachemgr.delta.added_files import gone_files
 from cachemgr.delta.changes import Changes
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session
@@ -30,21 +31,21 @@ from cachemgr.errors import (
     RefreshError,
 )
 from cachemgr.jvm.alive import jvm_is_gone
-from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.damage import damage_of, placed
 from cachemgr.refresh.fingerprint import spec_hash
+from cachemgr.refresh.incremental import stored_of
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.pin import check_columns, pin_versions, what_serves
-from cachemgr.refresh.plan import Published, RefreshPlan, RefreshRequest, plan_refresh
-from cachemgr.refresh.source import Source, find_sources
+from cachemgr.refresh.plan import RefreshPlan, plan_refresh
+from cachemgr.refresh.request import request_of
+from cachemgr.refresh.source import find_sources
 from cachemgr.refresh.stages import carry_out
-from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text
-from cachemgr.refresh.write import missing_properties, table_spec
+from cachemgr.refresh.write import table_spec
 from cachemgr.telemetry import logger
-from cachemgr.vocabulary import RunState
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
@@ -154,7 +155,7 @@ def run_claimed(
             # for those who match texts without a Spark
             metastore.writer.note_tables(job.tables)
             put_back = _catch_up(job)
-            plan = plan_refresh(_request(job, mode or cache.refresh_mode.value, run))
+            plan = plan_refresh(request_of(job, mode or cache.refresh_mode.value, run))
             plan = replace(plan, reason=f"{plan.reason}{put_back}")
             return carry_out(job, plan, run, beat)
         except Exception as error:
@@ -228,7 +229,7 @@ def explain_refresh(
         raise
     except Exception as error:
         raise _told(cache, error) from error
-    return plan_refresh(_request(job, mode or cache.refresh_mode.value, None))
+    return plan_refresh(request_of(job, mode or cache.refresh_mode.value, None))
 
 
 def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
@@ -268,6 +269,7 @@ def _prepare(
     plan = _current_plan(session, cache, replan)
     tables = pin_versions(session, cache, plan)
     check_columns(session, cache, plan, versions_of(tables))
+    changes = _changes(session, published, tables)
     checkpoint("pinned")
     return Job(
         metastore=metastore,
@@ -279,6 +281,9 @@ def _prepare(
         tables=tables,
         sources=find_sources(session, metastore, cache, plan, tables),
         published=published,
+        stored=stored_of(published),
+        changes=changes,
+        gone=gone_files(session, changes),
         damage=damage,
         now=now,
         checkpoint=checkpoint,
@@ -358,81 +363,16 @@ def _blame_base_table(session: SparkSession, cache: CacheRecord, stored: CachePl
     check_columns(session, cache, stored, versions_of(tables))
 
 
-def _request(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequest:
-    newest = head(job.session, job.table.location)
-    joins = declared_joins(job.metastore, job.plan)
-    wanted = tuple(as_fact(j, is_checked(j)) for j in joins)
-    return RefreshRequest(
-        cache=job.name,
-        mode=mode,
-        plan=replace(job.plan, joins=wanted),
-        spec=job.spec,
-        tables=job.tables,
-        published=_published(job),
-        head=newest,
-        adoptable=_adoptable(job, run),
-        properties_changed=newest is not None and bool(missing_properties(job.session, job.table)),
-        joins_known=_joins_known(job, joins),
-        sources=tuple(s.offer if isinstance(s, Source) else s for s in job.sources),
-        damage=job.damage.what,
-        changes=_changes(job),
-    )
-
-
-def _changes(job: Job) -> dict[str, Changes]:
+def _changes(
+    session: SparkSession, published: SnapshotRecord | None, tables: Iterable[TableAt]
+) -> dict[str, Changes]:
     """What happened to the rows of the tables that moved since the published snapshot."""
-    then = {} if job.published is None else {t.location: t for t in job.published.tables}
-    read = partial(commits_of, job.session)
+    then = {} if published is None else {t.location: t for t in published.tables}
+    read = partial(commits_of, session)
     return {
         table.location: changes_between(table, old.state, read)
-        for table in job.tables
+        for table in tables
         if (old := then.get(table.location)) is not None
         and old.table_id == table.table_id
         and old.version != table.version
     }
-
-
-def _published(job: Job) -> Published | None:
-    snapshot = job.published
-    if snapshot is None or snapshot.run.cache_version is None:
-        return None
-    spec = str(snapshot.run.facts.get("spec", ""))
-    return Published(snapshot.run.id, snapshot.run.cache_version, spec, snapshot.tables)
-
-
-def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
-    """The refresh before this one, if it ended without publishing and nobody was fenced in
-    between.
-    """
-    recent = job.metastore.reader.refreshes(job.cache.id, limit=10)
-    # one cancelled before it began never held the lease
-    before = [r for r in recent if r.fencing_token and (run is None or r.id != run.id)]
-    if not before or before[0].state not in (
-        RunState.CANCELLED,
-        RunState.FAILED,
-        RunState.SUPERSEDED,
-        RunState.RUNNING,
-    ):
-        return None
-    if run is not None and before[0].fencing_token != run.fencing_token - 1:
-        return None
-    return before[0].id
-
-
-def _joins_known(job: Job, joins: tuple[JoinRecord, ...]) -> bool:
-    if job.published is None:
-        return True
-    if any(_checked_before(join, job.tables) for join in joins):
-        return False
-    return job.published.run.facts.get("joins_declared") == joins_text(joins)
-
-
-def _checked_before(join: JoinRecord, tables: Sequence[TableAt]) -> bool:
-    """Whether a join was last validated before commits' identities were stored, so that nobody can
-    tell that it was in this state of its tables."""
-    states = {t.location: t.state for t in tables}
-    return any(
-        checked.is_put_back(states[place])
-        for place, checked in join.validated_versions.items()
-        if place in states and not checked.commit
-    )

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.refresh.file_stats import Bounds, ListedFile, bounds_listed, files_listed
+from cachemgr.refresh.incremental import Delta
 from cachemgr.refresh.measure import is_exact
 from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.ir import CachePlan
@@ -60,6 +61,26 @@ def suits_one_task(session: SparkSession, plan: CachePlan, reads: Sequence[Table
     """
     files = _few(session, reads)
     return files is not None and not depends_on_order(plan, files)
+
+
+def delta_suits_one_task(
+    session: SparkSession, plan: CachePlan, reads: Sequence[TableRead], delta: Delta
+) -> bool:
+    """The same of a refresh that adds a delta. Of what is stored it reads the sets that are written
+    anew, which are small or as large as the delta.
+
+    Args:
+        session: A session of ours.
+        plan: The cache.
+        reads: What each of its relations reads.
+        delta: What was appended to one of them.
+    """
+    rows, size = delta.changes.rows_added, delta.changes.bytes_added
+    if rows is None or rows > SMALL_ROWS or size + delta.rewritten_bytes > SMALL_BYTES:
+        return False
+    grown = delta.table.location
+    others = [r for r, relation in zip(reads, plan.relations, strict=True) if relation.key != grown]
+    return _few(session, others) is not None
 
 
 def _few(session: SparkSession, tables: Iterable[TableRead]) -> list[tuple[ListedFile, ...]] | None:

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from cachemgr.delta.base_columns import columns_read, kept_columns
-from cachemgr.delta.commits import Commit
-from cachemgr.delta.log import head, read_commit, restore, size_in_bytes
+from cachemgr.config.match_options import match_options
+from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
-from cachemgr.metastore.records import (
-    GroupingSetRecord,
-    Publication,
-    RefreshRunRecord,
-    SnapshotRecord,
-    SnapshotTableRecord,
-)
+from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.build import Built, build_rows
+from cachemgr.refresh.delta_rows import delta_rows, of_sets
+from cachemgr.refresh.incremental import Delta
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
-from cachemgr.refresh.measure import Measured, measure
-from cachemgr.refresh.plan import RESTORE, RefreshPlan
-from cachemgr.refresh.small import plan_for_one_task, suits_one_task
+from cachemgr.refresh.measure import measure
+from cachemgr.refresh.measure_delta import keeps_all_rows, measure_delta, watched_set
+from cachemgr.refresh.plan import INCREMENTAL, RESTORE, RefreshPlan
+from cachemgr.refresh.progress import Progress, source_json
+from cachemgr.refresh.publish import publish, publish_again
+from cachemgr.refresh.small import delta_suits_one_task, plan_for_one_task, suits_one_task
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.steps import (
     Adopt,
+    CheckJoins,
     Measure,
     MoveOn,
     PinVersions,
@@ -36,43 +35,31 @@ from cachemgr.refresh.steps import (
     Stage,
     Unchanged,
     ValidateJoins,
+    WriteDelta,
     WriteFull,
 )
-from cachemgr.refresh.totals import Watched
+from cachemgr.refresh.totals import Watched, asked_totals
 from cachemgr.refresh.validate_snapshot_joins import (
     check_joins,
+    check_joins_on_delta,
     declared_joins,
-    joins_text,
-    move_validations,
 )
 from cachemgr.refresh.write import (
+    WHOLE,
+    Target,
     base_versions,
+    check_replaced,
     create_table,
     missing_properties,
     read_back,
+    read_versions,
     reshape_clustered,
     schema_differs,
     set_properties,
     write_commit,
 )
 from cachemgr.vocabulary import RefreshMode
-from matcher.model.codec import decode_plan, encode_plan
-from matcher.model.ir import CachePlan, RecordPreservingJoin
-
-
-@dataclass
-class _Progress:
-    """What the stages so far have found."""
-
-    run: RefreshRunRecord
-    source: Source | None = None
-    joins: tuple[RecordPreservingJoin, ...] | None = None
-    broken: dict[str, str] = field(default_factory=dict)
-    version: int | None = None
-    built: Built | None = None
-    commit: Commit | None = None
-    totals: Mapping[str, int] | None = None
-    measured: Measured | None = None
+from matcher.model.ir import CachePlan
 
 
 def carry_out(
@@ -96,7 +83,7 @@ def carry_out(
     run = job.metastore.writer.update_refresh(
         run.id, run.fencing_token, mode=plan.mode, reason=plan.reason, stages=plan.to_json()
     )
-    progress = _Progress(run, _source(job, plan))
+    progress = Progress(run, _source(job, plan))
     try:
         for stage in plan.stages:
             beat.check()
@@ -117,9 +104,8 @@ def _source(job: Job, plan: RefreshPlan) -> Source | None:
     return found[0] if found else None
 
 
-def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> RefreshRunRecord | None:
+def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> RefreshRunRecord | None:
     """Carry out one stage; the run's record if it was the last one."""
-    location = job.table.location
     match stage:
         case Unchanged():
             run = progress.run
@@ -127,14 +113,27 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> Refre
         case MoveOn(version=version):
             progress.version = version
             job.checkpoint("publishing")
-            return _publish_again(job, progress, unchanged=True)
+            return publish_again(job, progress, unchanged=True)
+        case Publish(version=version):
+            if version is not None:
+                progress.version = version
+            return publish(job, progress)
+    _work(job, plan, stage, progress)
+    return None
+
+
+def _work(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> None:
+    location = job.table.location
+    match stage:
         case PinVersions():
             pass
         case ValidateJoins():
             joins = declared_joins(job.metastore, job.plan)
             progress.joins, progress.broken = check_joins(
-                job.session, job.metastore, joins, job.tables, job.now() or datetime.now(UTC)
+                job.session, job.metastore, joins, job.tables, _moment(job)
             )
+        case CheckJoins(delta=delta):
+            _check_joins(job, delta, progress)
         case RestorePublished(version=version, head=parent):
             content = {"kind": RESTORE, "restores": version, **_who(job, progress)}
             restore(job.session, location, version, content)
@@ -144,19 +143,37 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: _Progress) -> Refre
             _prepare_table(job, progress, create)
         case WriteFull():
             _write_full(job, plan, progress)
+        case WriteDelta(delta=delta):
+            _write_delta(job, plan, delta, progress)
         case Adopt(version=version):
             progress.commit = read_commit(job.session, location, version)
             progress.version = version
         case Measure():
             _measure(job, progress)
-        case Publish(version=version):
-            if version is not None:
-                progress.version = version
-            return _publish(job, progress)
-    return None
 
 
-def _who(job: Job, progress: _Progress) -> dict[str, Any]:
+def _moment(job: Job) -> datetime:
+    return job.now() or datetime.now(UTC)
+
+
+def _check_joins(job: Job, delta: Delta, progress: Progress) -> None:
+    assert job.stored is not None and job.published is not None
+    assert progress.measured is not None
+    facts, before = job.published.run.facts, job.stored.plan
+    held = [j for j in before.joins if j.validated]
+    progress.joins, progress.broken = check_joins_on_delta(
+        job.session,
+        job.metastore,
+        declared_joins(job.metastore, job.plan),
+        frozenset(j.name for j in held),
+        job.tables,
+        delta,
+        _moment(job),
+        all_kept=keeps_all_rows(job.plan, held, facts, delta, progress.measured),
+    )
+
+
+def _who(job: Job, progress: Progress) -> dict[str, Any]:
     return {
         "cache_id": job.cache.id,
         "cache": job.name,
@@ -165,7 +182,7 @@ def _who(job: Job, progress: _Progress) -> dict[str, Any]:
     }
 
 
-def _build(job: Job, progress: _Progress) -> Built:
+def _build(job: Job, progress: Progress) -> Built:
     if progress.built is None:
         # here and not before: most refreshes find that nothing is to be built
         small = suits_one_task(job.session, job.plan, job.reads)
@@ -183,23 +200,63 @@ def _build(job: Job, progress: _Progress) -> Built:
     return progress.built
 
 
-def _prepare_table(job: Job, progress: _Progress, create: bool) -> None:
+def _prepare_table(job: Job, progress: Progress, create: bool) -> None:
     if create:
         create_table(job.session, job.table, _build(job, progress).rows.schema)
     else:
         set_properties(job.session, job.table, missing_properties(job.session, job.table))
 
 
-def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
-    run, writer = progress.run, job.metastore.writer
+def _write_full(job: Job, plan: RefreshPlan, progress: Progress) -> None:
     built = _build(job, progress)
     if job.table.cluster_by and schema_differs(job.session, job.table, built.rows.schema):
         reshape_clustered(job.session, job.table, built.rows)
-    parent = _head_version(job)
-    number = writer.next_commit_number(job.cache.id)
     stages = plan.to_json()
     if job.plan.is_cube and progress.source is None:
         stages.append({"stage": "Sets", "detail": _sets_text(job.plan, built)})
+    watched = Watched(built.rows, job.plan)
+    source = None if progress.source is None else source_json(progress.source)
+    _write(job, plan, progress, watched, stages, WHOLE, {"source": source})
+
+
+def _write_delta(job: Job, plan: RefreshPlan, delta: Delta, progress: Progress) -> None:
+    published, before = job.published, job.stored
+    assert published is not None and published.run.cache_version is not None
+    assert before is not None
+    small = delta_suits_one_task(job.session, job.plan, job.reads, delta)
+    if small:
+        plan_for_one_task(job.session)
+    rows = delta_rows(
+        job.session,
+        replace(job.plan, exact_sums=before.plan.exact_sums),
+        delta,
+        job.reads,
+        TableRead(job.table.location, published.run.cache_version),
+        match_options(job.cache.settings),
+        job.cache.partition_by,
+        job.cache.cluster_by,
+        small=small,
+    )
+    watched = Watched(rows, job.plan, watched_set(delta) if job.plan.is_cube else None)
+    said = {"kind": INCREMENTAL, "since": read_versions(published.tables)}
+    target = Target(delta.replaced, is_append=not delta.replaced)
+    progress.delta = delta
+    _write(job, plan, progress, watched, plan.to_json(), target, said)
+
+
+def _write(
+    job: Job,
+    plan: RefreshPlan,
+    progress: Progress,
+    watched: Watched,
+    stages: list[dict[str, str]],
+    target: Target,
+    said: Mapping[str, Any],
+) -> None:
+    """Write the rows in one commit, and read it back."""
+    run, writer = progress.run, job.metastore.writer
+    parent = _head_version(job)
+    number = writer.next_commit_number(job.cache.id)
     progress.run = writer.update_refresh(
         run.id, run.fencing_token, commit_number=number, parent_version=parent, stages=stages
     )
@@ -215,27 +272,23 @@ def _write_full(job: Job, plan: RefreshPlan, progress: _Progress) -> None:
         "definition_hash": job.cache.definition_hash,
         "spec": job.spec,
         "mode": plan.mode,
-        "source": None if progress.source is None else _source_json(progress.source),
+        **said,
     }
     job.checkpoint("writing")
-    watched = Watched(built.rows, job.plan)
     write_commit(
         job.session,
         watched.rows,
         job.table,
+        target=target,
         app_id=job.cache.id,
         commit_number=number,
         stamp=stamp,
     )
     job.checkpoint("written")
     commit = read_back(job.session, job.name, job.table.location, parent, run.id)
+    check_replaced(job.name, job.plan, target, commit)
     progress.commit, progress.version = commit, commit.version
     progress.totals = watched.totals(commit)
-
-
-def _source_json(source: Source) -> dict[str, Any]:
-    offer = source.offer
-    return {"cache_id": offer.cache_id, "cache": offer.cache, "version": offer.version}
 
 
 def _head_version(job: Job) -> int:
@@ -253,119 +306,20 @@ def _sets_text(plan: CachePlan, built: Built) -> str:
     return "; ".join([reason, *lines])
 
 
-def _measure(job: Job, progress: _Progress) -> None:
+def _measure(job: Job, progress: Progress) -> None:
     commit = progress.commit
     assert commit is not None
     written = TableRead(normalise_location(job.session, job.table.location), commit.version)
-    progress.measured = measure(job.session, job.plan, commit, written, job.reads, progress.totals)
-
-
-def _publish(job: Job, progress: _Progress) -> RefreshRunRecord:
-    job.checkpoint("publishing")
-    if progress.measured is None:
-        return _publish_again(job, progress)
-    found, version = progress.measured, progress.version
-    assert version is not None
-    joins = progress.joins or ()
-    facts: dict[str, Any] = {
-        "spec": job.spec,
-        "base_rows": found.base_rows,
-        "base_bytes": {t.location: size_in_bytes(job.session, t.location) for t in job.tables},
-        "exact_sums": sorted(found.plan.exact_sums),
-        "non_null": sorted(found.plan.non_null),
-        **_join_facts(job, progress),
-    }
-    if progress.source is not None:
-        facts["source"] = _source_json(progress.source)
-    if progress.built is not None and job.plan.is_cube:
-        facts["sets"] = progress.built.sources(job.plan)
-    return job.metastore.writer.publish_refresh(
-        progress.run.id,
-        progress.run.fencing_token,
-        Publication(
-            cache_version=version,
-            rows=found.rows,
-            bytes=found.bytes,
-            tables=_snapshot_tables(job),
-            sets=_set_records(found.plan),
-            facts=facts,
-            plan=encode_plan(replace(found.plan, joins=joins)),
-            location=job.table.location if job.damage.is_lost else None,
-        ),
-        now=job.now(),
-    )
-
-
-def _join_facts(job: Job, progress: _Progress) -> dict[str, Any]:
-    return {
-        "joins_declared": joins_text(declared_joins(job.metastore, job.plan)),
-        "joins": [j.name for j in progress.joins or ()],
-        "joins_broken": dict(progress.broken),
-    }
-
-
-def _publish_again(job: Job, progress: _Progress, *, unchanged: bool = False) -> RefreshRunRecord:
-    """The same rows under another version, with other joins, or for later versions of the base
-    tables: nothing was computed."""
-    snapshot = job.published
-    assert snapshot is not None and snapshot.run.plan is not None
-    plan = decode_plan(dict(snapshot.run.plan))
-    facts = dict(snapshot.run.facts)
-    if progress.joins is not None or not declared_joins(job.metastore, job.plan):
-        plan = replace(plan, joins=progress.joins or ())
-        facts |= _join_facts(job, progress)
-    version = progress.version
-    assert version is not None
-    move_validations(job.metastore, job.plan, snapshot.tables, job.tables)
-    return job.metastore.writer.publish_refresh(
-        progress.run.id,
-        progress.run.fencing_token,
-        Publication(
-            cache_version=version,
-            rows=snapshot.run.rows,
-            bytes=snapshot.run.bytes,
-            tables=_still_tables(job, snapshot),
-            sets=_set_records(plan),
-            facts=facts,
-            plan=encode_plan(plan),
-            unchanged=unchanged,
-        ),
-        now=job.now(),
-    )
-
-
-def _snapshot_tables(job: Job) -> list[SnapshotTableRecord]:
-    """The pinned tables as they are stored: of their columns what the cache reads."""
-    read = columns_read(job.plan)
-    return [
-        SnapshotTableRecord(
-            t.name,
-            t.location,
-            t.table_id,
-            t.version,
-            t.timestamp_ms,
-            t.commit,
-            kept_columns(t.columns, read[t.location]),
+    delta = progress.delta
+    if delta is None:
+        progress.measured = measure(
+            job.session, job.plan, commit, written, job.reads, progress.totals
         )
-        for t in job.tables
-    ]
-
-
-def _still_tables(job: Job, snapshot: SnapshotRecord) -> list[SnapshotTableRecord]:
-    """The base tables of a snapshot, whose rows are still those that were read, at their versions
-    now; with what one that was stored before commits' identities were did not say."""
-    before = {t.location: t for t in snapshot.tables}
-    return [
-        replace(t, commit_id=before[t.location].commit_id or t.commit_id)
-        if before[t.location].version == t.version
-        else t
-        for t in _snapshot_tables(job)
-    ]
-
-
-def _set_records(plan: CachePlan) -> Sequence[GroupingSetRecord]:
-    names = [c.name for c in plan.keys or ()]
-    return [
-        GroupingSetRecord(s.grouping_id, i, tuple(names[k] for k in s.keys), s.rows, s.bytes)
-        for i, s in enumerate(plan.grouping_sets)
-    ]
+        return
+    totals = progress.totals
+    if totals is None and delta.replaced and job.plan.keys is not None:
+        totals = asked_totals(job.session, of_sets(job.plan, (watched_set(delta),)), written)
+    assert job.stored is not None and job.published is not None
+    progress.measured = measure_delta(
+        job.session, job.plan, job.stored, job.published.run.facts, delta, commit, totals
+    )

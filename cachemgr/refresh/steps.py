@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachemgr.base_state import TableAt
+from cachemgr.refresh.incremental import Delta
 from matcher.model.ir import RecordPreservingJoin
 
 
@@ -129,6 +130,51 @@ class WriteFull(Stage):
             f"compute {sets} from cache {self.source.cache} at its version {self.source.version}"
             f"{steps}, one commit"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDelta(Stage):
+    """The definition is computed over the rows that were appended to one base table, and what comes
+    out is added to what is stored, in one commit: `delta` says to which sets how.
+    """
+
+    delta: Delta
+    grouped: bool
+
+    @property
+    def detail(self) -> str:
+        delta, changes = self.delta, self.delta.changes
+        rows = "rows" if changes.rows_added is None else f"{changes.rows_added} rows"
+        text = (
+            f"compute the {rows} in {len(changes.added)} files that were appended to "
+            f"{delta.table.name} in versions {delta.since + 1} to {delta.table.version}"
+        )
+        if not self.grouped:
+            return f"{text}; append them, one commit"
+        if delta.replaced == (0,):
+            return f"{text}; add them to the stored groups, which are written anew, one commit"
+        if delta.appended == (0,):
+            return f"{text}; append them as partial rows, one commit"
+        told = []
+        if delta.replaced:
+            told.append(f"write {len(delta.replaced)} grouping sets anew")
+        if delta.appended:
+            told.append(f"append partial rows to {len(delta.appended)} grouping sets")
+        return f"{text}; {' and '.join(told)}, one commit"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJoins(Stage):
+    """The record-preserving joins that held before are checked on the appended rows; those whose
+    joined side changed, or that were declared since, are validated as a whole.
+    """
+
+    joins: tuple[RecordPreservingJoin, ...]
+    delta: Delta
+
+    @property
+    def detail(self) -> str:
+        return f"{', '.join(j.name for j in self.joins)}, on the appended rows"
 
 
 @dataclass(frozen=True, slots=True)

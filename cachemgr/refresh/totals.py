@@ -31,16 +31,21 @@ class Watched:
     """Rows on their way to be written, whose counts are summed as they pass: no query is needed.
 
     Args:
-        rows: All rows of the cache.
+        rows: All rows to write.
         plan: The cache.
+        number: The grouping id of the set whose counts are summed, if it is a cube; the first one
+            unless given.
     """
 
-    def __init__(self, rows: DataFrame, plan: CachePlan) -> None:
+    def __init__(self, rows: DataFrame, plan: CachePlan, number: int | None = None) -> None:
         self._counts = _counts(plan)
         self._seen = Observation()
         self.rows = rows
         if self._counts:
-            sums = [_sum(plan, name).alias(f"c{i}") for i, name in enumerate(self._counts)]
+            number = (
+                plan.grouping_sets[0].grouping_id if plan.is_cube and number is None else number
+            )
+            sums = [_sum(plan, name, number).alias(f"c{i}") for i, name in enumerate(self._counts)]
             self.rows = rows.observe(self._seen, F.count(F.lit(1)).alias(_ROWS), *sums)
 
     def totals(self, commit: Commit) -> Mapping[str, int] | None:
@@ -71,11 +76,11 @@ class Watched:
         return {name: row.get(i) for i, name in enumerate(row.schema().fieldNames())}
 
 
-def _sum(plan: CachePlan, name: str) -> Column:
+def _sum(plan: CachePlan, name: str, number: int | None) -> Column:
     column = F.col(quote(name))
     if not plan.is_cube:
         return F.sum(column)
-    of_one = F.col(GROUPING_ID_COLUMN) == F.lit(plan.grouping_sets[0].grouping_id)
+    of_one = F.col(GROUPING_ID_COLUMN) == F.lit(number)
     return F.sum(F.when(of_one, column))
 
 

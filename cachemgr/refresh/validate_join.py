@@ -8,6 +8,7 @@ nothing is "not in", and every lost row is missed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,9 +16,12 @@ from typing import Any, Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from cachemgr.delta.added_files import AddedFiles
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import ErrorCode, JoinValidationError
+from cachemgr.metastore.records import JoinRecord
+from cachemgr.refresh.incremental import Delta
 from cachemgr.refresh.pin import columns_told
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
 from matcher.render.select import quote
@@ -123,6 +127,48 @@ def validate_join(
         raise
 
 
+def rows_lost(
+    session: SparkSession,
+    joins: Sequence[JoinRecord],
+    delta: Delta,
+    versions: Mapping[str, int],
+) -> dict[str, JoinCheck]:
+    """Which appended rows would be lost by joins whose joined sides are unique on the key; one
+    query for all of them.
+
+    Args:
+        session: A session of ours.
+        joins: The joins, all of whose left sides are the table that grew.
+        delta: What was appended to it.
+        versions: Location to the version that is read.
+
+    Returns:
+        What was found, by the join's name.
+    """
+    own = own_session(session, {})
+    table, changes = delta.table, delta.changes
+    added = AddedFiles(table.location, delta.since, table.version, changes.added).plan(own)
+    relations: dict[str, object] = {"__l": added}
+    parts = []
+    for number, join in enumerate(joins):
+        place = join.right.location
+        relations[f"__r{number}"] = TableRead(place, versions[place])
+        text = _lost_sql(join.keys, f"__r{number}")
+        # of joins by columns of several types
+        example = "to_json(example, map('ignoreNullFields', 'false')) AS example"
+        parts.append(f"SELECT {number} AS what, n, nulls, {example} FROM ({text})")
+    if is_small(own, [r for r in relations.values() if isinstance(r, TableRead)]):
+        plan_for_one_task(own)
+    found = run_select(own, " UNION ALL ".join(parts), relations).collect()
+    checks = {}
+    for what, lost, nulls, example in found:
+        examples = {"lost": tuple(json.loads(example).values())} if lost else {}
+        checks[joins[what].name] = JoinCheck(
+            ok=not lost, lost_rows=lost, null_keys=nulls, examples=examples, versions=versions
+        )
+    return checks
+
+
 def _refuse_lost_keys(
     session: SparkSession,
     reads: Mapping[str, TableRead],
@@ -212,7 +258,7 @@ def _multiplied_sql(keys: Sequence[tuple[str, str]]) -> str:
     return f"SELECT COUNT(*) FROM __l AS l LEFT SEMI JOIN ({_right_groups(keys)}) AS d ON {on}"
 
 
-def _lost_sql(keys: Sequence[tuple[str, str]]) -> str:
+def _lost_sql(keys: Sequence[tuple[str, str]], right: str = "__r") -> str:
     on = " AND ".join(f"l.{quote(a)} = r.{quote(b)}" for a, b in keys)
     named = ", ".join(f"l.{quote(a)} AS k{i}" for i, (a, _) in enumerate(keys))
     names = [f"k{i}" for i in range(len(keys))]
@@ -224,5 +270,5 @@ def _lost_sql(keys: Sequence[tuple[str, str]]) -> str:
     )
     return (
         f"SELECT COUNT(*) AS n, COUNT_IF({is_null}) AS nulls, {example} AS example "
-        f"FROM (SELECT {named} FROM __l AS l LEFT ANTI JOIN __r AS r ON {on}) AS x"
+        f"FROM (SELECT {named} FROM __l AS l LEFT ANTI JOIN {right} AS r ON {on}) AS x"
     )

@@ -13,7 +13,13 @@ from cachemgr.base_state import TableAt, versions_of
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, SnapshotTableRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.validate_join import JOIN_COLUMN_LOST, JoinCheck, validate_join
+from cachemgr.refresh.incremental import Delta
+from cachemgr.refresh.validate_join import (
+    JOIN_COLUMN_LOST,
+    JoinCheck,
+    rows_lost,
+    validate_join,
+)
 from cachemgr.vocabulary import JoinState
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
@@ -81,6 +87,61 @@ def check_joins(
         else:
             facts.append(as_fact(join, validated=True))
     return tuple(facts), broken
+
+
+def check_joins_on_delta(
+    session: SparkSession,
+    metastore: Metastore,
+    joins: Sequence[JoinRecord],
+    held: frozenset[str],
+    tables: Sequence[TableAt],
+    delta: Delta,
+    now: datetime,
+    *,
+    all_kept: bool,
+) -> tuple[tuple[RecordPreservingJoin, ...], dict[str, str]]:
+    """The same after rows were appended to one table, of what held before: on those rows alone.
+
+    A table that did not change is still unique on the key, and its rows still find theirs. A join
+    whose joined side grew, or that is not among those that held, is validated as a whole.
+
+    Args:
+        session: A session of ours.
+        metastore: Where the joins' states are kept.
+        joins: The joins to check.
+        held: The names of those that held at the versions that the appended rows came after.
+        tables: The pinned base tables.
+        delta: What was appended.
+        now: This moment.
+        all_kept: The counts tell already that each appended row found its partner in each join.
+
+    Returns:
+        As `check_joins` does.
+    """
+    grown = delta.table.location
+    proven, rows, whole = [], [], []
+    for join in joins:
+        if join.name not in held or not is_checked(join) or join.right.location == grown:
+            whole.append(join)
+        elif join.left.location != grown or all_kept:
+            proven.append(join)
+        else:
+            rows.append(join)
+    facts, broken = check_joins(session, metastore, whole, tables, now)
+    found = [as_fact(join, validated=True) for join in proven]
+    lost = rows_lost(session, rows, delta, versions_of(tables)) if rows else {}
+    pinned = {t.location: t for t in tables}
+    for join in rows:
+        check = lost[join.name]
+        if check.ok:
+            found.append(as_fact(join, validated=True))
+            continue
+        message = check.message(join.name, join.left.name, join.right.name, join.keys)
+        if is_marked(join, marked_keys(metastore.reader.restricted_tables())):
+            message = untold(join.name)
+        _note(metastore, join, check, message, pinned, now)
+        broken[join.name] = message
+    return (*facts, *found), broken
 
 
 def _checked(

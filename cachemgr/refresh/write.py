@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,7 @@ from cachemgr.base_state import TableAt
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.log import head, read_commit, shape, stamp_text
 from cachemgr.errors import ErrorCode, RefreshError
-from cachemgr.metastore.records import CacheRecord
+from cachemgr.metastore.records import CacheRecord, SnapshotTableRecord
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render.select import quote
 
@@ -27,6 +27,7 @@ DAY = 24 * 3600
 # How far above the parent a stray commit of ours is looked for, to name it in the error.
 LOOK_ABOVE = 20
 _ALL_DICTIONARIES = "parquet.enable.dictionary"
+_CHECK_REPLACED: Final = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,22 @@ class TableSpec:
     partition_by: tuple[str, ...]
     cluster_by: tuple[str, ...]
     properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which rows of the table a commit replaces: all of them unless it says otherwise.
+
+    Args:
+        replaced: The grouping ids of a cube's sets that are replaced; the rows of others stay.
+        is_append: No row is replaced.
+    """
+
+    replaced: tuple[int, ...] = ()
+    is_append: bool = False
+
+
+WHOLE: Final = Target()
 
 
 def table_spec(cache: CacheRecord, plan: CachePlan, drop_grace_seconds: int) -> TableSpec:
@@ -113,16 +130,18 @@ def write_commit(
     rows: DataFrame,
     spec: TableSpec,
     *,
+    target: Target = WHOLE,
     app_id: str,
     commit_number: int,
     stamp: Mapping[str, Any],
 ) -> None:
-    """Replace the table's rows in one commit.
+    """Write rows in one commit.
 
     Args:
         session: The session of ours that `rows` belongs to.
-        rows: All rows of the cache.
+        rows: The rows to write.
         spec: The table.
+        target: Which rows they replace.
         app_id: `txnAppId`, the cache's id.
         commit_number: `txnVersion`, given out for this one commit.
         stamp: What the commit says about itself.
@@ -131,21 +150,64 @@ def write_commit(
     # session.
     writer = (
         rows.write.format("delta")
-        .mode("overwrite")
-        .option("partitionOverwriteMode", "static")
+        .mode("append" if target.is_append else "overwrite")
         .option("txnAppId", app_id)
         .option("txnVersion", commit_number)
         .option("userMetadata", stamp_text(stamp))
     )
     if spec.partition_by:
         writer = writer.partitionBy(*spec.partition_by)
-    if spec.cluster_by:
-        # A plain overwrite replaces the table's definition too, and loses its clustering columns.
-        writer = writer.option("replaceWhere", "true")
-    elif schema_differs(session, spec, rows.schema):
-        writer = writer.option("overwriteSchema", "true")
+    for option, value in _replacing(session, spec, target, rows.schema).items():
+        writer = writer.option(option, value)
     _keep_zeros_together(session, rows.schema)
     writer.save(spec.location)
+
+
+def _replacing(
+    session: SparkSession, spec: TableSpec, target: Target, schema: StructType
+) -> dict[str, str]:
+    """The options of a write that say which rows go."""
+    if target.is_append:
+        return {}
+    options = {"partitionOverwriteMode": "static"}
+    if target.replaced and GROUPING_ID_COLUMN in spec.partition_by:
+        # so that rows of other sets can be appended in the very same commit
+        session.conf.set(_CHECK_REPLACED, "false")
+        return options | {"replaceWhere": _of_sets(target.replaced)}
+    if spec.cluster_by:
+        # A plain overwrite replaces the table's definition too, and loses its clustering columns.
+        return options | {"replaceWhere": "true"}
+    if schema_differs(session, spec, schema):
+        return options | {"overwriteSchema": "true"}
+    return options
+
+
+def _of_sets(numbers: Sequence[int]) -> str:
+    return f"{quote(GROUPING_ID_COLUMN)} IN ({', '.join(map(str, numbers))})"
+
+
+def check_replaced(cache: str, plan: CachePlan, target: Target, commit: Commit) -> None:
+    """Refuse a commit that removed files of other sets than it was to replace.
+
+    Args:
+        cache: Its shown name, for the message.
+        plan: What it stores.
+        target: What was to be replaced.
+        commit: What was written.
+
+    Raises:
+        RefreshError: It did: what is stored is not what was computed.
+    """
+    if target == WHOLE or not (plan.is_cube or target.is_append):
+        return
+    others = commit.removed_sets - {str(number) for number in target.replaced}
+    if others:
+        raise RefreshError(
+            ErrorCode.COMMIT_MISPLACED,
+            f"version {commit.version} of the table of cache {cache} removed files of grouping "
+            f"sets {', '.join(sorted(map(str, others)))}, which it was not to replace; nothing was "
+            "published; refresh it again with FULL",
+        )
 
 
 def _keep_zeros_together(session: SparkSession, schema: StructType) -> None:
@@ -211,3 +273,8 @@ def read_back(
 def base_versions(tables: Sequence[TableAt]) -> list[list[Any]]:
     """Base tables as the stamp holds them."""
     return [list(t.identity) for t in tables]
+
+
+def read_versions(tables: Sequence[SnapshotTableRecord]) -> list[list[Any]]:
+    """The base tables of a snapshot in the same form."""
+    return [[t.location, t.table_id, t.version, t.commit_id] for t in tables]

@@ -81,12 +81,22 @@ class QueryTable:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryFiles:
+    """Some files of the table at `location`, as the query itself reads it: those that commits after
+    version `since` added, by path and deletion vector."""
+
+    location: str
+    since: int
+    keys: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Replacement:
     """Put the rows of `sql` over `relations` in place of the subtree at `path`.
 
-    The relations are as in `tables.run_select`, a `pins.PinnedSet` or a `QueryTable`. The columns
-    of `sql` stand for the subtree's, by position, or for the parts of them that `split` names;
-    their names do not matter.
+    The relations are as in `tables.run_select`, a `pins.PinnedSet`, a `QueryTable` or `QueryFiles`.
+    The columns of `sql` stand for the subtree's, by position, or for the parts of them that `split`
+    names; their names do not matter.
     """
 
     path: tuple[int, ...]
@@ -186,6 +196,11 @@ def _graft(request: Any, replacement: Replacement) -> str:
     for name, relation in replacement.relations.items():
         if isinstance(relation, QueryTable):
             plans[name] = request.table(path, relation.location)
+        elif isinstance(relation, QueryFiles):
+            keys = context._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+            for key in relation.keys:
+                keys.add("\n".join(key))
+            plans[name] = request.added(path, relation.location, relation.since, keys)
         elif isinstance(relation, TableRead):
             plans[name] = request.atVersion(relation.location, relation.version)
         else:

@@ -25,6 +25,8 @@ from matcher.model.ir import (
 )
 
 PLAN_VERSION = "2"
+# Of plans with partial rows alone: a program that does not know of these must not read them.
+PARTIALS_VERSION = "3"
 
 
 def encode_expr(expr: Expr) -> list[Any]:
@@ -103,7 +105,7 @@ def _decode_value(value: Any) -> Scalar:
 def encode_plan(plan: CachePlan) -> dict[str, Any]:
     """A cache plan as JSON data; sizes, facts and joins included."""
     return {
-        "version": PLAN_VERSION,
+        "version": PARTIALS_VERSION if plan.partials else PLAN_VERSION,
         "name": plan.name,
         "relations": [[r.key, r.name] for r in plan.relations],
         "predicates": [encode_expr(p) for p in plan.predicates],
@@ -125,6 +127,7 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
             [encode_expr(k.expr), int(k.ascending), int(k.nulls_first)] for k in plan.order_by
         ],
         "limit": plan.limit,
+        **({"partials": sorted(plan.partials)} if plan.partials else {}),
     }
 
 
@@ -138,7 +141,7 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
     Raises:
         ValueError: The data is of another version.
     """
-    if data.get("version") != PLAN_VERSION:
+    if data.get("version") not in (PLAN_VERSION, PARTIALS_VERSION):
         raise ValueError(
             f"stored plan has version {data.get('version')!r}, this code reads {PLAN_VERSION!r}"
         )
@@ -167,6 +170,7 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
             SortKey(decode_expr(e, share), bool(a), bool(n)) for e, a, n in data["order_by"]
         ),
         limit=data["limit"],
+        partials=frozenset(data.get("partials", ())),
     )
 
 

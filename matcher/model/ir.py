@@ -207,6 +207,8 @@ class CachePlan:
     never NULL at refresh.
     `joins` are the record-preserving joins that held at the cache's snapshot.
     `order_by` and `limit` are those of a top-k cache, which stores its first `limit` rows alone.
+    `partials` are the grouping ids of the sets (0 for a cache that is no cube) in which several
+    stored rows may stand for one group: whoever reads them adds them up first.
     For the choice: `partition_by` are the columns that files can be passed over by, `base_rows` the
     rows behind the cache and `base_bytes` the sizes of its tables, as of the last refresh. These
     three are not stored with the plan: whoever registers it knows them.
@@ -228,6 +230,7 @@ class CachePlan:
     outer: tuple[OuterJoin, ...] = ()
     order_by: tuple[SortKey, ...] = ()
     limit: int | None = None
+    partials: frozenset[int] = frozenset()
     partition_by: tuple[str, ...] = ()
     base_rows: int | None = None
     base_bytes: tuple[tuple[str, int], ...] = ()

@@ -126,6 +126,13 @@ class Star:
         found = current_versions(self.spark, {cache.location: cache.name})[cache.location]
         return -1 if found is None else found.version
 
+    def key_of(self, cache: CacheRecord) -> str:
+        return normalise_location(self.spark, cache.location)
+
+    def version(self, location: str) -> int:
+        found = current_versions(self.spark, {location: location})[location]
+        return -1 if found is None else found.version
+
     def declare_join(self, *, checked: bool = True) -> JoinRecord:
         record = JoinRecord(
             name="sales_shops",

@@ -8,6 +8,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /** One question to the decider, and where its answer is put together. Lives for one callback, in one thread. */
@@ -154,5 +155,15 @@ public final class Request {
             throw new IllegalArgumentException("the replaced part does not read " + location);
         }
         return Grafter.held(found, moment.snapshots);
+    }
+
+    /** Of that table only the files named by `keys`, which were added after version `since`; see AddedFiles. */
+    public LogicalPlan added(String path, String location, long since, List keys) {
+        LogicalRelation found = Grafter.relation(Grafter.at(plan, Split.steps(path)), location);
+        Snapshot snapshot = (Snapshot) moment.snapshots.get(location);
+        if (found == null || snapshot == null) {
+            throw new IllegalArgumentException("the replaced part does not read " + location + " as it was seen");
+        }
+        return AddedFiles.rows(found, snapshot, since, keys);
     }
 }

@@ -1,0 +1,144 @@
+package relationalcache;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.delta.DeltaLog;
+import org.apache.spark.sql.delta.DeltaTableUtils;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.actions.Action;
+import org.apache.spark.sql.delta.actions.Action$;
+import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.delta.util.FileNames;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+
+/**
+ * Some files that commits of a table added, read as the table's schema at a later version has them: what was appended
+ * since a snapshot. A file is known by its path and the id of its deletion vector; one path may stand in a log with
+ * several vectors.
+ */
+public final class AddedFiles {
+    // A snapshot is the same object for as long as its table does not move.
+    private static final Map FOUND = new java.util.WeakHashMap();
+
+    public AddedFiles() {
+    }
+
+    /** `key` is the path as the log spells it, a newline, and the vector's id or nothing. */
+    private static String key(AddFile file) {
+        return file.path() + "\n" + (file.deletionVector() == null ? "" : file.deletionVector().uniqueId());
+    }
+
+    /** The rows of the files named by `keys`, which commits `since` (left out) to `version` added. */
+    public static LogicalPlan rows(SparkSession spark, String location, long since, long version, List keys) {
+        Snapshot snapshot = Tables.snapshot(spark, location, version);
+        List files = new ArrayList(find(snapshot.deltaLog(), since, version, keys).values());
+        Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(
+            snapshot, (scala.collection.immutable.Seq) Scala.seq(files), false, Scala.none());
+        return frame.queryExecution().analyzed();
+    }
+
+    /** The same as the relation of a query reads them: its catalog table, its columns' ids, the user's own rights. */
+    public static LogicalPlan rows(LogicalRelation relation, Snapshot snapshot, long since, List keys) {
+        TahoeLogFileIndex index = PlanWriter.deltaIndex(relation);
+        List files = remembered(snapshot, since, keys);
+        return DeltaTableUtils.replaceFileIndex(relation, (FileIndex) new TahoeBatchFileIndex(
+            index.spark(), "batch", (scala.collection.immutable.Seq) Scala.seq(files), snapshot.deltaLog(), index.path(),
+            snapshot, false));
+    }
+
+    /** A query after the other asks for the same files of the same snapshot. */
+    private static List remembered(Snapshot snapshot, long since, List keys) {
+        String key = since + "\n" + keys.hashCode();
+        synchronized (FOUND) {
+            Map known = (Map) FOUND.get(snapshot);
+            if (known != null && known.containsKey(key)) {
+                return (List) known.get(key);
+            }
+        }
+        List files = new ArrayList(find(snapshot.deltaLog(), since, snapshot.version(), keys).values());
+        synchronized (FOUND) {
+            Map known = (Map) FOUND.get(snapshot);
+            if (known == null) {
+                known = new LinkedHashMap();
+                FOUND.put(snapshot, known);
+            }
+            known.put(key, files);
+        }
+        return files;
+    }
+
+    /**
+     * One line of JSON: whether columns are mapped, so that statistics go by other names, and of each file its bytes and
+     * its statistics, a text or null.
+     */
+    public static String statistics(SparkSession spark, String location, long since, long version, List keys) {
+        Snapshot snapshot = Tables.snapshot(spark, location, version);
+        boolean mapped = snapshot.metadata().configuration().contains("delta.columnMapping.mode");
+        StringBuilder out = new StringBuilder("[").append(mapped).append(",[");
+        Object[] files = find(snapshot.deltaLog(), since, version, keys).values().toArray();
+        for (int i = 0; i < files.length; i++) {
+            AddFile file = (AddFile) files[i];
+            out.append(i > 0 ? ",[" : "[").append(file.size()).append(',');
+            if (file.stats() == null) {
+                out.append("null");
+            } else {
+                Scala.quote(out, file.stats());
+            }
+            out.append(']');
+        }
+        return out.append("]]").toString();
+    }
+
+    /** The paths of those files that are no more where the log says; a line of JSON. */
+    public static String missing(SparkSession spark, String location, List paths) throws Exception {
+        DeltaLog log = Tables.log(spark, location);
+        FileSystem fs = log.dataPath().getFileSystem(log.newDeltaHadoopConf());
+        StringBuilder out = new StringBuilder("[");
+        for (int i = 0; i < paths.size(); i++) {
+            String path = (String) paths.get(i);
+            Path file = new Path(new java.net.URI(path));
+            if (!fs.exists(file.isAbsolute() ? file : new Path(log.dataPath(), file))) {
+                out.append(out.length() > 1 ? "," : "");
+                Scala.quote(out, path);
+            }
+        }
+        return out.append(']').toString();
+    }
+
+    private static Map find(DeltaLog log, long since, long version, List keys) {
+        Set wanted = new java.util.HashSet(keys);
+        Map found = new LinkedHashMap();
+        Configuration conf = log.newDeltaHadoopConf();
+        for (long at = since + 1L; at <= version; at++) {
+            List lines = Scala.list(log.store().read(FileNames.unsafeDeltaFile(log.logPath(), at), conf));
+            for (int i = 0; i < lines.size(); i++) {
+                String line = (String) lines.get(i);
+                if (line.startsWith("{\"add\"")) {
+                    Action action = Action$.MODULE$.fromJson(line);
+                    if (action instanceof AddFile && wanted.contains(key((AddFile) action))) {
+                        found.put(key((AddFile) action), action);
+                    }
+                }
+            }
+        }
+        if (found.size() != wanted.size()) {
+            throw new IllegalStateException(
+                "the log at " + log.logPath() + " does not hold " + (wanted.size() - found.size()) + " of the files that "
+                + "were appended after version " + since + ": it was cleaned meanwhile");
+        }
+        return found;
+    }
+}

@@ -1,0 +1,225 @@
+"""Can a refresh add what changed to what is stored, and how? Pure.
+
+One base table may have changed, by rows that were appended. The cache's own definition over those
+rows alone (the delta) is then what it lacks: rows of a cache without groups, partial aggregates of
+one with groups. These are appended as they are, so that several stored rows stand for one group
+until they are added up; or a grouping set is written anew from its rows and the delta, which costs
+its size and leaves one row a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from cachemgr.base_state import TableAt
+from cachemgr.delta.base_columns import changed_columns
+from cachemgr.delta.changes import ChangeKind, Changes
+from cachemgr.metastore.records import SnapshotRecord, SnapshotTableRecord
+from cachemgr.refresh.why_full import FullCode, WhyFull
+from matcher.model.codec import decode_plan
+from matcher.model.ir import CachePlan, MatchOptions
+from matcher.normalize.stored_block import stored_block
+from matcher.partials.linear import why_not_linear
+from matcher.partials.partial_rows import why_not_partials
+
+# A set of so many stored rows is written anew: that takes no longer than to append to it.
+FEW_ROWS: Final = 100_000
+# The partial rows that a set may hold for each of its groups before it is written anew.
+MOST_PARTIALS: Final = 0.3
+# To compute and write a byte costs so many times what it costs to read one.
+WRITING: Final = 4.0
+# AUTO takes the delta if it is expected to cost this share of a full refresh at most.
+WORTH_IT: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a cache holds now.
+
+    Args:
+        plan: Its plan, with the rows and bytes of its sets and which of them hold partial rows.
+        groups: Of each set that holds partial rows, by grouping id, how many groups it had when it
+            was written whole.
+    """
+
+    plan: CachePlan
+    groups: Mapping[int, int] = field(default_factory=dict)
+
+    def rows(self, number: int) -> int | None:
+        """Stored rows of a set; of the whole cache where it is no cube."""
+        if not self.plan.is_cube:
+            return self.plan.rows
+        return next((s.rows for s in self.plan.grouping_sets if s.grouping_id == number), None)
+
+    def bytes(self, number: int) -> int:
+        """Bytes of a set; of the whole cache where it is no cube."""
+        if not self.plan.is_cube:
+            return self.plan.bytes or 0
+        found = next((s.bytes for s in self.plan.grouping_sets if s.grouping_id == number), None)
+        return found or 0
+
+    @property
+    def sets(self) -> tuple[int, ...]:
+        """Its grouping ids; 0 stands for the rows of a cache that is no cube."""
+        return tuple(s.grouping_id for s in self.plan.grouping_sets) or (0,)
+
+
+def stored_of(published: SnapshotRecord | None) -> Stored | None:
+    """What a snapshot's version holds; None if there is none, or its plan cannot be read."""
+    if published is None or published.run.plan is None:
+        return None
+    try:
+        plan = decode_plan(dict(published.run.plan))
+    except (KeyError, TypeError, ValueError):  # stored by another version of this program
+        return None
+    groups = published.run.facts.get("groups") or {}
+    return Stored(plan, {int(number): rows for number, rows in groups.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The way of a refresh that adds what was appended to one base table.
+
+    Args:
+        table: The table as it is now.
+        since: The version that the cache holds.
+        changes: What was appended.
+        replaced: The sets (0 where there are none) that are written anew from their rows and the
+            delta.
+        appended: Those whose part of the delta is appended.
+        rewritten_bytes: The stored bytes of `replaced`.
+        cost: The expected cost, and `full_cost` that of a full refresh, in bytes read.
+    """
+
+    table: TableAt
+    since: int
+    changes: Changes
+    replaced: tuple[int, ...]
+    appended: tuple[int, ...]
+    rewritten_bytes: int
+    cost: float
+    full_cost: float
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether AUTO takes it."""
+        return self.cost <= WORTH_IT * self.full_cost
+
+
+def find_delta(
+    plan: CachePlan,
+    stored: Stored,
+    then: Mapping[str, SnapshotTableRecord],
+    tables: Mapping[str, TableAt],
+    changes: Mapping[str, Changes],
+    sizes: Mapping[str, int],
+    options: MatchOptions,
+) -> Delta | WhyFull:
+    """The delta that brings a cache up to date, or why there is none.
+
+    Args:
+        plan: What the cache is to hold.
+        stored: What it holds.
+        then: The base tables as its snapshot read them, by location.
+        tables: The base tables now.
+        changes: What happened to those that moved since.
+        sizes: The bytes of the base tables now.
+        options: The settings that the cache is refreshed under.
+    """
+    moved = [found for place in changes if (found := _moved(place, then, tables, changes))]
+    refused = next((found for found in moved if isinstance(found, WhyFull)), None)
+    if refused is not None:
+        return refused
+    grown = [place for place, found in changes.items() if found.kind is not ChangeKind.SAME]
+    if len(grown) != 1:
+        names = ", ".join(sorted(tables[place].name for place in grown))
+        return WhyFull(FullCode.SEVERAL_TABLES, f"{names} changed since the last refresh")
+    place = grown[0]
+    exact = replace(plan, exact_sums=stored.plan.exact_sums)
+    refused = _why_not_of(exact, place, options)
+    if refused is not None:
+        return refused
+    return _delta(plan, stored, tables[place], then[place], changes[place], sizes)
+
+
+def _moved(
+    place: str,
+    then: Mapping[str, SnapshotTableRecord],
+    tables: Mapping[str, TableAt],
+    changes: Mapping[str, Changes],
+) -> WhyFull | str:
+    """Why what happened to a table cannot be added; its name if it can."""
+    found, table = changes[place], tables[place]
+    kept = then[place].columns
+    changed = {} if kept is None else changed_columns(kept, table.columns)
+    if kept is None or changed:
+        what = "; ".join(f"column {name} {how}" for name, how in changed.items())
+        detail = what or "the snapshot does not say what its columns were"
+        return WhyFull(FullCode.COLUMNS_CHANGED, f"{table.name}: {detail}")
+    if found.kind in (ChangeKind.SAME, ChangeKind.APPENDS):
+        return table.name
+    code = FullCode.UNKNOWN_ACTION if found.code is None else FullCode(found.code.value)
+    return WhyFull(code, f"{table.name}: {found.detail}")
+
+
+def _why_not_of(plan: CachePlan, place: str, options: MatchOptions) -> WhyFull | None:
+    if plan.limit is not None:
+        return WhyFull(FullCode.TOP_K, f"it keeps its first {plan.limit} rows alone")
+    block = stored_block(plan)
+    rel = next(i for i, relation in enumerate(plan.relations) if relation.key == place)
+    reason = why_not_linear(block, rel)
+    if reason is not None:
+        return WhyFull(FullCode.DELTA_NOT_LINEAR, reason.detail)
+    if plan.keys is None:
+        return None
+    reason = why_not_partials(plan, options, signed=False)
+    return None if reason is None else WhyFull(FullCode.NOT_MERGEABLE, reason.detail)
+
+
+def _delta(
+    plan: CachePlan,
+    stored: Stored,
+    table: TableAt,
+    then: SnapshotTableRecord,
+    changes: Changes,
+    sizes: Mapping[str, int],
+) -> Delta:
+    assert then.version is not None
+    new_rows = changes.rows_added
+    replaced: list[int] = []
+    appended: list[int] = []
+    for number in stored.sets:
+        anew = plan.keys is not None and _is_written_anew(stored, number, new_rows)
+        (replaced if anew else appended).append(number)
+    rest = sum(size for place, size in sizes.items() if place != table.location)
+    held = sum(map(stored.bytes, stored.sets))
+    read = changes.bytes_added + rest
+    rewritten = sum(map(stored.bytes, replaced))
+    added = sum(_appended_bytes(stored, number, new_rows) for number in appended)
+    return Delta(
+        table=table,
+        since=then.version,
+        changes=changes,
+        replaced=tuple(replaced),
+        appended=tuple(appended),
+        rewritten_bytes=rewritten,
+        cost=read + rewritten * (1 + WRITING) + added * WRITING,
+        full_cost=sum(sizes.values()) + held * WRITING,
+    )
+
+
+def _is_written_anew(stored: Stored, number: int, new_rows: int | None) -> bool:
+    rows = stored.rows(number)
+    if rows is None or new_rows is None or rows <= FEW_ROWS:
+        return True
+    groups = stored.groups.get(number, rows)
+    partials = rows - groups + min(new_rows, groups)
+    return partials > MOST_PARTIALS * groups
+
+
+def _appended_bytes(stored: Stored, number: int, new_rows: int | None) -> float:
+    rows = stored.rows(number) or 0
+    share = 1.0 if not rows or new_rows is None else min(1.0, new_rows / rows)
+    return share * stored.bytes(number)

@@ -1,0 +1,221 @@
+"""What is known of a cache after its refresh added a delta: what was known before, and what the
+delta says, without a look at the base tables.
+
+Sizes and counts are exact. Bounds only widen, and what was never NULL may only cease to be so,
+until a full refresh measures anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from cachemgr.delta.added_files import AddedFiles
+from cachemgr.delta.commits import Commit
+from cachemgr.refresh.file_stats import Bounds, bounds_listed, read_files
+from cachemgr.refresh.incremental import Delta, Stored
+from cachemgr.refresh.measure import (
+    Measured,
+    arguments_without_nulls,
+    columns_without_nulls,
+    exact_sums,
+    open_columns,
+    rows_name,
+    set_sizes,
+)
+from matcher.model.expr import Call, Col, Expr
+from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
+
+# so many rows that no type bounds a sum of them
+_ANY_NUMBER: Final = 1 << 62
+
+
+def measure_delta(
+    session: SparkSession,
+    plan: CachePlan,
+    stored: Stored,
+    facts: Mapping[str, Any],
+    delta: Delta,
+    commit: Commit,
+    seen: Mapping[str, int] | None,
+) -> Measured:
+    """Measure a version that an incremental refresh wrote.
+
+    Args:
+        session: A session of ours.
+        plan: The plan that was computed.
+        stored: What the cache held before.
+        facts: What the refresh before noted down.
+        delta: What was added.
+        commit: The commit that wrote it.
+        seen: The totals of the set that `watched_set` names, as the write saw them: of all its
+            rows where it was written anew, else of the delta. None if the write did not tell.
+    """
+    before = stored.plan
+    sized = replace(
+        plan,
+        grouping_sets=_sizes(before, delta, commit),
+        rows=_total(before, delta, commit, "rows"),
+        bytes=_total(before, delta, commit, "bytes"),
+        partials=_partials(before, delta, commit),
+    )
+    rows, size = sized.rows, sized.bytes or 0
+    if plan.keys is None:
+        kept = before.non_null & columns_without_nulls(plan, commit)
+        return Measured(replace(sized, non_null=kept), rows, size, rows)
+    totals = _totals(facts, delta, seen)
+    base_rows = totals.get(rows_name(plan))
+    bounds = _bounds(session, plan, facts, delta, open_columns(plan, base_rows))
+    measured = replace(
+        sized,
+        non_null=arguments_without_nulls(plan, totals) if totals else frozenset(),
+        exact_sums=exact_sums(plan, base_rows, bounds),
+    )
+    return Measured(measured, rows, size, base_rows, totals, bounds)
+
+
+def watched_set(delta: Delta) -> int:
+    """The set whose totals the write is to watch: one that is written anew, if there is any."""
+    return (*delta.replaced, *delta.appended)[0]
+
+
+def keeps_all_rows(
+    plan: CachePlan,
+    held: Iterable[RecordPreservingJoin],
+    facts: Mapping[str, Any],
+    delta: Delta,
+    measured: Measured,
+) -> bool:
+    """Whether the counts tell that each appended row came through the definition's joins just
+    once: then each of these found its partner, since nothing else could have made up for a loss.
+
+    Args:
+        plan: The cache.
+        held: The record-preserving joins that held before; their joined sides have unique keys.
+        facts: What the refresh before noted down.
+        delta: What was added.
+        measured: What is known since.
+    """
+    name, added = rows_name(plan), delta.changes.rows_added
+    before = (facts.get("totals") or {}).get(name)
+    after = measured.totals.get(name)
+    if plan.keys is None or added is None or before is None or after is None:
+        return False
+    return after - before == added and _only_joins(plan, held, delta.table.location)
+
+
+def _only_joins(plan: CachePlan, held: Iterable[RecordPreservingJoin], grown: str) -> bool:
+    """Whether a definition is nothing but one table joined to others by their unique keys."""
+    places = [relation.key for relation in plan.relations]
+    by_right = {join.right: join for join in held if join.left in places}
+    others = [place for place in places if place != grown]
+    if plan.outer or len(set(places)) != len(places) or not set(others) <= by_right.keys():
+        return False
+    wanted = {
+        frozenset({(by_right[place].left, left.lower()), (place, right.lower())})
+        for place in others
+        for left, right in by_right[place].keys
+    }
+    return {_equality(part, places) for part in plan.predicates} == wanted
+
+
+def _equality(part: Expr, places: list[str]) -> frozenset[tuple[str, str]] | None:
+    if not isinstance(part, Call) or part.op != "eq":
+        return None
+    sides = [(places[c.rel], c.name.lower()) for c in part.args if isinstance(c, Col)]
+    return frozenset(sides) if len(sides) == len(part.args) else None
+
+
+def _sizes(before: CachePlan, delta: Delta, commit: Commit) -> tuple[GroupingSet, ...]:
+    written = {s.grouping_id: s for s in set_sizes(before, commit)}
+    return tuple(
+        written[s.grouping_id]
+        if s.grouping_id in delta.replaced
+        else replace(
+            s,
+            rows=_sum(s.rows, written[s.grouping_id].rows),
+            bytes=_sum(s.bytes, written[s.grouping_id].bytes),
+        )
+        for s in before.grouping_sets
+    )
+
+
+def _total(before: CachePlan, delta: Delta, commit: Commit, what: str) -> int | None:
+    if before.is_cube:
+        sizes = [getattr(s, what) for s in _sizes(before, delta, commit)]
+        return None if None in sizes else sum(sizes)
+    written: int | None = getattr(commit, what)
+    return written if delta.replaced else _sum(getattr(before, what), written)
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
+
+
+def _partials(before: CachePlan, delta: Delta, commit: Commit) -> frozenset[int]:
+    """Without rows that were added nothing stands twice."""
+    if before.keys is None:
+        return frozenset()
+    if not before.is_cube:
+        grown = frozenset({0}) if commit.rows != 0 else frozenset()
+    else:
+        grown = frozenset(s.grouping_id for s in set_sizes(before, commit) if s.rows != 0)
+    return (before.partials - frozenset(delta.replaced)) | (grown & frozenset(delta.appended))
+
+
+def _totals(
+    facts: Mapping[str, Any], delta: Delta, seen: Mapping[str, int] | None
+) -> Mapping[str, int]:
+    """Of all rows; empty where they are not known."""
+    if seen is None:
+        return {}
+    if delta.replaced:
+        return seen
+    before: Mapping[str, int] = facts.get("totals") or {}
+    return {name: before[name] + count for name, count in seen.items() if name in before}
+
+
+def _bounds(
+    session: SparkSession,
+    plan: CachePlan,
+    facts: Mapping[str, Any],
+    delta: Delta,
+    wanted: tuple[Col, ...],
+) -> dict[Col, Bounds]:
+    """Of those columns of which something is known before and of the delta."""
+    before = decode_bounds(plan, facts)
+    known = {column: before[column] for column in wanted if column in before}
+    places = [relation.key for relation in plan.relations]
+    changed = [column for column in known if places[column.rel] == delta.table.location]
+    if not changed:
+        return known
+    files = AddedFiles(delta.table.location, delta.since, delta.table.version, delta.changes.added)
+    listed = read_files(files.statistics(session))
+    for column in changed:
+        found = bounds_listed(listed, [column.name])
+        if found is None:
+            del known[column]
+        else:
+            (low, high), (least, most) = known[column], found[column.name]
+            known[column] = (min(low, least), max(high, most))
+    return known
+
+
+def encode_bounds(bounds: Mapping[Col, Bounds]) -> list[list[Any]]:
+    """Bounds as a refresh notes them down."""
+    return [[c.rel, c.name, low, high] for c, (low, high) in bounds.items()]
+
+
+def decode_bounds(plan: CachePlan, facts: Mapping[str, Any]) -> dict[Col, Bounds]:
+    """The bounds that a refresh noted down.
+
+    Args:
+        plan: The cache, whose columns they are of.
+        facts: What the refresh noted down.
+    """
+    known = {(rel, name): (low, high) for rel, name, low, high in facts.get("bounds") or ()}
+    columns = open_columns(plan, _ANY_NUMBER)
+    return {c: known[c.rel, c.name] for c in columns if (c.rel, c.name) in known}

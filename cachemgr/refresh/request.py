@@ -1,0 +1,102 @@
+"""All that decides how a refresh is done, gathered for `plan_refresh`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cachemgr.base_state import TableAt
+from cachemgr.config.match_options import match_options
+from cachemgr.delta.log import head, size_in_bytes
+from cachemgr.metastore.records import JoinRecord, RefreshRunRecord
+from cachemgr.refresh.job import Job
+from cachemgr.refresh.plan import DELTA_WAYS, Published, RefreshRequest
+from cachemgr.refresh.source import Source
+from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text
+from cachemgr.refresh.write import missing_properties
+from cachemgr.vocabulary import RunState
+
+
+def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequest:
+    """What a refresh is asked for, and how everything stands.
+
+    Args:
+        job: The cache and where everything is.
+        mode: What was asked for: a `RefreshMode`.
+        run: The open run; None where the refresh is only explained.
+    """
+    newest = head(job.session, job.table.location)
+    joins = declared_joins(job.metastore, job.plan)
+    wanted = tuple(as_fact(j, is_checked(j)) for j in joins)
+    return RefreshRequest(
+        cache=job.name,
+        mode=mode,
+        plan=replace(job.plan, joins=wanted),
+        spec=job.spec,
+        tables=job.tables,
+        published=_published(job),
+        head=newest,
+        adoptable=_adoptable(job, run),
+        properties_changed=newest is not None and bool(missing_properties(job.session, job.table)),
+        joins_known=_joins_known(job, joins),
+        sources=tuple(s.offer if isinstance(s, Source) else s for s in job.sources),
+        damage=job.damage.what,
+        changes=job.changes,
+        gone=job.gone,
+        sizes={t.location: size_in_bytes(job.session, t.location) for t in job.tables},
+        options=match_options(job.cache.settings),
+        has_failed=_has_failed(job, run),
+    )
+
+
+def _has_failed(job: Job, run: RefreshRunRecord | None) -> bool:
+    """Whether the refresh before this one added a delta, and failed."""
+    recent = job.metastore.reader.refreshes(job.cache.id, limit=2)
+    before = next((r for r in recent if run is None or r.id != run.id), None)
+    return before is not None and before.state is RunState.FAILED and before.mode in DELTA_WAYS
+
+
+def _published(job: Job) -> Published | None:
+    snapshot = job.published
+    if snapshot is None or snapshot.run.cache_version is None:
+        return None
+    spec = str(snapshot.run.facts.get("spec", ""))
+    return Published(snapshot.run.id, snapshot.run.cache_version, spec, snapshot.tables, job.stored)
+
+
+def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
+    """The refresh before this one, if it ended without publishing and nobody was fenced in
+    between.
+    """
+    recent = job.metastore.reader.refreshes(job.cache.id, limit=10)
+    # one cancelled before it began never held the lease
+    before = [r for r in recent if r.fencing_token and (run is None or r.id != run.id)]
+    if not before or before[0].state not in (
+        RunState.CANCELLED,
+        RunState.FAILED,
+        RunState.SUPERSEDED,
+        RunState.RUNNING,
+    ):
+        return None
+    if run is not None and before[0].fencing_token != run.fencing_token - 1:
+        return None
+    return before[0].id
+
+
+def _joins_known(job: Job, joins: tuple[JoinRecord, ...]) -> bool:
+    if job.published is None:
+        return True
+    if any(_checked_before(join, job.tables) for join in joins):
+        return False
+    return job.published.run.facts.get("joins_declared") == joins_text(joins)
+
+
+def _checked_before(join: JoinRecord, tables: Sequence[TableAt]) -> bool:
+    """Whether a join was last validated before commits' identities were stored, so that nobody can
+    tell that it was in this state of its tables."""
+    states = {t.location: t.state for t in tables}
+    return any(
+        checked.is_put_back(states[place])
+        for place, checked in join.validated_versions.items()
+        if place in states and not checked.commit
+    )

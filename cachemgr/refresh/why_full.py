@@ -1,0 +1,87 @@
+"""Why a refresh computes everything, as codes with what to do about each. Pure.
+
+A refresh never falls from incremental to full in silence: its row, SHOW, EXPLAIN REFRESH and
+`cachemgr cache why-full` name one of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from cachemgr.delta.changes import ChangeCode
+
+
+class FullCode(StrEnum):
+    """Why a refresh is FULL; those that a change of a base table has are of `ChangeCode` too."""
+
+    ASKED_FOR = "ASKED_FOR"
+    NEVER_REFRESHED = "NEVER_REFRESHED"
+    DEFINITION_CHANGED = "DEFINITION_CHANGED"
+    CACHE_DAMAGED = "CACHE_DAMAGED"
+    OTHER_TABLES = "OTHER_TABLES"
+    SEVERAL_TABLES = "SEVERAL_TABLES"
+    TOP_K = "TOP_K"
+    DELTA_NOT_LINEAR = "DELTA_NOT_LINEAR"
+    NOT_MERGEABLE = "NOT_MERGEABLE"
+    FILES_GONE = "FILES_GONE"
+    FULL_IS_CHEAPER = "FULL_IS_CHEAPER"
+    LAST_ATTEMPT_FAILED = "LAST_ATTEMPT_FAILED"
+    ROWS_REMOVED = ChangeCode.ROWS_REMOVED.value
+    RANGE_REWRITTEN = ChangeCode.RANGE_REWRITTEN.value
+    LOG_UNREADABLE = ChangeCode.LOG_UNREADABLE.value
+    TOO_FAR_BEHIND = ChangeCode.TOO_FAR_BEHIND.value
+    LOG_CLEANED = ChangeCode.LOG_CLEANED.value
+    HISTORY_REWRITTEN = ChangeCode.HISTORY_REWRITTEN.value
+    TABLE_RECREATED = ChangeCode.TABLE_RECREATED.value
+    COLUMNS_CHANGED = ChangeCode.COLUMNS_CHANGED.value
+    UNKNOWN_ACTION = ChangeCode.UNKNOWN_ACTION.value
+
+
+CURES: Final = {
+    FullCode.ASKED_FOR: "",
+    FullCode.NEVER_REFRESHED: "",
+    FullCode.DEFINITION_CHANGED: "",
+    FullCode.CACHE_DAMAGED: "keep others out of the cache's folder",
+    FullCode.OTHER_TABLES: "",
+    FullCode.SEVERAL_TABLES: "refresh after each load, so that one table has changed at a time",
+    FullCode.TOP_K: "leave ORDER BY … LIMIT out of the definition",
+    FullCode.DELTA_NOT_LINEAR: "write the changed table once in the definition, inner joined or "
+    "on the preserved side",
+    FullCode.NOT_MERGEABLE: "store aggregates that can be added up, such as SUM and COUNT",
+    FullCode.FILES_GONE: "refresh more often than the base table is vacuumed",
+    FullCode.FULL_IS_CHEAPER: "REFRESH … INCREMENTAL takes the other way",
+    FullCode.LAST_ATTEMPT_FAILED: "see that run's error",
+    FullCode.ROWS_REMOVED: "append only, or partition the cache by what is updated",
+    FullCode.RANGE_REWRITTEN: "refresh before the table is compacted or put back",
+    FullCode.LOG_UNREADABLE: "see that this process may read the table's log",
+    FullCode.TOO_FAR_BEHIND: "refresh more often",
+    FullCode.LOG_CLEANED: "refresh more often, or raise delta.logRetentionDuration of the table",
+    FullCode.HISTORY_REWRITTEN: "",
+    FullCode.TABLE_RECREATED: "overwrite or truncate the table rather than creating it again",
+    FullCode.COLUMNS_CHANGED: "create the cache again with OR REPLACE if it is to follow",
+    FullCode.UNKNOWN_ACTION: "report it, with the table's last commits",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WhyFull:
+    """Why the change alone is not enough.
+
+    Args:
+        code: Which of the reasons it is.
+        detail: Of what table or part of the definition, for people; one line.
+    """
+
+    code: FullCode
+    detail: str
+
+    @property
+    def cure(self) -> str:
+        """What to do about it; empty if the next refresh can be incremental anyhow."""
+        return CURES[self.code]
+
+    def __str__(self) -> str:
+        cure = f" ({self.cure})" if self.cure else ""
+        return f"{self.code.value}: {self.detail}{cure}"

@@ -1,0 +1,331 @@
+"""Incremental refreshes on real Spark and Delta: after each change, what is stored, read as one row
+a group, is what a full refresh of the same versions stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cachemgr.delta.tables import TableRead, run_select
+from cachemgr.errors import RefreshError
+from cachemgr.metastore.records import CacheRecord
+from cachemgr.vocabulary import RunState
+from matcher.model.codec import decode_plan
+from matcher.model.expr import Agg
+from matcher.model.ir import Block, CachePlan, MatchOptions, Output
+from matcher.normalize.stored_plan import plan_definition
+from matcher.partials.collapse import render_collapsed
+from matcher.render.select import quote, render_stored
+from tests.worlds.refresh_star import (
+    AMOUNT,
+    CITY,
+    ITEM,
+    JOIN_ON,
+    PRICE,
+    SALES,
+    SHOPS,
+    Star,
+    cube_plan,
+    flat_plan,
+    rows_of,
+    total,
+)
+
+pytestmark = pytest.mark.spark
+
+
+def by_item_plan(star: Star, name: str = "by_item") -> CachePlan:
+    """Sums, counts, extremes and an average of decimals by item."""
+    block = Block(
+        relations=(star.relation("sales"),),
+        predicates=(),
+        outputs=(
+            Output("item", ITEM),
+            Output("total", total(AMOUNT)),
+            Output("worth", total(PRICE, "decimal(20,2)")),
+            Output("mean", Agg("avg", (PRICE,), "decimal(14,6)")),
+            Output("least", Agg("min", (AMOUNT,), "bigint")),
+            Output("most", Agg("max", (PRICE,), "decimal(10,2)")),
+        ),
+        group_keys=(ITEM,),
+    )
+    return plan_definition(name, block)
+
+
+def all_plan(star: Star, name: str = "all") -> CachePlan:
+    """One row over all sales."""
+    block = Block(
+        relations=(star.relation("sales"),),
+        predicates=(),
+        outputs=(Output("total", total(AMOUNT)), Output("n", Agg("count", (), "bigint", False))),
+        group_keys=(),
+    )
+    return plan_definition(name, block)
+
+
+def stored_rows(star: Star, cache: CacheRecord) -> list[tuple[Any, ...]]:
+    """What the published version holds, one row a group."""
+    run = star.store.reader.published(cache.id).run
+    plan = decode_plan(dict(run.plan))
+    read = {"__c": TableRead(star.key_of(cache), run.cache_version)}
+    text = "SELECT * FROM __c"
+    if plan.partials:
+        text = render_collapsed(plan, "__c", MatchOptions())
+    return rows_of(run_select(star.spark, text, read))
+
+
+def computed_rows(star: Star, plan: CachePlan) -> list[tuple[Any, ...]]:
+    """What the definition gives now."""
+    names = [f"__t{i}" for i in range(len(plan.relations))]
+    reads = {
+        name: TableRead(relation.key, star.version(relation.key))
+        for name, relation in zip(names, plan.relations, strict=True)
+    }
+    return rows_of(run_select(star.spark, render_stored(plan, [quote(n) for n in names]), reads))
+
+
+def check(star: Star, cache: CacheRecord, plan: CachePlan) -> None:
+    assert stored_rows(star, cache) == computed_rows(star, plan)
+
+
+MORE = [
+    (1, "pen", 4, 7, "3.00"),
+    (3, "cup", 4, None, "0.50"),
+    (2, None, 5, 1, None),
+]
+
+
+def test_rows_are_appended(star: Star) -> None:
+    plan = flat_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert (run.state, run.mode) == (RunState.PUBLISHED, "APPEND")
+    check(star, cache, plan)
+    assert run.rows == 9 and decode_plan(dict(run.plan)).rows == 9
+    assert star.refresh(cache).state is RunState.UNCHANGED
+
+
+def test_few_groups_are_written_anew(star: Star) -> None:
+    plan = by_item_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "REPLACE"
+    check(star, cache, plan)
+    assert not decode_plan(dict(run.plan)).partials
+    assert run.rows == 4
+    full = star.refresh(cache, mode="FULL")
+    assert full.mode == "FULL" and full.rows == run.rows
+    assert set(full.facts) >= {"totals", "bounds"}
+    for fact in ("totals", "base_rows", "non_null", "exact_sums"):
+        assert full.facts[fact] == run.facts[fact]
+
+
+@pytest.fixture
+def deep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every set counts as large, and may hold many partial rows."""
+    monkeypatch.setattr("cachemgr.refresh.incremental.FEW_ROWS", -1)
+    monkeypatch.setattr("cachemgr.refresh.incremental.MOST_PARTIALS", 100)
+
+
+@pytest.mark.usefixtures("deep")
+def test_partial_rows_are_appended(star: Star) -> None:
+    plan = by_item_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "PARTIALS"
+    assert decode_plan(dict(run.plan)).partials == {0} and run.rows == 6
+    check(star, cache, plan)
+    star.sell((1, "pen", 9, -17, "9.99"))
+    again = star.refresh(cache, mode="INCREMENTAL")
+    assert again.mode == "PARTIALS" and again.rows == 7
+    assert again.facts["groups"] == {"0": 3}
+    check(star, cache, plan)
+    full = star.refresh(cache, mode="FULL")
+    assert not decode_plan(dict(full.plan)).partials
+    for fact in ("totals", "base_rows", "non_null", "exact_sums"):
+        assert full.facts[fact] == again.facts[fact]
+    check(star, cache, plan)
+
+
+@pytest.mark.usefixtures("deep")
+def test_partial_rows_beside_sets_that_are_written_anew(
+    star: Star, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cachemgr.refresh.incremental.FEW_ROWS", 2)
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "PARTIALS"
+    partials = decode_plan(dict(run.plan)).partials
+    assert 0 < len(partials) < len(plan.grouping_sets)
+    check(star, cache, plan)
+    star.sell(*MORE)
+    again = star.refresh(cache, mode="INCREMENTAL")
+    check(star, cache, plan)
+    full = star.refresh(cache, mode="FULL")
+    assert full.facts["totals"] == again.facts["totals"]
+    check(star, cache, plan)
+
+
+def test_a_cube_is_written_anew_set_by_set(star: Star) -> None:
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "REPLACE"
+    check(star, cache, plan)
+
+
+def test_a_global_aggregate_stays_one_row(star: Star) -> None:
+    plan = all_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    assert star.refresh(cache, mode="INCREMENTAL").mode == "REPLACE"
+    check(star, cache, plan)
+    assert len(stored_rows(star, cache)) == 1
+
+
+def test_a_dimension_that_grew(star: Star) -> None:
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.write("shops", [(3, "Bergen", "north")], SHOPS, "append")
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "REPLACE"
+    check(star, cache, plan)
+
+
+def test_two_tables_that_grew_are_computed_as_a_whole(star: Star) -> None:
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.write("shops", [(4, "Bergen", "north")], SHOPS, "append")
+    star.sell(*MORE)
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "FULL" and run.reason.startswith("SEVERAL_TABLES")
+    check(star, cache, plan)
+    with pytest.raises(RefreshError, match="ROWS_REMOVED"):
+        star.write("sales", MORE, SALES, "overwrite")
+        star.refresh(cache, mode="INCREMENTAL_ONLY")
+
+
+def test_appended_rows_may_all_be_filtered_out(star: Star) -> None:
+    block = Block(
+        relations=(star.relation("sales"), star.relation("shops")),
+        predicates=(JOIN_ON,),
+        outputs=(Output("city", CITY), Output("amount", AMOUNT)),
+    )
+    plan = plan_definition("narrow", block)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell((99, "pen", 1, 1, "1.00"))
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "APPEND" and run.rows == 6
+    check(star, cache, plan)
+
+
+def test_a_join_is_checked_on_the_appended_rows(star: Star) -> None:
+    star.declare_join()
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    first = star.refresh(cache)
+    assert first.facts["joins"] == ["sales_shops"]
+    star.sell(*MORE)
+    kept = star.refresh(cache, mode="INCREMENTAL")
+    assert kept.mode == "REPLACE" and kept.facts["joins"] == ["sales_shops"]
+    star.sell((99, "pen", 1, 1, "1.00"), (None, "pen", 1, 1, "1.00"))
+    lost = star.refresh(cache, mode="INCREMENTAL")
+    assert lost.mode == "REPLACE" and lost.facts["joins"] == []
+    message = lost.facts["joins_broken"]["sales_shops"]
+    assert "2 rows of default.sales would be lost, 1 of them with a NULL key" in message
+    check(star, cache, plan)
+
+
+def test_a_filter_hides_no_lost_row(star: Star) -> None:
+    """The counts tell nothing where the definition filters."""
+    star.declare_join()
+    plan = flat_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell((99, "pen", 1, 1, "1.00"))
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "APPEND" and run.facts["joins"] == []
+    check(star, cache, plan)
+
+
+def test_auto_takes_the_change_where_it_costs_less(star: Star) -> None:
+    plan = flat_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    assert star.refresh(cache, mode="AUTO").mode in ("APPEND", "FULL")
+    check(star, cache, plan)
+
+
+def test_top_k_is_computed_as_a_whole(star: Star) -> None:
+    from matcher.model.ir import SortKey
+
+    block = Block(
+        relations=(star.relation("sales"),),
+        predicates=(),
+        outputs=(Output("item", ITEM), Output("amount", AMOUNT)),
+        order_by=(SortKey(AMOUNT),),
+        limit=2,
+    )
+    plan = plan_definition("first_two", block)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "FULL" and run.reason.startswith("TOP_K")
+
+
+def test_a_cache_that_is_partitioned(star: Star) -> None:
+    plan = flat_plan(star)
+    cache = star.cache(plan, partition_by=("city",))
+    star.refresh(cache)
+    star.sell(*MORE)
+    assert star.refresh(cache, mode="INCREMENTAL").mode == "APPEND"
+    check(star, cache, plan)
+
+
+def test_a_cache_that_is_clustered(star: Star) -> None:
+    for plan, way in ((flat_plan(star), "APPEND"), (by_item_plan(star), "REPLACE")):
+        cache = star.cache(plan, cluster_by=("item",))
+        star.refresh(cache)
+        star.sell(*MORE)
+        assert star.refresh(cache, mode="INCREMENTAL").mode == way
+        check(star, cache, plan)
+        detail = star.spark.sql(f"DESCRIBE DETAIL delta.`{cache.location}`").collect()[0]
+        assert detail["clusteringColumns"] == ["item"]
+
+
+def test_the_first_refresh_of_a_cache_that_is_incremental_only(star: Star) -> None:
+    plan = flat_plan(star)
+    cache = star.cache(plan)
+    run = star.refresh(cache, mode="INCREMENTAL_ONLY")
+    assert run.mode == "FULL" and run.reason.startswith("NEVER_REFRESHED")
+    star.sell(*MORE)
+    assert star.refresh(cache, mode="INCREMENTAL_ONLY").mode == "APPEND"
+
+
+def test_a_definition_that_changed_is_computed_as_a_whole(star: Star) -> None:
+    plan = flat_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    other = replace(plan, columns=plan.columns[:2], visible=plan.visible[:2])
+    run = star.refresh(cache, mode="INCREMENTAL", replan=lambda: other)
+    assert run.mode == "FULL" and run.reason.startswith("DEFINITION_CHANGED")
