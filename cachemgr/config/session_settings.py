@@ -302,6 +302,40 @@ SETTINGS: tuple[Setting, ...] = (
         "A grouping set with more rows is not pinned.",
     ),
     _setting(
+        "freshHits",
+        "fresh_hits",
+        "boolean",
+        "true",
+        "runtime",
+        "Answer from a cache whose table was only appended to since, by reading the appended files "
+        "beside it.",
+    ),
+    _setting(
+        "freshHits.maxFiles",
+        "fresh_max_files",
+        "integer",
+        "1000",
+        "runtime",
+        "A hit reads so many appended files at most.",
+    ),
+    _setting(
+        "freshHits.maxRows",
+        "fresh_max_rows",
+        "integer",
+        "50000000",
+        "runtime",
+        "A hit reads so many appended rows at most.",
+    ),
+    _setting(
+        "freshHits.maxPercent",
+        "fresh_max_percent",
+        "integer",
+        "20",
+        "runtime",
+        "A hit reads appended rows up to this share of those behind the cache, in percent; 100,000 "
+        "rows are always few.",
+    ),
+    _setting(
         "dropGrace",
         "drop_grace_seconds",
         "duration",
@@ -348,6 +382,10 @@ class Settings:
     pin_enabled: bool = True
     pin_max_bytes: int = 256 * 1024 * 1024
     pin_max_rows_per_set: int = 500_000
+    fresh_hits: bool = True
+    fresh_max_files: int = 1_000
+    fresh_max_rows: int = 50_000_000
+    fresh_max_percent: int = 20
     drop_grace_seconds: int = 24 * 3600
     explain_fallback: bool = False
     decision_log_enabled: bool = True

@@ -22,7 +22,7 @@ from cachemgr.delta.tables import TableRead, normalise_location, run_select
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.steps import SourceOffer
-from cachemgr.serving.served_cache import ServedCache, matcher_name, serve
+from cachemgr.serving.served_cache import ServedCache, collapsing_sql, matcher_name, serve
 from cachemgr.vocabulary import RunState
 from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan, Rewrite
@@ -46,7 +46,7 @@ class Source:
 
     offer: SourceOffer
     sql: str
-    reads: Mapping[str, TableRead]
+    reads: Mapping[str, object]
     names: tuple[str, ...]
 
     def rows(self, session: SparkSession) -> DataFrame:
@@ -170,7 +170,11 @@ def _checked(
     """The source, if Spark reads from it the very columns that it reads from the base tables."""
     versions = versions_of(tables)
     assert served.version is not None
-    reads = {_CACHE: TableRead(normalise_location(session, served.location), served.version)}
+    stored = TableRead(normalise_location(session, served.location), served.version)
+    collapsing = collapsing_sql(served, rewrite.grouping_set, _CACHE)
+    reads: dict[str, object] = {_CACHE: stored}
+    if collapsing is not None:
+        reads[_CACHE] = run_select(session, collapsing, {_CACHE: stored})
     extra = []
     for number, join in enumerate(rewrite.extra):
         extra.append(f"__extra{number}")

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from cachemgr.serving.decision import BlockOutcome, Decision, Hit
-from cachemgr.serving.eligibility import Cleared, Eligibility
+from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
+from cachemgr.serving.fresh_hits import fresh_hit, with_fresh
 from cachemgr.serving.seen_tables import Seen
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
@@ -142,24 +143,34 @@ def _outcome(
     if refused is not None:
         return BlockOutcome(located.path, block, None, (), (refused,), False)
     cleared: dict[int, Cleared] = {}
+    behind = False
 
     def veto(rewrite: Rewrite) -> Reason | None:
+        nonlocal behind
         found = eligibility.clear(located, block, rewrite)
-        if isinstance(found, Reason):
-            return found
-        cleared[id(rewrite)] = found
-        return None
+        if isinstance(found, Cleared):
+            cleared[id(rewrite)] = found
+            return None
+        behind |= isinstance(found, Behind)
+        return found.reason if isinstance(found, Behind) else found
 
     chosen = registry.decide(
         block, options, veto, explain=explain, most=most, first_rows=located.is_tail
     )
-    hit = None
     if chosen.rewrite is not None:
         found = cleared[id(chosen.rewrite)]
         hit = Hit(
             located.path, block, chosen.rewrite, found.cache, found.exact, found.sql, located.split
         )
-    return BlockOutcome(located.path, block, hit, chosen.candidates, chosen.reasons)
+        return BlockOutcome(located.path, block, hit, chosen.candidates, chosen.reasons)
+    reasons, candidates = chosen.reasons, chosen.candidates
+    if behind and not located.is_tail:
+        with_appended = fresh_hit(located, block, registry, eligibility, options)
+        if isinstance(with_appended, Hit):
+            candidates = with_fresh(candidates, with_appended)
+            return BlockOutcome(located.path, block, with_appended, candidates, ())
+        reasons = tuple(dict.fromkeys((*reasons, *with_appended)))
+    return BlockOutcome(located.path, block, None, candidates, reasons)
 
 
 def mixed_snapshots(hits: Iterable[Hit], seen: Seen, live: frozenset[str]) -> Reason | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from cachemgr.serving.appended import Appended
 from cachemgr.serving.served_cache import ServedCache
 from matcher.catalyst.split import Split
 from matcher.model.ir import Block, Candidate, Rewrite
@@ -27,6 +28,8 @@ class Hit:
         exact: All tables that the block reads stand at the snapshot's versions.
         sql: What runs over the cache, outputs named c0, c1, …
         split: Which parts of the subtree's outputs the block's are; None for the outputs.
+        appended: Rows that are read beside the cache; the block's tables then stand in `sql` as
+            `base_names` says.
     """
 
     path: Path
@@ -36,6 +39,7 @@ class Hit:
     exact: bool
     sql: str
     split: Split | None = None
+    appended: Appended | None = None
 
 
 @dataclass(frozen=True)

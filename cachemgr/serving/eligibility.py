@@ -14,6 +14,7 @@ from typing import Self
 from cachemgr.access.grants import keys_of, may_use
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
+from cachemgr.serving.appended import Appended, FreshLimits, appended_to
 from cachemgr.serving.freshness import Histories, Verdict, check_freshness
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
@@ -45,6 +46,8 @@ class QueryState:
         stamp: The feed's stamp before any plan was looked at.
         exact_only: Why only caches equal to the tables now may serve; None if stale ones may.
         only: Lower-case names of the only caches that the query's hint allows; empty allows all.
+        fresh: What a hit may read of the base tables beside a cache; None where a query cannot name
+            single files.
         promised: Joins whose keys are taken to hold in the tables that the query sees, before
             anybody looked.
     """
@@ -56,6 +59,7 @@ class QueryState:
     stamp: int
     exact_only: Reason | None = None
     only: frozenset[str] = frozenset()
+    fresh: FreshLimits | None = None
     promised: tuple[JoinRecord, ...] = ()
 
 
@@ -80,11 +84,21 @@ class Cleared:
         cache: The state of the cache that was checked.
         exact: All tables that the block reads stand at the snapshot's versions.
         sql: The rewrite as SQL, outputs named c0, c1, …
+        appended: Rows that have to be read beside it, for it to be exact.
     """
 
     cache: ServedCache
     exact: bool
     sql: str
+    appended: Appended | None = None
+
+
+@dataclass(frozen=True)
+class Behind:
+    """A rewrite that may not serve by itself, because rows were appended since and for nothing
+    else."""
+
+    reason: Reason
 
 
 class Eligibility:
@@ -113,7 +127,9 @@ class Eligibility:
         found.keys_moved = False
         return found
 
-    def clear(self, located: LocatedBlock, block: Block, rewrite: Rewrite) -> Cleared | Reason:
+    def clear(
+        self, located: LocatedBlock, block: Block, rewrite: Rewrite
+    ) -> Cleared | Behind | Reason:
         """Whether a valid rewrite may serve, with all that was checked; why not if it may not.
 
         Args:
@@ -121,6 +137,39 @@ class Eligibility:
             block: The block.
             rewrite: What the matcher found for it.
         """
+        found = self._cleared(block, rewrite)
+        if isinstance(found, Reason):
+            return found
+        cache, sql = found
+        verdict = self._freshness(block, cache)
+        refused = verdict.reason or (None if verdict.exact else self._stale(rewrite, cache))
+        if refused is not None:
+            return Behind(refused) if verdict.appended else refused
+        return self._files(rewrite, cache) or Cleared(cache, verdict.exact, sql)
+
+    def clear_with_appended(self, block: Block, rewrite: Rewrite) -> Cleared | Reason:
+        """The same of a rewrite for the states of a block, beside which the rows that were
+        appended since are read.
+
+        Args:
+            block: The block.
+            rewrite: What the matcher found for its states.
+        """
+        found = self._cleared(block, rewrite)
+        if isinstance(found, Reason):
+            return found
+        cache, sql = found
+        verdict = self._freshness(block, cache)
+        if not verdict.appended:
+            return verdict.reason or self._files(rewrite, cache) or Cleared(cache, True, sql)
+        query = self.query
+        appended = appended_to(block, cache, verdict.appended, query.seen, query.fresh)
+        if isinstance(appended, Reason):
+            return appended
+        return self._files(rewrite, cache) or Cleared(cache, True, sql, appended)
+
+    def _cleared(self, block: Block, rewrite: Rewrite) -> tuple[ServedCache, str] | Reason:
+        """The cache and the rewrite as SQL, if nothing but its freshness may stand against it."""
         cache = self.checks.served(rewrite.cache)
         if cache is None or cache.stamp > self.query.stamp:
             return Reason(
@@ -141,16 +190,7 @@ class Eligibility:
             return not_taken(
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
             )
-        refused = self._keys(rewrite)
-        if refused is not None:
-            return refused
-        verdict = self._freshness(block, cache)
-        refused = (
-            verdict.reason
-            or (None if verdict.exact else self._stale(rewrite, cache))
-            or self._files(rewrite, cache)
-        )
-        return refused or Cleared(cache, verdict.exact, sql)
+        return self._keys(rewrite) or (cache, sql)
 
     def _keys(self, rewrite: Rewrite) -> Reason | None:
         """Whether the joins that the rewrite relies on hold in what the query sees."""

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cachemgr.serving.appended import Appended
 from cachemgr.serving.decision import Decision, Hit
 from cachemgr.statements.results import ResultRows, table
 from matcher.index.explain import set_names
@@ -31,6 +32,7 @@ class Explanation:
         steps: The compensations.
         joins: Record-preserving joins relied upon.
         unvalidated_joins: Those among them that nobody validated.
+        appended: What is read of the base tables beside the caches.
     """
 
     hit: bool
@@ -42,6 +44,7 @@ class Explanation:
     steps: tuple[str, ...] = ()
     joins: tuple[str, ...] = ()
     unvalidated_joins: tuple[str, ...] = ()
+    appended: tuple[Appended, ...] = ()
 
     def text(self) -> str:
         """The explanation for people."""
@@ -61,6 +64,16 @@ class Explanation:
             "steps": list(self.steps),
             "joins": list(self.joins),
             "unvalidated_joins": list(self.unvalidated_joins),
+            "appended": [
+                {
+                    "table": a.table.name,
+                    "since_version": a.since,
+                    "version": a.table.version,
+                    "files": len(a.changes.added),
+                    "rows": a.changes.rows_added,
+                }
+                for a in self.appended
+            ],
             "reasons": [_reason_data(r) for r in self.reasons],
             "candidates": [
                 {
@@ -84,6 +97,7 @@ class Explanation:
         items += [("cache", name) for name in self.caches]
         if self.grouping_set is not None:
             items.append(("grouping set", self.grouping_set))
+        items += [("read beside it", appended.told()) for appended in self.appended]
         items += [("compensation", step) for step in self.steps]
         for name in self.joins:
             note = " (NOT VALIDATED)" if name in self.unvalidated_joins else ""
@@ -129,6 +143,7 @@ def explanation_of(decision: Decision, rewritten_sql: str | None = None) -> Expl
         steps=tuple(s for h in hits for s in _steps(h)),
         joins=joins,
         unvalidated_joins=tuple(j for j in joins if j in unvalidated),
+        appended=tuple(hit.appended for hit in hits if hit.appended is not None),
     )
 
 
@@ -144,6 +159,8 @@ def _steps(hit: Hit) -> tuple[str, ...]:
 
 
 def _sql(hit: Hit) -> str:
+    if hit.appended is not None:
+        return f"-- beside it, {hit.appended.told()}, as __base; the cache as __cache\n{hit.sql}"
     try:
         return render_rewrite(hit.rewrite, quote_path(hit.rewrite.cache))
     except NotRenderable as error:

@@ -12,12 +12,14 @@ from typing import Any
 
 from cachemgr.access.grants import reads_of
 from cachemgr.base_state import BaseState, millis
+from cachemgr.config.match_options import match_options
 from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
 from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
+from matcher.partials.collapse import holds_partials, render_collapsed
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,23 @@ class ServedCache:
     stamp: int = 0
     refresh_id: str | None = None
     damaged: str | None = None
+
+
+def collapsing_sql(
+    cache: ServedCache, grouping_set: GroupingSet | None, table_sql: str
+) -> str | None:
+    """The SELECT that reads what a rewrite reads of a cache as one row a group; None where it is
+    stored so.
+
+    Args:
+        cache: The cache.
+        grouping_set: The set of a cube that is read; None for several, and for a cache that is no
+            cube.
+        table_sql: How its table is spelled in FROM, without an alias.
+    """
+    if not holds_partials(cache.plan, grouping_set):
+        return None
+    return render_collapsed(cache.plan, table_sql, match_options(dict(cache.settings)))
 
 
 def matcher_name(cache: CacheRecord) -> str:

@@ -34,6 +34,7 @@ from matcher.catalyst.split import Split
 from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.reasons import Reason, ReasonCode
 
+STORED: Final = "__stored"
 MODES: Final = ("rewrite", "planOnly", "failFast", "off")
 
 _log = logging.getLogger("cachemgr.hook")
@@ -78,6 +79,15 @@ class QueryTable:
     snapshot that the decision saw."""
 
     location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collapsed:
+    """The rows of `sql` over a relation of the name `STORED`: partial rows as one row a group. It
+    is analysed in the query's own session, whose settings are the cache's."""
+
+    relation: object
+    sql: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,17 +204,7 @@ def _graft(request: Any, replacement: Replacement) -> str:
     plans = context._jvm.java.util.HashMap()  # type: ignore[union-attr]
     path = ".".join(map(str, replacement.path))
     for name, relation in replacement.relations.items():
-        if isinstance(relation, QueryTable):
-            plans[name] = request.table(path, relation.location)
-        elif isinstance(relation, QueryFiles):
-            keys = context._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-            for key in relation.keys:
-                keys.add("\n".join(key))
-            plans[name] = request.added(path, relation.location, relation.since, keys)
-        elif isinstance(relation, TableRead):
-            plans[name] = request.atVersion(relation.location, relation.version)
-        else:
-            plans[name] = plan_of(relation)
+        plans[name] = _plan(request, context, path, relation)
     split = replacement.split
     wrong: str = request.graft(
         path,
@@ -214,6 +214,24 @@ def _graft(request: Any, replacement: Replacement) -> str:
         plans,
     )
     return wrong
+
+
+def _plan(request: Any, context: SparkContext, path: str, relation: object) -> Any:
+    """The logical plan that stands for a relation of a replacement."""
+    jvm: Any = context._jvm
+    if isinstance(relation, QueryTable):
+        return request.table(path, relation.location)
+    if isinstance(relation, QueryFiles):
+        keys = jvm.java.util.ArrayList()
+        for key in relation.keys:
+            keys.add("\n".join(key))
+        return request.added(path, relation.location, relation.since, keys)
+    if isinstance(relation, Collapsed):
+        stored = _plan(request, context, path, relation.relation)
+        return request.over(STORED, stored, relation.sql)
+    if isinstance(relation, TableRead):
+        return request.atVersion(relation.location, relation.version)
+    return plan_of(relation)
 
 
 def _log_once(error: BaseException) -> None:

@@ -18,31 +18,46 @@ from pyspark.sql import DataFrame, SparkSession
 from cachemgr.config.match_options import match_options
 from cachemgr.config.session_settings import Mode, Settings
 from cachemgr.ddl.names import hinted_name
+from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import session_of
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.refresh.layout import LARGE_SET_ROWS
+from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, Hit, refused
 from cachemgr.serving.eligibility import RELATION, Checks, Eligibility, QueryState, extra_names
 from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
+from cachemgr.serving.fresh_hits import base_names
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.seen_tables import TableRef
-from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.application import Application
 from cachemgr.spark.failures import cache_ids, is_read_failure
 from cachemgr.spark.hints import NO_CACHE, Hints
-from cachemgr.spark.hook import HookContext, QueryTable, Replacement
+from cachemgr.spark.hook import (
+    STORED,
+    Collapsed,
+    HookContext,
+    QueryFiles,
+    QueryTable,
+    Replacement,
+)
 from cachemgr.spark.pins import PinKey, most_selective_first
 from cachemgr.telemetry import Telemetry
 from cachemgr.vocabulary import Outcome
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names
-from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, RecordPreservingJoin
+from matcher.model.ir import (
+    GROUPING_ID_COLUMN,
+    CachePlan,
+    GroupingSet,
+    RecordPreservingJoin,
+)
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS
 from matcher.render.select import quote
@@ -170,6 +185,7 @@ class CacheSession:
             stamp=self.feed.stamp,
             exact_only=_exact_only(context),
             only=self._hinted(context),
+            fresh=_fresh_limits(settings),
         )
         joins = self.feed.joins()
 
@@ -275,10 +291,11 @@ class CacheSession:
         read = TableRead(cache.location, cache.version)
         pins = settings.pin_enabled and settings.pin_max_bytes > 0
         pinned = self._pin(hit, read, settings) if pins else None
-        relation: object = pinned if pinned is not None else self._files(hit, read)
+        relation: object = pinned if pinned is not None else self._stored(hit, read)
         relations = {RELATION: relation}
         for name, extra in zip(extra_names(hit.rewrite), hit.rewrite.extra, strict=True):
             relations[name] = QueryTable(extra.relation.key)
+        relations |= _base_relations(hit)
         sql = hit.sql
         if is_sorted and pinned is None and _few_of_many(hit):
             sql = f"SELECT /*+ REPARTITION(1) */ * FROM (\n{sql}\n)"
@@ -296,7 +313,7 @@ class CacheSession:
         if pinned is None:
             plan = hit.cache.plan
             keys = set_names(plan, chosen) or tuple(c.name for c in plan.keys or ())
-            store.request(key, lambda: self._load(read, number, keys))
+            store.request(key, lambda: self._load(hit.cache, read, chosen, keys))
             self.telemetry.count("pin_misses")
         else:
             self.telemetry.count("pin_hits")
@@ -310,14 +327,34 @@ class CacheSession:
         plan = self.application.files.plan(read, chosen.grouping_id)
         return read if plan is None else plan
 
-    def _load(self, read: TableRead, number: int | None, keys: Sequence[str]) -> DataFrame:
+    def _stored(self, hit: Hit, read: TableRead) -> object:
+        """What a hit reads of its cache where that is not pinned: one row a group."""
+        relation = self._files(hit, read)
+        sql = collapsing_sql(hit.cache, hit.rewrite.grouping_set, STORED)
+        return relation if sql is None else Collapsed(relation, sql)
+
+    def _load(
+        self,
+        cache: ServedCache,
+        read: TableRead,
+        chosen: GroupingSet | None,
+        keys: Sequence[str],
+    ) -> DataFrame:
+        session, table = self.application.session, RELATION
+        sql = collapsing_sql(cache, chosen, RELATION)
+        if sql is not None:  # it is added up as the cache's own settings say
+            session, table = own_session(session, dict(cache.settings)), f"({sql}) AS __rows"
+        number = None if chosen is None else chosen.grouping_id
         where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
-        text = f"SELECT * FROM {RELATION}{where}"
-        rows = run_select(self.application.session, text, {RELATION: read})
+        rows = run_select(session, f"SELECT * FROM {table}{where}", {RELATION: read})
         return most_selective_first(rows, keys)
 
     def _count(self, found: Decision, settings: Settings) -> None:
         self.telemetry.count("hits" if found.hits else "misses")
+        appended = [hit.appended for hit in found.hits if hit.appended is not None]
+        if appended:
+            self.telemetry.count("fresh_hits")
+            self.telemetry.count("fresh_rows", sum(a.changes.rows_added or 0 for a in appended))
         if found.hits and settings.mode is Mode.PLAN_ONLY:
             self.telemetry.count("plan_only")
 
@@ -334,6 +371,11 @@ class CacheSession:
         millis = (time.perf_counter() - started) * 1000
         at, session_id = datetime.now(UTC), context.session_key
         self.feed.log(lambda: _decision(at, session_id, outcome, found, millis))
+
+
+def _fresh_limits(settings: Settings) -> FreshLimits:
+    files = settings.fresh_max_files if settings.fresh_hits else 0
+    return FreshLimits(files, settings.fresh_max_rows, settings.fresh_max_percent)
 
 
 def known_locations(feed: Feed) -> frozenset[str]:
@@ -353,6 +395,16 @@ def _holds_floats(plan: CachePlan) -> bool:
     return not kinds.isdisjoint(FLOATS)
 
 
+def _base_relations(hit: Hit) -> dict[str, object]:
+    """What a hit reads of the base tables beside its cache."""
+    if hit.appended is None:
+        return {}
+    grown = hit.appended.table.location
+    files = QueryFiles(grown, hit.appended.since, hit.appended.keys)
+    pairs = zip(base_names(hit.block), hit.block.relations, strict=True)
+    return {n: files if r.key == grown else QueryTable(r.key) for n, r in pairs}
+
+
 def _few_of_many(hit: Hit) -> bool:
     """Few rows that are filtered from a large set, and not grouped again.
 
@@ -360,7 +412,7 @@ def _few_of_many(hit: Hit) -> bool:
     reading the set's files twice (half the time of such a hit, measured). Few rows are gathered.
     """
     rewrite, plan = hit.rewrite, hit.cache.plan
-    if rewrite.group_keys is not None or rewrite.extra or rewrite.branches:
+    if rewrite.group_keys is not None or rewrite.extra or rewrite.branches or hit.appended:
         return False
     return rows_left(plan, rewrite.grouping_set, rewrite.compensating) <= _FEW_ROWS
 

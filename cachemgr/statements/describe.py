@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cachemgr.base_state import BaseState
+from cachemgr.config.match_options import match_options
 from cachemgr.ddl.render import render_freshness, render_refresh
 from cachemgr.delta.base_columns import changed_columns
 from cachemgr.metastore.records import (
@@ -25,6 +26,7 @@ from cachemgr.statements.results import ResultRows, table
 from cachemgr.vocabulary import RunState
 from matcher.model.codec import PLAN_VERSION, decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
+from matcher.partials.collapse import render_collapsed
 from matcher.render.select import NotRenderable, quote, quote_path, render_stored
 
 Versions = Mapping[str, "BaseState | None"]
@@ -252,7 +254,8 @@ def _now(facts: CacheFacts, then: SnapshotTableRecord) -> str:
 
 
 def read_select(facts: CacheFacts) -> str:
-    """The SELECT that reads a cache right: its published version, without hidden columns."""
+    """The SELECT that reads a cache right: its published version, one row a group, without hidden
+    columns."""
     published = facts.published
     if published is None:
         return f"nothing to read yet: REFRESH RELATIONAL CACHE {facts.cache.qualified_name}"
@@ -261,6 +264,9 @@ def read_select(facts: CacheFacts) -> str:
     if plan is not None and plan.is_cube:
         names.insert(0, quote(GROUPING_ID_COLUMN))
     source = f"delta.{quote(facts.cache.location)} VERSION AS OF {published.run.cache_version}"
+    if plan is not None and plan.partials:
+        options = match_options(facts.cache.settings)
+        source = f"({render_collapsed(plan, source, options)}) AS __rows"
     return f"SELECT {', '.join(names)} FROM {source}"
 
 

@@ -12,7 +12,8 @@ from urllib.parse import unquote
 
 from cachemgr.base_state import TableAt
 from cachemgr.serving.decision import Decision, Hit
-from cachemgr.serving.eligibility import Cleared, Eligibility
+from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
+from cachemgr.serving.served_cache import collapsing_sql
 from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
@@ -90,7 +91,9 @@ class TextEligibility(Eligibility):
     """Of a text it is checked as well that the columns keep their names and types, which a session
     checks as Spark replaces the plan."""
 
-    def clear(self, located: LocatedBlock, block: Block, rewrite: Rewrite) -> Cleared | Reason:
+    def clear(
+        self, located: LocatedBlock, block: Block, rewrite: Rewrite
+    ) -> Cleared | Behind | Reason:
         """See `Eligibility`."""
         wanted = [(o.name, o.expr.type) for o in block.outputs]
         given = [(o.name, o.expr.type) for o in rewrite.outputs]
@@ -123,6 +126,8 @@ def text_at_versions(blocks: TextBlocks, decision: Decision, heads: Mapping[str,
 def _sql(hit: Hit, heads: Mapping[str, TableAt]) -> str:
     assert hit.cache.version is not None
     cache = _read(hit.cache.location, hit.cache.version)
+    collapsing = collapsing_sql(hit.cache, hit.rewrite.grouping_set, cache)
+    cache = cache if collapsing is None else f"(\n{collapsing}\n)"
     extra = [
         _read(unquote(e.relation.key), _version(e.relation.key, e.relation.name, heads))
         for e in hit.rewrite.extra

@@ -17,7 +17,7 @@ from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelational
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError, ErrorCode
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, refused
-from cachemgr.serving.eligibility import Checks, Cleared, Eligibility, QueryState
+from cachemgr.serving.eligibility import Behind, Checks, Cleared, Eligibility, QueryState
 from cachemgr.serving.explain import explanation_of
 from cachemgr.serving.unbuilt import checks_of, tables_of_nowhere, unbuilt
 from cachemgr.text.blocks import TextBlocks
@@ -263,10 +263,12 @@ class _Declared(Eligibility):
         super().__init__(query, checks)
         self._blocks = blocks
 
-    def clear(self, located: LocatedBlock, block: Block, rewrite: Rewrite) -> Cleared | Reason:
+    def clear(
+        self, located: LocatedBlock, block: Block, rewrite: Rewrite
+    ) -> Cleared | Behind | Reason:
         """See `Eligibility`."""
         found = super().clear(located, block, rewrite)
-        if isinstance(found, Reason):
+        if not isinstance(found, Cleared):
             return found
         parsed = self._blocks.parsed
         hidden = frozenset() if self._blocks.is_root(located) else parsed.cte_names

@@ -19,7 +19,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from matcher.model.expr import FALSE, Agg, Call, Col, Expr, Lit
-from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, MatchOptions, Measure
+from matcher.model.ir import (
+    GROUPING_ID_COLUMN,
+    CachePlan,
+    GroupingSet,
+    MatchOptions,
+    Measure,
+)
 from matcher.model.types import INTEGRAL, decimal_parts, sum_type
 from matcher.partials.merge import union_of
 from matcher.partials.partial_rows import (
@@ -61,6 +67,19 @@ def render_collapsed(plan: CachePlan, table_sql: str, options: MatchOptions) -> 
     HAVING (SUM(__parts.`__rows`) <> 0L)
     """
     return _collapsed(plan, f"{table_sql} AS {_ALIAS}", options, signed=False)
+
+
+def holds_partials(plan: CachePlan, grouping_set: GroupingSet | None) -> bool:
+    """Whether what is read of a cache has to be collapsed.
+
+    Args:
+        plan: The cache, as it is stored.
+        grouping_set: The set of a cube that is read; None for several, and for a cache that is no
+            cube.
+    """
+    if grouping_set is None:
+        return bool(plan.partials)
+    return grouping_set.grouping_id in plan.partials
 
 
 def merged_rows(

@@ -42,6 +42,11 @@ public final class Request {
         return Tables.atVersion(spark, location, version);
     }
 
+    /** What `sql` makes of one relation, analysed in the query's session. */
+    public LogicalPlan over(String name, LogicalPlan relation, String sql) {
+        return Tables.select(spark, sql, java.util.Collections.singletonMap(name, relation)).queryExecution().analyzed();
+    }
+
     /** The versions of the known tables of which the document has none: {location: [id, version, commit, time]}. */
     public String versions() {
         return writer.lookUp();

@@ -1,0 +1,129 @@
+"""Rows that were appended to one table since a cache's snapshot: may a hit read them beside the
+cache, and which files are they?
+
+The query's block is split into states that merge (`matcher.partials`). The cache gives the states
+of the rows that it has read, with the facts that hold for these; the block itself, over the
+appended files alone, gives those of the others. No fact of the cache is used for a row that it has
+not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from cachemgr.base_state import TableAt
+from cachemgr.delta.changes import ChangeCode, Changes
+from cachemgr.serving.seen_tables import Seen
+from cachemgr.serving.served_cache import ServedCache
+from matcher.model.ir import Block
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.partials.linear import why_not_linear
+
+# Of so many rows their share says nothing.
+_FEW: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class FreshLimits:
+    """What a hit may read of the base tables beside its cache.
+
+    Args:
+        files: Files at most; 0 where hits are to read none.
+        rows: Rows at most.
+        share: Of the rows behind the cache at most, in percent.
+    """
+
+    files: int
+    rows: int
+    share: int
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Files of a table that a query reads beside a cache.
+
+    Args:
+        table: The table as the query sees it.
+        since: The version that the cache holds.
+        changes: What was appended since.
+    """
+
+    table: TableAt
+    since: int
+    changes: Changes
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """The files, by path and deletion vector."""
+        return tuple(file.key for file in self.changes.added)
+
+    def told(self) -> str:
+        """For people: how much it is."""
+        changes = self.changes
+        rows = "rows" if changes.rows_added is None else f"{changes.rows_added} rows"
+        files = f"{len(changes.added)} file{'s' * (len(changes.added) != 1)}"
+        return f"{rows} in {files} appended to {self.table.name} after version {self.since}"
+
+
+def appended_to(
+    block: Block,
+    cache: ServedCache,
+    appended: Mapping[str, Changes],
+    seen: Seen,
+    limits: FreshLimits | None,
+) -> Appended | Reason:
+    """What a hit is to read beside a cache, or why it cannot.
+
+    Args:
+        block: The query's block.
+        cache: The cache.
+        appended: What was appended to the tables of the block since its snapshot: nothing else
+            keeps it from being exact.
+        seen: The query's tables by location.
+        limits: What may be read; None where a query cannot name single files.
+    """
+    refresh = f"REFRESH RELATIONAL CACHE {cache.name}"
+    if len(appended) > 1:
+        names = ", ".join(sorted(seen[place][0].name for place in appended))
+        return Reason(ReasonCode.DIMENSION_CHANGED, f"{names} were all appended to", refresh)
+    place, changes = next(iter(appended.items()))
+    (table,) = {t for t in seen[place] if isinstance(t, TableAt)}
+    since = cache.snapshot[place].version
+    assert since is not None
+    found = Appended(table, since, changes)
+    if limits is None:
+        return Reason(
+            ReasonCode.FRESH_IN_SPARK_ONLY,
+            f"{found.told()} would be read beside cache {cache.name}, and a text cannot name files",
+            f"run the query in a Spark session, or {refresh}",
+        )
+    if changes.code is ChangeCode.RANGE_REWRITTEN or not table.commit:
+        return Reason(
+            ReasonCode.RANGE_REWRITTEN,
+            f"{found.told()} cannot be read apart from older ones: {changes.detail}",
+            refresh,
+        )
+    rel = next(i for i, relation in enumerate(block.relations) if relation.key == place)
+    reason = why_not_linear(block, rel)
+    if reason is not None:
+        return Reason(reason.code, reason.detail, refresh)
+    return _too_much(found, cache, limits, refresh) or found
+
+
+def _too_much(
+    found: Appended, cache: ServedCache, limits: FreshLimits, refresh: str
+) -> Reason | None:
+    changes, base = found.changes, cache.plan.base_rows
+    rows = changes.rows_added
+    share = 100 if rows is None or not base else 100 * rows / base
+    few = rows is not None and rows <= limits.rows
+    small = share <= limits.share or (rows is not None and rows <= _FEW)
+    if len(changes.added) <= limits.files and few and small:
+        return None
+    return Reason(
+        ReasonCode.TOO_MUCH_APPENDED,
+        f"{found.told()}, more than spark.cachemgr.freshHits.* lets a hit of {cache.name} read",
+        refresh,
+    )
