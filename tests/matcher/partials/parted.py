@@ -63,15 +63,21 @@ DIM_ROWS: Sequence[Row] = ((1, "one", 10), (2, None, 20), (2, "two", None), (5, 
 
 
 def show(session: Any, name: str, schema: str, rows: Iterable[Row]) -> None:
-    """A view of these rows."""
-    session.createDataFrame(list(rows), schema).coalesce(1).createOrReplaceTempView(name)
+    """A view of these rows, as constants."""
+    hold(session, name, session.createDataFrame(list(rows), schema).coalesce(1))
+
+
+def hold(session: Any, name: str, frame: Any) -> None:
+    """A view of the rows that a query has now, as constants."""
+    rows = session._jsparkSession.createDataFrame(frame._jdf.collectAsList(), frame._jdf.schema())
+    rows.createOrReplaceTempView(name)
 
 
 def show_parts(session: Any, parts: Sequence[Sequence[Row]]) -> None:
     """Views `part0`, `part1`, …, and `facts` of them all."""
     for number, rows in enumerate(parts):
         show(session, f"part{number}", FACTS, rows)
-    show(session, "facts", FACTS, [row for rows in parts for row in rows])
+    session.sql(all_of("part", len(parts))).createOrReplaceTempView("facts")
     show(session, "dims", DIMS, DIM_ROWS)
 
 
@@ -81,6 +87,11 @@ def block_of(query: str, options: MatchOptions) -> Block:
     (found,) = parse_query(query, Schema.parse(TABLES), settings).walk()
     assert found.block is not None, found.reasons
     return found.block
+
+
+def all_of(prefix: str, count: int) -> str:
+    """The rows of views that are numbered."""
+    return " UNION ALL ".join(f"TABLE {prefix}{number}" for number in range(count))
 
 
 def tables_of(block: Any, part: int) -> list[str]:
