@@ -279,20 +279,29 @@ def roll_up_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
 
 
 def roll_up_try_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
-    """TRY_SUM(x) of stored SUMs, which did not overflow if the session's settings are ANSI.
+    """TRY_SUM(x) of stored SUMs, which did not overflow if the session's settings are ANSI, or of
+    those stored for an AVG, where all sums are proven small.
 
-    A stored TRY_SUM that is NULL may have overflowed, or have had nothing to add.
+    Any other stored TRY_SUM that is NULL may have overflowed, or have had nothing to add.
     """
     kind = agg.args[0].type
     if kind not in INTEGRAL and decimal_parts(kind) is None:
         raise not_derivable(attempt, agg, f"TRY_SUM of {kind.upper()} is not rolled up")
-    measure = lookup(attempt, "sum", agg.args, agg)
-    if measure is None or not attempt.options.ansi:
+    measure = lookup(attempt, "sum", agg.args, agg) if attempt.options.ansi else None
+    measure = measure or _small_try_sum(attempt, agg)
+    if measure is None:
         raise not_derivable(attempt, agg, "a stored sum must be one that raises on overflow")
     if not attempt.groups.regroup:
         return stored(measure)
     total = Agg("try_sum", (stored(measure),), sum_type(measure.agg.type) or measure.agg.type)
     return total if total.type == agg.type else Call("try_cast", (total,), agg.type)
+
+
+def _small_try_sum(attempt: ViewAttempt, agg: Agg) -> Measure | None:
+    """The stored TRY_SUM, if no sum of its values overflows."""
+    measure = lookup(attempt, "try_sum", agg.args, agg)
+    small = measure is not None and measure.name in attempt.view.plan.exact_sums
+    return measure if small and not attempt.shared.extra else None
 
 
 def roll_up_wrapping_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
