@@ -65,7 +65,7 @@ def draw(scene: Scene) -> Change | None:
     return Change(found[0], table, found[1], scene.rng.random() < 0.3)
 
 
-# -- rows of the fact -------------------------------------------------------------------------------
+# -- rows of the fact --------------------------------------------------------------------------
 
 
 def _append(scene: Scene, table: str) -> Drawn:
@@ -135,8 +135,8 @@ def _delete_and_back(scene: Scene, table: str) -> Drawn:
 def _merge(scene: Scene, clauses: str) -> str:
     add = scene.rng.choice((0, 1000, 10_000))
     return (
-        f"MERGE INTO {FACT} t USING (SELECT DISTINCT id + {add} AS id, max(cat) AS cat, max(qty) % 9 "
-        f"AS qty FROM {FACT} WHERE {_some(scene)} AND id IS NOT NULL GROUP BY id) u "
+        f"MERGE INTO {FACT} t USING (SELECT id + {add} AS id, max(cat) AS cat, "
+        f"max(qty) % 9 AS qty FROM {FACT} WHERE {_some(scene)} AND id IS NOT NULL GROUP BY id) u "
         f"ON t.id = u.id {clauses}"
     )
 
@@ -191,7 +191,7 @@ def _replace_where(scene: Scene, table: str) -> Drawn:
     )
 
 
-# -- commits without a change of rows, and of the past -----------------------------------------------
+# -- commits without a change of rows, and of the past -----------------------------------------
 
 
 def _optimize(scene: Scene, table: str) -> Drawn:
@@ -228,7 +228,8 @@ def _restore(scene: Scene, table: str) -> Drawn:
 def _recreate(scene: Scene, table: str) -> Drawn:
     again = create(scene.layout, FACT)
     return "drop and create", (
-        f"DROP TABLE {FACT}", f"!remove {FACT}", again, scene.rows(20), scene.rows(9), scene.rows(9),
+        f"DROP TABLE {FACT}", f"!remove {FACT}", again,
+        scene.rows(20), scene.rows(9), scene.rows(9),
     )  # fmt: skip
 
 
@@ -245,7 +246,7 @@ def _put_back_at_once(scene: Scene, table: str) -> Drawn:
     return "put back from a copy", (f"!put back {FACT}", scene.rows(3))
 
 
-# -- columns and properties -------------------------------------------------------------------------
+# -- columns and properties --------------------------------------------------------------------
 
 
 def _add_column(scene: Scene, table: str) -> Drawn:
@@ -314,7 +315,7 @@ def _feed(scene: Scene, table: str) -> Drawn:
     return "change data feed", (text,)
 
 
-# -- dimensions -------------------------------------------------------------------------------------
+# -- dimensions --------------------------------------------------------------------------------
 
 
 def _dim_append(scene: Scene, table: str) -> Drawn:

@@ -21,8 +21,8 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
 }  # fmt: skip
 # A view is part of the queries' texts like a table; by versions it is its own text.
 VIEWS: Final[Mapping[str, str]] = {
-    "net_sales": "SELECT id, cat, shop, qty, amt, price, CASE WHEN qty > 3 THEN 'many' ELSE cat END "
-    "AS band FROM {sales} WHERE qty IS NULL OR qty <> 1",
+    "net_sales": "SELECT id, cat, shop, qty, amt, price, "
+    "CASE WHEN qty > 3 THEN 'many' ELSE cat END AS band FROM {sales} WHERE qty IS NULL OR qty <> 1",
 }
 JOINS: Final = (
     "rp_shops AS sales INNER JOIN shops ON sales.shop = shops.k PRESERVES sales",

@@ -114,7 +114,7 @@ def _table(title: str, counted: Counter[str], names: Iterable[str] = ()) -> list
 
 def _ways(ways: Counter[str]) -> list[str]:
     """Refreshes: what changed since the last one, by the way that was taken."""
-    pairs = {tuple(name.split(" × ")): number for name, number in ways.items()}
+    pairs = {tuple(name.split(" after ")): number for name, number in ways.items()}
     columns = sorted({way for way, _ in pairs})
     rows = sorted({change for _, change in pairs})
     width = max([len(c) for c in columns] + [9]) + 2

@@ -150,8 +150,8 @@ def _some(
 ) -> tuple[tuple[str, str], ...]:
     if not items:
         return ()
-    number = rng.randrange(least, len(items) + 1)
-    return tuple(i for i in items.items() if i in rng.sample(tuple(items.items()), number))
+    chosen = rng.sample(tuple(items), rng.randrange(least, len(items) + 1))
+    return tuple(item for item in items.items() if item[0] in chosen)
 
 
 def _measures(rng: random.Random, stored: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""How a cache's published rows are read: the one place to change when they are not read as they lie.
+"""How a cache's published rows are read: the one place to change when that is not as they lie.
 
 Today each row of a cache's Delta table is a row of its definition. Once a cache may hold partial
 rows, the product says by which SELECT they are read, and this module asks it.

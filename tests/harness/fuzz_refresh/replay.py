@@ -1,4 +1,4 @@
-"""Does the steps of a walk again and tells of each what came of it: what a failure's script calls."""
+"""Does the steps of a walk again and tells what came of each: what a failure's script calls."""
 
 from __future__ import annotations
 

@@ -115,9 +115,8 @@ def _world(
                 if done.finding is not None:
                     return replace(walk, steps=tuple(taken)), done.finding
     except Exception as error:
-        sys.stdout.write(f"world {number} of seed {options.seed} broke off: {walk}\n")
-        sys.stdout.write(script(replace(walk, steps=tuple(taken))))
-        raise error
+        error.add_note(f"world {number} of seed {options.seed} broke off: {walk}, {taken[-1:]}")
+        raise
     return walk, None
 
 

@@ -173,12 +173,12 @@ SHAPES: Final[Mapping[str, Shape]] = {
             "nested", SALES, _CAT, {"amt": "SUM(s.amt)", "n": "COUNT(*)"}, where="s.cat <> 'c'",
             over=(
                 "by_cat",
-                "SELECT cat, SUM(amt) AS amt, SUM(n) AS n FROM by_cat WHERE cat <> 'c' GROUP BY cat",
+                "SELECT cat, SUM(amt) amt, SUM(n) n FROM by_cat WHERE cat <> 'c' GROUP BY ALL",
             ),
         ),
         Shape(
             "partitioned", SALES, {"cat": "s.cat", "day": "s.day"}, {**_SUMS, "w": "MAX(s.w)"},
-            clauses="PARTITIONED BY (cat)",
+            clauses="PARTITIONED BY (day)",
         ),
         Shape(
             "top", SALES, {c: f"s.{c}" for c in ("amt", "id", "cat")}, {},

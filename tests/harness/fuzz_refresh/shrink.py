@@ -1,4 +1,4 @@
-"""Makes a walk that shows a difference short: leave steps out, and caches, while it still shows one.
+"""Makes a walk that shows a difference short: leaves out steps, and caches, while it shows one.
 
 Only the last step of a shorter walk is judged, so those before it cost little.
 """

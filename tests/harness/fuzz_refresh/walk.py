@@ -1,9 +1,9 @@
 """A random walk through the states of a world.
 
-Not hypothesis' state machine: a step costs a third of a second and a world seconds, so its shrinker,
-which runs hundreds of examples, does not end; its examples are counted, not timed; and its steps are
-calls, while a step that is plain data is the script of a failure and can be done again in another
-order or without the others. So steps are drawn here as data, and `shrink` does a subset of them again.
+Not hypothesis' state machine: a step costs a third of a second and a world seconds, so its
+shrinker, which runs hundreds of examples, does not end; its examples are counted, not timed; and
+its steps are calls. A step that is plain data is the script of a failure, and can be done again
+without the others. So steps are drawn here as data, and `shrink` does fewer and fewer of them.
 """
 
 from __future__ import annotations
