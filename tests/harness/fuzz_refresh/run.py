@@ -7,6 +7,7 @@ follows from the seed: `--seed S --worlds 1` walks the first world of a run agai
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import subprocess
 import sys
@@ -27,7 +28,10 @@ from tests.harness.fuzz_refresh.walk import Walker, beginning
 from tests.processes import ROOT, exit_on_sigterm
 from tests.spark_session import spark_session
 
-STEPS: Final = 70
+STEPS: Final = 100
+# Most of a run is Spark planning queries over a dozen rows: to optimise that code well takes more
+# of the processor than it saves.
+_JVM: Final = "-XX:TieredStopAtLevel=1"
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,12 @@ def fuzz(spark: Any, folder: Path, options: Options) -> Run:
             break
         walk, finding = _world(templates, options, number, run, until)
         run.seconds = time.monotonic() - started
+        pace = 60 * run.steps / run.seconds
+        sys.stdout.write(
+            f"world {number}: {walk.layout}, {', '.join(c.shape for c in walk.caches)}: "
+            f"{run.steps} steps so far, {pace:.0f} a minute\n"
+        )
+        sys.stdout.flush()
         if finding is not None:
             run.found.append(_told(templates, options, number, walk, finding))
     return run
@@ -178,6 +188,7 @@ def main() -> int:
     parser.add_argument("--ledger", action="store_true", help="add the run to ledger.json")
     chosen = parser.parse_args()
     exit_on_sigterm()
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", _JVM)
     sys.stdout.write(f"seed {chosen.seed}\n")
     sys.stdout.flush()
     options = Options(

@@ -96,11 +96,13 @@ class Walk:
         layout: The base tables (`layouts.LAYOUTS`).
         caches: The caches over them, each created and refreshed before the first step.
         steps: The steps, in order.
+        pins: Whether hot sets are pinned in memory.
     """
 
     layout: str
     caches: tuple[CacheSpec, ...]
     steps: tuple[Step, ...] = ()
+    pins: bool = False
 
 
 def script(walk: Walk) -> str:
@@ -111,6 +113,6 @@ def script(walk: Walk) -> str:
         ".venv/bin/python - <<'END'\n"
         "from tests.harness.fuzz_refresh.replay import replay\n"
         "from tests.harness.fuzz_refresh.steps import *\n"
-        f"replay(Walk({walk.layout!r}, ({caches},), (\n{lines}\n)))\n"
+        f"replay(Walk({walk.layout!r}, ({caches},), (\n{lines}\n), pins={walk.pins}))\n"
         "END\n"
     )

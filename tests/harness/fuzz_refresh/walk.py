@@ -40,7 +40,7 @@ def beginning(rng: random.Random) -> Walk:
     specs = tuple(
         CacheSpec(s.name, _LAGGING if lagging and not n else "") for n, s in enumerate(chosen)
     )
-    return Walk(layout.name, specs)
+    return Walk(layout.name, specs, pins=rng.random() < 0.3)
 
 
 class Walker:
