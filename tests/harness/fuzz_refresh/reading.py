@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
+from matcher.model.ir import GROUPING_ID_COLUMN
 
 
 def published_rows(spark: Any, cache: CacheRecord, snapshot: SnapshotRecord) -> Any:
@@ -21,7 +22,12 @@ def published_rows(spark: Any, cache: CacheRecord, snapshot: SnapshotRecord) -> 
         snapshot: What it published last.
     """
     reader = spark.read.format("delta").option("versionAsOf", snapshot.run.cache_version)
-    return reader.load(cache.location).select(*(f"`{c.name}`" for c in cache.columns))
+    stored = reader.load(cache.location)
+    names = [f"`{c.name}`" for c in cache.columns]
+    if GROUPING_ID_COLUMN in stored.columns:
+        # of a cube it is no column of ours to name; the definitions here have it last
+        names.append(f"CAST({GROUPING_ID_COLUMN} AS BIGINT) AS gid")
+    return stored.selectExpr(*names)
 
 
 def base_versions(snapshot: SnapshotRecord) -> Mapping[str, int]:
