@@ -17,7 +17,7 @@ PROVED += tests/harness/mutants/test_wrong_rows.py
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-long proofs lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api
+.PHONY: help setup demo figures check test test-long proofs lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-refresh fuzz-refresh-ledger
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -35,6 +35,8 @@ help:
 	@echo "make chaos   replicas under random kills, stops and damage for MINUTES=$(MINUTES); build/chaos"
 	@echo "make load    explain and rewrite under 100 requests a second (MINUTES=$(MINUTES), ARGS='…')"
 	@echo "make fuzz-api   wrong statements, SQL and requests for MINUTES=$(MINUTES); docs/fuzz-api.md"
+	@echo "make fuzz-refresh   walks through changes, refreshes and queries for MINUTES=$(MINUTES); docs/fuzz-refresh.md"
+	@echo "make fuzz-refresh-ledger   what all those runs add up to"
 	@echo "make fuzz-ledger   what all runs in the ledger add up to"
 
 setup: $(STAMP)
@@ -103,3 +105,9 @@ load: $(STAMP)
 
 fuzz-api: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.fuzz_api.run --minutes $(MINUTES) $(ARGS)
+
+fuzz-refresh: $(STAMP)
+	$(VENV)/bin/python -m tests.harness.fuzz_refresh.run --minutes $(MINUTES) $(ARGS)
+
+fuzz-refresh-ledger: $(STAMP)
+	$(VENV)/bin/python -m tests.harness.fuzz_refresh.ledger

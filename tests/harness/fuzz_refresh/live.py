@@ -1,0 +1,413 @@
+"""A world that runs: base tables cloned from a prepared folder, one session with caches, one
+without, and a metastore of its own.
+
+The judge is a session without caches in the same process, never enabled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+import cachemgr
+from cachemgr.base_state import TableAt
+from cachemgr.delta.tables import current_versions
+from cachemgr.errors import CacheManagerError
+from cachemgr.metastore import migrate, open_metastore
+from tests.harness.fuzz_refresh.folders import NotApplicable, carry_out
+from tests.harness.fuzz_refresh.judge import Answer, answer, difference, one_line, rows_answer
+from tests.harness.fuzz_refresh.layouts import JOINS, LAYOUTS, VIEWS, Layout, statements
+from tests.harness.fuzz_refresh.reading import base_versions, published_rows
+from tests.harness.fuzz_refresh.shapes import SHAPES, Shape, at_versions, named, tables_of
+from tests.harness.fuzz_refresh.steps import (
+    MIXED,
+    NONE,
+    CacheSpec,
+    Change,
+    Query,
+    Refresh,
+    Settings,
+    Step,
+    Walk,
+)
+
+_numbers = itertools.count(1)
+# Refresh refused for what the world did; the definition itself may still run.
+_ALLOWED_CODES: Final = frozenset({
+    "NOT_INCREMENTAL", "BASE_COLUMN_LOST", "BASE_COLUMN_CHANGED", "BASE_TABLE_LOST",
+    "DEFINITION_BROKEN",
+})  # fmt: skip
+# What sessions are started with where it cannot change a row: small tables, one task.
+_QUICK: Final = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.stats.collect": "true",
+}
+
+
+@dataclass
+class Tally:
+    """What was counted over all worlds of a run.
+
+    Args:
+        counts: Steps by kind, queries, hits and the like.
+        ways: `way after kind of change` to how often.
+        shapes: Shape to queries answered from it or drawn near it.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    ways: Counter[str] = field(default_factory=Counter)
+    shapes: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference.
+
+    Args:
+        kind: `query` or `refresh`: what a shorter walk must show again.
+        told: What is wrong.
+    """
+
+    kind: str
+    told: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a step.
+
+    Args:
+        applied: It did something; a step that does not apply is skipped.
+        finding: A difference, if it showed one.
+        note: Why it did not apply.
+    """
+
+    applied: bool = True
+    finding: Finding | None = None
+    note: str = ""
+
+
+class Templates:
+    """Base tables and a migrated metastore, made once a run and copied for each world.
+
+    Args:
+        spark: The Spark of the run.
+        folder: Where they are kept.
+    """
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.metastore = folder / "metastore.db"
+        migrate.upgrade(f"sqlite:///{self.metastore}")
+
+    def tables(self, layout: Layout) -> Path:
+        """The folder with a layout's tables."""
+        kept = self.folder / layout.name
+        if not kept.exists():
+            schema, made = f"made_{layout.name}_{next(_numbers)}", self.folder / "making"
+            session = quick_session(self.spark)
+            session.sql(f"CREATE SCHEMA {schema} LOCATION '{made}'")
+            session.sql(f"USE {schema}")
+            for text in statements(layout):
+                session.sql(text)
+            shutil.copytree(made, kept)
+            session.sql(f"DROP SCHEMA {schema} CASCADE")
+            shutil.rmtree(made, ignore_errors=True)
+        return kept
+
+
+def quick_session(spark: Any) -> Any:
+    """A new session for small tables."""
+    session = spark.newSession()
+    for key, value in _QUICK.items():
+        session.conf.set(key, value)
+    return session
+
+
+@contextlib.contextmanager
+def world(templates: Templates, walk: Walk, tally: Tally) -> Iterator[World]:
+    """The world of a walk before its first step."""
+    number = next(_numbers)
+    folder = templates.folder / f"world{number}"
+    made = World(templates, walk, folder, f"fr{number}", tally)
+    try:
+        made.open()
+        yield made
+    finally:
+        made.close()
+
+
+class World:
+    """Base tables and caches, and what can be done with them."""
+
+    def __init__(
+        self, templates: Templates, walk: Walk, folder: Path, schema: str, tally: Tally
+    ) -> None:
+        self.walk = walk
+        self.layout = LAYOUTS[walk.layout]
+        self.tally = tally
+        self.folder = folder
+        self.schema = schema
+        self.spark = quick_session(templates.spark)
+        self.plain = quick_session(templates.spark)
+        self.judge = quick_session(templates.spark)
+        self._templates = templates
+        self._moved: set[str] = set()
+        self._url = f"sqlite:///{folder / 'metastore.db'}"
+        self._changes: dict[str, set[str]] = {spec.shape: set() for spec in walk.caches}
+        self._specs = {spec.shape: spec for spec in walk.caches}
+
+    # -- beginning and end ----------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Clone the tables, enable the session, create and refresh the caches."""
+        source = self._templates.tables(self.layout)
+        shutil.copytree(source, self.folder / "tables")
+        shutil.copyfile(self._templates.metastore, self.folder / "metastore.db")
+        self.plain.sql(f"CREATE SCHEMA {self.schema} LOCATION '{self.folder / 'tables'}'")
+        for session in (self.spark, self.plain):
+            session.sql(f"USE {self.schema}")
+        for table in self.layout.tables:
+            place = self.folder / "tables" / table
+            self.plain.sql(f"CREATE TABLE {table} USING delta LOCATION '{place}'")
+        for name, text in VIEWS.items():
+            self.plain.sql(f"CREATE VIEW {name} AS {named(text)}")
+        self._moved.update(self.layout.tables)
+        self.spark.conf.set("spark.cachemgr.metastore.url", self._url)
+        self.spark.conf.set("spark.cachemgr.location", str(self.folder / "caches"))
+        self.spark.conf.set("spark.cachemgr.mode", "failFast")
+        self.spark.conf.set("spark.cachemgr.pin.enabled", str(self.walk.pins).lower())
+        self.spark.conf.set("spark.cachemgr.decisionLog.enabled", "false")
+        cachemgr.enable(self.spark)
+        self.metastore = open_metastore(self._url)
+        if self.layout.joins:
+            for text in JOINS:
+                self.spark.sql(f"CREATE RECORD PRESERVING JOIN {text}")
+        for spec in self.walk.caches:
+            self.spark.sql(SHAPES[spec.shape].create(spec.freshness))
+            self.spark.sql(f"REFRESH RELATIONAL CACHE {spec.shape}")
+
+    def close(self) -> None:
+        """Give everything back."""
+        with contextlib.suppress(Exception):
+            cachemgr.disable(self.spark)
+        if hasattr(self, "metastore"):
+            self.metastore.close()
+        with contextlib.suppress(Exception):
+            self.plain.sql(f"DROP SCHEMA {self.schema} CASCADE")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- what the walk looks at -----------------------------------------------------------------
+
+    def columns(self, table: str) -> dict[str, str]:
+        """A table's columns now, with their types; none if it cannot be read."""
+        with contextlib.suppress(PySparkException):
+            return {n: t.upper() for n, t in self.plain.table(table).dtypes}
+        return {}
+
+    def wanted(self, text: str, action: str = "collect") -> Answer:
+        """What Spark says without us of a query over the tables as they are.
+
+        Each state of a table is read once, by a scan without filter, and kept as rows in the plan:
+        to ask Delta again for each query would take most of the time of a run.
+        """
+        for table in sorted(self._moved):
+            rows = self.plain.table(table).toArrow()
+            self.judge.createDataFrame(rows).createOrReplaceTempView(table)
+        if self._moved:
+            for name, definition in VIEWS.items():
+                self.judge.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {named(definition)}")
+        self._moved.clear()
+        return answer(self.judge, text, action)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def do(self, step: Step, *, check: bool = True) -> Done:
+        """Carry a step out.
+
+        Args:
+            step: The step.
+            check: Whether what it shows is judged; a shortened walk judges its last step only.
+        """
+        match step:
+            case Change():
+                done = self._change(step)
+            case Settings():
+                done = self._settings(step)
+            case Refresh():
+                done = self._refresh(step, check)
+            case Query():
+                done = self._query(step, check)
+        return done
+
+    def _change(self, step: Change) -> Done:
+        session = self.spark if step.enabled else self.plain
+        began = False
+        for statement in step.statements:
+            try:
+                if statement.startswith("!"):
+                    carry_out(statement, self.folder / "tables", self.plain)
+                else:
+                    session.sql(statement).collect()
+                began = True
+            except NotApplicable as error:
+                return Done(began, note=str(error))
+            except CacheManagerError as error:
+                return Done(finding=Finding("change", f"raises {one_line(error)}"))
+            except (PySparkException, Py4JJavaError) as error:
+                self._touched(step, began)
+                return Done(began, note=one_line(error))
+        self._touched(step, True)
+        return Done()
+
+    def _touched(self, step: Change, began: bool) -> None:
+        if not began:
+            return
+        self._moved.add(step.table)
+        kind = step.kind if step.table == "sales" else f"dimension: {step.kind}"
+        for name, kinds in self._changes.items():
+            if step.table in SHAPES[name].tables:
+                kinds.add(kind)
+
+    def _settings(self, step: Settings) -> Done:
+        spec = self._specs[step.cache]
+        shape = SHAPES[step.cache]
+        text = (
+            f"ALTER RELATIONAL CACHE {step.cache} {step.words}"
+            if step.words
+            else shape.create(spec.freshness, replace=True)
+        )
+        try:
+            self.spark.sql(text).collect()
+        except (CacheManagerError, PySparkException) as error:
+            return Done(False, note=one_line(error))
+        return Done()
+
+    def _refresh(self, step: Refresh, check: bool) -> Done:
+        shape = SHAPES[step.cache]
+        text = f"REFRESH RELATIONAL CACHE {step.cache} {step.mode}".rstrip()
+        kinds = self._changes[step.cache]
+        change = NONE if not kinds else min(kinds) if len(kinds) == 1 else MIXED
+        try:
+            self.spark.sql(text).collect()
+        except CacheManagerError as error:
+            self.tally.ways[f"{error.code} after {change}"] += 1
+            return Done(finding=self._refused(shape, error) if check else None, note=str(error))
+        except Exception as error:
+            return Done(finding=Finding("refresh", f"{text}: {one_line(error)}"))
+        cache = self.metastore.reader.cache(self.schema, step.cache)
+        assert cache is not None
+        run = self.metastore.reader.refreshes(cache.id, limit=1)[0]
+        way = run.state.value if run.state.value == "UNCHANGED" else run.mode
+        self.tally.ways[f"{way} after {change}"] += 1
+        self._changes[step.cache] = set()
+        return Done(finding=self._holds(shape, f"{text} ({way})") if check else None)
+
+    def _refused(self, shape: Shape, error: CacheManagerError) -> Finding | None:
+        if str(error.code) in _ALLOWED_CODES:
+            return None
+        wanted = self.wanted(named(shape.definition))
+        if wanted.error is not None:
+            return None
+        return Finding("refresh", f"the definition runs, its refresh does not: {one_line(error)}")
+
+    def _holds(self, shape: Shape, told: str) -> Finding | None:
+        """The published rows are those of the definition at the versions that they name, and at
+        those that stand now."""
+        cache = self.metastore.reader.cache(self.schema, shape.name)
+        snapshot = None if cache is None else self.metastore.reader.published(cache.id)
+        if cache is None or snapshot is None:
+            return Finding("refresh", f"{told}: nothing is published")
+        got = rows_answer(published_rows(self.plain, cache, snapshot))
+        versions = base_versions(snapshot)
+        text = named(shape.definition)
+        compared = [("now", text, self.wanted(text))]
+        if versions != self._versions(versions):
+            text = at_versions(shape.definition, versions)
+            compared += [(f"at {dict(versions)}", text, answer(self.plain, text))]
+        for when, text, wanted in compared:
+            if wanted.error is not None and when != "now":
+                self.tally.counts["states that are gone"] += 1
+                continue
+            found = difference(got, wanted)
+            if found:
+                return Finding("refresh", f"{told}: its rows {when}: {found}\n  {text}")
+        return None
+
+    def _versions(self, tables: Iterable[str]) -> dict[str, int]:
+        places = {str(self.folder / "tables" / table): table for table in tables}
+        found = current_versions(self.plain, places).values()
+        return {t.name: t.version for t in found if isinstance(t, TableAt)}
+
+    # -- queries --------------------------------------------------------------------------------
+
+    def _query(self, step: Query, check: bool) -> Done:
+        text = named(step.text)
+        before = cachemgr.counters(self.spark)
+        got = answer(self.spark, text, step.action)
+        after = cachemgr.counters(self.spark)
+        if not check:
+            return Done()
+        hit, fresh = (after.get(n, 0) > before.get(n, 0) for n in ("hits", "fresh_hits"))
+        counts = self.tally.counts
+        counts["queries"] += 1
+        counts["fresh hits" if fresh else "hits" if hit else "misses"] += 1
+        if hit or fresh:
+            self.tally.shapes[step.shape] += 1
+        wanted = self.wanted(text, step.action)
+        found = difference(got, wanted, ordered=step.ordered)
+        if not found:
+            return Done()
+        if hit and self._lags(step, text, got):
+            return Done()
+        kind = "fresh hit" if fresh else "hit" if hit else "miss"
+        why = self._explained(text)
+        return Done(finding=Finding("query", f"{kind}: {found}\n  {text}\n{why}"))
+
+    def _lags(self, step: Query, text: str, got: Answer) -> bool:
+        """Whether an answer is that of an earlier state, which some cache may give."""
+        try:
+            names = cachemgr.explain(self.spark, text).caches
+        except (CacheManagerError, PySparkException):
+            return False
+        lost = False
+        for name in names:
+            cache = self.metastore.reader.cache(self.schema, name.rpartition(".")[2].strip("`"))
+            if cache is None or cache.freshness.value == "STRICT":
+                continue
+            snapshot = self.metastore.reader.published(cache.id)
+            assert snapshot is not None
+            read = tables_of(step.text)
+            versions = {t: v for t, v in base_versions(snapshot).items() if t in read}
+            then = answer(self.plain, at_versions(step.text, versions), step.action)
+            lost |= then.error is not None
+            if then.error is None and not difference(got, then, ordered=step.ordered):
+                self.tally.counts["lagging hits"] += 1
+                return True
+        if lost:
+            self.tally.counts["states that are gone"] += 1
+        return lost
+
+    def _explained(self, text: str) -> str:
+        try:
+            return "\n".join(
+                f"  | {line}" for line in cachemgr.explain(self.spark, text).text().splitlines()
+            )
+        except Exception as error:
+            return f"  | {one_line(error)}"
+
+    def specs(self) -> dict[str, CacheSpec]:
+        """The caches by name."""
+        return self._specs

@@ -1,0 +1,35 @@
+"""How a cache's published rows are read: the one place to change when that is not as they lie.
+
+Today each row of a cache's Delta table is a row of its definition. Once a cache may hold partial
+rows, the product says by which SELECT they are read, and this module asks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cachemgr.metastore.records import CacheRecord, SnapshotRecord
+from matcher.model.ir import GROUPING_ID_COLUMN
+
+
+def published_rows(spark: Any, cache: CacheRecord, snapshot: SnapshotRecord) -> Any:
+    """The rows that a cache serves, its visible columns in the definition's order.
+
+    Args:
+        spark: A session without caches.
+        cache: The cache.
+        snapshot: What it published last.
+    """
+    reader = spark.read.format("delta").option("versionAsOf", snapshot.run.cache_version)
+    stored = reader.load(cache.location)
+    names = [f"`{c.name}`" for c in cache.columns]
+    if GROUPING_ID_COLUMN in stored.columns:
+        # of a cube it is no column of ours to name; the definitions here have it last
+        names.append(f"CAST({GROUPING_ID_COLUMN} AS BIGINT) AS gid")
+    return stored.selectExpr(*names)
+
+
+def base_versions(snapshot: SnapshotRecord) -> Mapping[str, int]:
+    """The versions of the base tables that it was computed from, by the table's own name."""
+    return {t.location.rstrip("/").rpartition("/")[2]: t.version for t in snapshot.tables}

@@ -1,0 +1,179 @@
+"""Half a minute of `make fuzz-refresh`, and that it finds what is there to be found."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from cachemgr.base_state import BaseState
+from tests.harness.fuzz_refresh import changes, ledger, queries, steps
+from tests.harness.fuzz_refresh.bugs import BUGS, NotPlantable, planted
+from tests.harness.fuzz_refresh.judge import Answer, difference
+from tests.harness.fuzz_refresh.layouts import COLUMNS, LAYOUTS, insert, statements
+from tests.harness.fuzz_refresh.live import Tally, Templates, world
+from tests.harness.fuzz_refresh.run import Options, entry, fuzz
+from tests.harness.fuzz_refresh.shapes import SHAPES, at_versions, named
+from tests.harness.fuzz_refresh.shrink import shrink
+from tests.harness.fuzz_refresh.steps import CacheSpec, Change, Query, Refresh, Walk
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_half_a_minute(spark, tmp_path):
+    run = fuzz(spark, tmp_path / "worlds", Options(20261124, 0.5, shrink_seconds=30))
+    assert not run.found, "\n".join(f"{told}\n{text}" for told, text in run.found)
+    assert run.steps > 5 and run.tally.counts["queries"] > 0, run
+
+
+APPEND = "INSERT INTO sales (id, day, cat, shop, item, amt, qty) VALUES (1, NULL, 'a', 1, 1, 5, 9)"
+APPENDED = Change("append", "sales", (APPEND,))
+TOTALS = Query(
+    "SELECT s.cat AS cat, SUM(s.amt) AS amt, COUNT(*) AS n FROM {sales} s GROUP BY s.cat"
+)
+RENAMED = Change("update", "shops", ("UPDATE shops SET grp = 'new' WHERE k < 4",))
+SHOWN = {
+    "stale as exact": Walk("plain", (CacheSpec("by_cat"),), (APPENDED, TOTALS)),
+    "other version": Walk(
+        "plain", (CacheSpec("by_grp"),), (RENAMED, Refresh("by_grp")),
+    ),
+    "first table alone": Walk(
+        "plain", (CacheSpec("by_grp"),), (RENAMED, Refresh("by_grp")),
+    ),
+    "commit ignored": Walk(
+        "plain", (CacheSpec("by_cat"),),
+        (
+            Change("copy", "sales", ("!copy sales",)), APPENDED, Refresh("by_cat"),
+            Change("put back", "sales", ("!put back sales", APPEND.replace("5, 9", "7, 9"))),
+            TOTALS,
+        ),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def templates(spark, tmp_path_factory):
+    return Templates(spark, tmp_path_factory.mktemp("fuzz_refresh"))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", SHOWN)
+def test_a_planted_bug_is_found(templates, bug):
+    walk = SHOWN[bug]
+    for name, shows in ((bug, True), ("", False)):
+        with planted(name), world(templates, walk, Tally()) as made:
+            done = [made.do(step) for step in walk.steps]
+        assert all(d.applied for d in done), done
+        assert [d.finding is not None for d in done] == [*[False] * (len(done) - 1), shows], done
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_walk_is_shortened(templates):
+    noise = (Change("comment", "sales", ("COMMENT ON TABLE sales IS 'x'",)), Refresh("whole"))
+    told = Walk(
+        "plain", (CacheSpec("by_cat"), CacheSpec("whole")), (*noise, APPENDED, *noise, TOTALS)
+    )
+    with planted("stale as exact"):
+        with world(templates, told, Tally()) as made:
+            finding = [made.do(step) for step in told.steps][-1].finding
+        assert finding is not None and finding.kind == "query"
+        short, shown = shrink(templates, told, finding, 60)
+    assert shown is not None
+    assert short == SHOWN["stale as exact"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_step_that_does_not_apply_is_skipped(templates):
+    lagging = CacheSpec("by_cat", "MAX STALENESS UNLIMITED")
+    tally = Tally()
+    with world(templates, Walk("plain", (lagging,)), tally) as made:
+        gone = made.do(Change("x", "sales", ("ALTER TABLE sales DROP COLUMN nothing",)))
+        assert not gone.applied and gone.finding is None and gone.note
+        assert not made.do(Change("x", "sales", ("!put back sales",))).applied
+        assert made.do(APPENDED).applied
+        assert made.do(TOTALS).finding is None, "of the state before"
+        assert tally.counts["lagging hits"] == 1
+        assert made.do(Refresh("by_cat", "FULL")).finding is None
+        assert tally.ways == Counter({"FULL after append": 1})
+        assert made.do(Refresh("by_cat", "INCREMENTAL ONLY")).finding is None
+
+
+def test_a_bug_is_planted_for_a_time():
+    one, other = BaseState("t", 1, "a"), BaseState("t", 1, "b")
+    with planted("commit ignored"):
+        assert one.is_same(other)
+    assert not one.is_same(other)
+    assert set(SHOWN) == {name for name, bug in BUGS.items() if bug.patches}
+    waiting = next(name for name, bug in BUGS.items() if not bug.patches)
+    with pytest.raises(NotPlantable), planted(waiting):
+        pass
+
+
+def test_what_counts_as_a_difference():
+    rows = ((("int", "1"),), (("int", "1"),), (("int", "2"),))
+    one = Answer((("a", "int"),), rows)
+    assert difference(one, Answer((("a", "int"),), rows[::-1])) == ""
+    assert difference(one, Answer((("a", "int"),), rows[::-1]), ordered=True)
+    assert "3 rows, should be 2" in difference(one, Answer((("a", "int"),), rows[1:]))
+    assert "columns" in difference(one, Answer((("a", "bigint"),), rows))
+    failed = Answer(error=ValueError("no"))
+    assert "raises ValueError" in difference(failed, one)
+    assert "instead of" in difference(failed, failed)
+
+
+def test_a_script_says_the_walk():
+    walk = Walk("plain", (CacheSpec("by_cat", "STRICT"),), (APPENDED, TOTALS, Refresh("by_cat")))
+    said = []
+    lines = steps.script(walk).splitlines()
+    code = "\n".join(line for line in lines[2:-1])
+    exec(code, {**vars(steps), "replay": said.append})
+    assert said == [walk]
+
+
+def test_texts_follow_from_the_seed_and_suit_the_tables():
+    def drawn(seed):
+        rng = random.Random(seed)
+        layout = LAYOUTS["snowflake"]
+        scene = changes.Scene(rng, layout, COLUMNS.__getitem__, wild=True)
+        found = [changes.draw(scene) for _ in range(300)]
+        return found + [queries.draw(rng, s, layout) for s in SHAPES.values() for _ in range(40)]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+    made = [step for step in drawn(3) if step is not None]
+    assert len({c.kind for c in made if isinstance(c, Change)}) > 25
+    texts = [q.text for q in made if isinstance(q, Query)]
+    assert not [t for t in texts if "SELECT  " in t or "BY  " in t]
+    assert any("VERSION AS OF 3" in at_versions(t, {"sales": 3}) for t in texts)
+    assert not any("{" in named(t) or "{" in at_versions(t, {}) for t in texts)
+    assert any(
+        "NULL" in insert(random.Random(n), "sales", COLUMNS["sales"], range(9), wild=True)
+        for n in range(3)
+    )
+    assert all(list(statements(layout)) for layout in LAYOUTS.values())
+
+
+def test_the_ledger_adds_up(tmp_path, monkeypatch):
+    for each in ledger.read():
+        assert ledger.check(each) == []
+        assert each["found"] == []
+    monkeypatch.setattr(ledger, "LEDGER", tmp_path / "ledger.json")
+    from tests.harness.fuzz_refresh.run import Run
+
+    run = Run(steps=7, worlds=1, seconds=60)
+    run.tally.ways["FULL after append"] += 2
+    run.tally.shapes["cube"] += 3
+    for _ in range(2):
+        ledger.append(entry(run, 5))
+    found = ledger.total(ledger.read())
+    assert (found["steps"], found["ways"]["FULL after append"], found["shapes"]["cube"]) == (
+        14,
+        4,
+        6,
+    )
+    assert "FULL" in ledger.report(ledger.read()) and "14 steps" in ledger.report(ledger.read())
+    with pytest.raises(ValueError, match="seed is missing"):
+        ledger.append({k: v for k, v in entry(run, 5).items() if k != "seed"})

@@ -1,0 +1,115 @@
+"""A random walk through the states of a world.
+
+Not hypothesis' state machine: a step costs a third of a second and a world seconds, so its
+shrinker, which runs hundreds of examples, does not end; its examples are counted, not timed; and
+its steps are calls. A step that is plain data is the script of a failure, and can be done again
+without the others. So steps are drawn here as data, and `shrink` does fewer and fewer of them.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+from tests.harness.fuzz_refresh import changes, queries
+from tests.harness.fuzz_refresh.layouts import LAYOUTS
+from tests.harness.fuzz_refresh.live import World
+from tests.harness.fuzz_refresh.shapes import SHAPES
+from tests.harness.fuzz_refresh.steps import CacheSpec, Refresh, Settings, Step, Walk
+
+_LAGGING: Final = "MAX STALENESS UNLIMITED"
+_MODES: Final = (("AUTO", 6), ("", 3), ("FULL", 1), ("INCREMENTAL", 5), ("INCREMENTAL ONLY", 2))
+_ALTER: Final = (
+    "DISABLE REWRITE", "ENABLE REWRITE", "PAUSE", "RESUME", "SET REFRESH ON DEMAND INCREMENTAL",
+    "SET REFRESH ON DEMAND AUTO", "SET TBLPROPERTIES ('note' = 'x')", "",
+)  # fmt: skip
+
+
+def beginning(rng: random.Random) -> Walk:
+    """The tables and caches of a world, without steps."""
+    layout = LAYOUTS[rng.choice(tuple(LAYOUTS))]
+    there = frozenset(layout.tables)
+    shapes = [s for s in SHAPES.values() if s.tables <= there]
+    chosen = rng.sample(shapes, rng.randrange(2, 5))
+    for shape in tuple(chosen):
+        if shape.over and SHAPES[shape.over[0]] not in chosen:
+            chosen.append(SHAPES[shape.over[0]])
+    # those that others are defined over come first
+    chosen.sort(key=lambda s: s.over is not None)
+    lagging = rng.random() < 0.2
+    specs = tuple(
+        CacheSpec(s.name, _LAGGING if lagging and not n else "") for n, s in enumerate(chosen)
+    )
+    return Walk(layout.name, specs, pins=rng.random() < 0.3)
+
+
+class Walker:
+    """Draws the next step of a world from the state that it is in.
+
+    Args:
+        rng: The source of chance.
+        world: The world; it is looked at, not changed.
+    """
+
+    def __init__(self, rng: random.Random, world: World) -> None:
+        self.rng = rng
+        self.world = world
+        wild = not world.layout.joins or rng.random() < 0.3
+        self.scene = changes.Scene(rng, world.layout, world.columns, wild)
+        self._due: list[Step] = []
+
+    def step(self) -> Step:
+        """The next step."""
+        if self._due:
+            return self._due.pop(0)
+        chance = self.rng.random()
+        if chance < 0.03:
+            return self._alter()
+        if chance < 0.15:
+            return self._refresh()
+        if chance < 0.3:
+            return self._query()
+        change = self._undo() or self._change()
+        if self.rng.random() < 0.75:
+            self._due += [self._query() for _ in range(self.rng.randrange(1, 3))]
+        if self.rng.random() < 0.4:
+            self._due += [self._refresh(), self._query()]
+        return change
+
+    def _undo(self) -> Step | None:
+        waiting = self.scene.undo
+        waiting[:] = [(left - 1, change) for left, change in waiting]
+        for entry in waiting:
+            if entry[0] <= 0:
+                waiting.remove(entry)
+                return entry[1]
+        return None
+
+    def _change(self) -> Step:
+        while True:
+            change = changes.draw(self.scene)
+            if change is not None:
+                return change
+            if not self.world.columns("sales"):
+                return self._refresh()
+
+    def _cache(self) -> str:
+        return self.rng.choice(self.world.walk.caches).shape
+
+    def _query(self) -> Step:
+        return queries.draw(self.rng, SHAPES[self._cache()], self.world.layout)
+
+    def _refresh(self) -> Step:
+        modes, weights = zip(*_MODES, strict=True)
+        return Refresh(self._cache(), self.rng.choices(modes, weights)[0])
+
+    def _alter(self) -> Step:
+        cache, words = self._cache(), self.rng.choice(_ALTER)
+        if words == "DISABLE REWRITE":
+            self._due.append(self._query())
+            self._due.append(Settings(cache, "ENABLE REWRITE"))
+        if words == "PAUSE":
+            self._due.append(Settings(cache, "RESUME"))
+        if not words:  # replaced: it holds nothing yet
+            self._due.append(Refresh(cache))
+        return Settings(cache, words)
