@@ -53,7 +53,7 @@ public final class Ranges {
      * time], "commits": [...]}; {"gone": version} if one is not in the log any more, {"bytes": n} if they are more than
      * `mostBytes` together.
      */
-    public static String read(Snapshot head, long since, long last, long mostBytes) throws IOException {
+    public static String read(Snapshot head, long since, long last, long mostBytes) throws Exception {
         FileStatus[] found = statuses(head, since, last);
         long bytes = 0L;
         for (int i = 1; i < found.length; i++) {
@@ -85,7 +85,7 @@ public final class Ranges {
     }
 
     /** The files of the commits from `since` to `last`: by the snapshot's own list, and what it lacks by one listing. */
-    private static FileStatus[] statuses(Snapshot head, long since, long last) throws IOException {
+    private static FileStatus[] statuses(Snapshot head, long since, long last) throws Exception {
         FileStatus[] found = new FileStatus[(int) (last - since) + 1];
         List deltas = Scala.list(head.logSegment().deltas());
         for (int i = 0; i < deltas.size(); i++) {
@@ -100,7 +100,7 @@ public final class Ranges {
         return found;
     }
 
-    private static void list(Snapshot head, FileStatus[] found, long since, long from) throws IOException {
+    private static void list(Snapshot head, FileStatus[] found, long since, long from) throws Exception {
         DeltaLog log = head.deltaLog();
         try {
             scala.collection.Iterator files = log.store().listFrom(
@@ -112,8 +112,10 @@ public final class Ranges {
                 }
                 put(found, since, status);
             }
-        } catch (FileNotFoundException gone) {
-            // what was not found stays so
+        } catch (Exception error) {  // Scala declares none
+            if (!(error instanceof FileNotFoundException)) {
+                throw error;
+            }
         }
     }
 
