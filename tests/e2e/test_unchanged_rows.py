@@ -31,8 +31,7 @@ def test_a_cache_hits_after_its_table_was_compacted(lab, freshness):
     lab.hit(TOTALS)
     assert door.hit(TOTALS).exact
     lab.hit(f"SELECT * FROM ({TOTALS}) JOIN cust ON s > cid")  # exact, so beside a table of now
-    told = dict(r[:2] for r in lab.sql("EXPLAIN REFRESH r")[:1])
-    assert told, "row 0 is the way"
+    assert "UNCHANGED" in str(lab.sql("EXPLAIN REFRESH r")[0])
     assert "UNCHANGED" in str(lab.sql("REFRESH RELATIONAL CACHE r"))
     way, reason, state = mode(lab)
     assert (way, reason, state) == ("UNCHANGED", "no base table moved", "UNCHANGED")
