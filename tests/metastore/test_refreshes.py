@@ -168,8 +168,14 @@ def test_a_snapshot_that_moves_on_is_published_by_a_run_that_is_unchanged(store,
     assert published.run == done and {t.version for t in published.tables} == {9}
     (entry,) = store.reader.registry(revision).entries
     assert entry.published == published
-    # what is read of its table is what the refresh before wrote
-    assert store.reader.usage(cache.id, now + timedelta(seconds=9)).newest == 3
+    # what is read of its table is what the refresh before wrote, though that be forgotten
+    with store.engine.begin() as connection:
+        connection.execute(text("DELETE FROM refresh_runs WHERE id = :id"), {"id": first.id})
+    usage = store.reader.usage(cache.id, now + timedelta(seconds=9))
+    assert (usage.oldest, usage.newest) == (3, 3)
+    idle = start(store, cache, now + timedelta(seconds=3))
+    store.writer.finish_unchanged(idle.id, idle.fencing_token, now=now + timedelta(seconds=4))
+    assert store.reader.usage(cache.id, now + timedelta(seconds=9)) == usage
     assert store.reader.lease(cache.id).holder is None
 
 
