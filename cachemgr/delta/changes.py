@@ -69,7 +69,7 @@ class Changes:
         kind: `SAME`: no row changed. `APPENDS`: the rows of `added` came, and nothing else.
             `SIGNED`: rows went as well. `UNKNOWN`: the log does not tell; `code` says why.
         code: Why it is `SIGNED` or `UNKNOWN`; for `APPENDS`, `RANGE_REWRITTEN` where some file of
-            `added` is no file of the later state any more (it was compacted since), so that a query
+            `added` is not in the later state any more (it was compacted since), so that a query
             that sees that state cannot read the appended rows apart; else None. `UNKNOWN` has
             `RANGE_REWRITTEN` where rewrites and their undoing cannot be told apart.
         detail: What happened, for people, one line without a subject ("2 commits appended 7 rows in

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import BaseState, TableAt
@@ -166,7 +167,7 @@ def past_of(spark: SparkSession, table: TableAt, version: int, *, columns_then: 
     )
     then = None
     if columns_then:
-        with suppress(Py4JJavaError):  # that version cannot be read any more
+        with suppress(Py4JJavaError, PySparkException):  # that version cannot be read any more
             then = schema_at(spark, place, version)
     columns = table.columns or schema_at(spark, place, table.version)
     return Past(commit, made, following, columns, then)
@@ -177,8 +178,8 @@ def commits_of(spark: SparkSession, table: TableAt, version: int) -> CommitRange
     tables, place = java_class(spark, "Tables"), table.location
     try:
         text = tables.commits(session_of(spark), place, version, table.version, MOST_BYTES)
-    except Py4JJavaError as error:
-        return unreadable(error.java_exception)
+    except (Py4JJavaError, PySparkException) as error:
+        return unreadable(error)
     return decode_range(text)
 
 

@@ -153,7 +153,12 @@ class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads,
         """
         moment = as_utc(since)
         mine = RefreshRunRow.cache_id == cache_id
-        served = (mine, RefreshRunRow.state == RunState.PUBLISHED.value)
+        served = (
+            mine,
+            RefreshRunRow.state.in_((RunState.PUBLISHED.value, RunState.UNCHANGED.value)),
+            # one that found nothing to do says none; one that moved its snapshot on does
+            RefreshRunRow.cache_version.is_not(None),
+        )
         newest = RefreshRunRow.fencing_token.desc()
         version = select(RefreshRunRow.cache_version).where(*served)
         failed = select(RefreshRunRow.id).where(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, Protocol
 
 from cachemgr.base_state import BaseState, TableAt, counted
@@ -28,6 +29,8 @@ from matcher.model.reasons import Reason, ReasonCode
 CLOCK_SKEW_MS = 30_000
 # each holds a schema, which may be long
 _MOST_PASTS: Final = 1_000
+# A wide table's schema takes longer to read than all the rest of a look.
+_changed_columns = lru_cache(maxsize=128)(changed_columns)
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,7 @@ def _other_columns(
     if kept is None:
         what = "the log does not say any more what its columns were then"
     else:
-        changed = changed_columns(kept, past.columns)
+        changed = _changed_columns(kept, past.columns)
         if not changed:
             return None
         what = "; ".join(f"column {name} {how}" for name, how in changed.items())

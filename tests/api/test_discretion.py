@@ -19,8 +19,9 @@ JOIN = "CREATE RECORD PRESERVING JOIN j AS a INNER JOIN hr.pay ON a.k = pay.k PR
 
 
 def published(store, cache):
+    moved = f"hr.pay moved from version 1 to 2: 1 commit appended {ROWS} rows in {ROWS} files"
     run = store.writer.start_refresh(
-        cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason="r"
+        cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason=moved
     )
     table = SnapshotTableRecord("hr.pay", "file:/pay", "id-pay", 1)
     store.writer.publish_refresh(

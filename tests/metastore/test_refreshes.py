@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -149,6 +150,33 @@ def test_a_failed_refresh_leaves_the_snapshot_before(store, cache, now):
     assert (failed.state, failed.error) == ("FAILED", "disk full")
     assert (store.reader.published(cache.id), store.reader.grouping_sets(cache.id)) == before
     assert start(store, cache, now).state is RunState.RUNNING
+
+
+def test_a_snapshot_that_moves_on_is_published_by_a_run_that_is_unchanged(store, cache, now):
+    first = publish(store, start(store, cache, now), now)
+    revision = store.reader.revision()
+    run = start(store, cache, now + timedelta(seconds=1))
+    later = [replace(table, version=9) for table in TABLES]
+    done = store.writer.publish_refresh(
+        run.id,
+        run.fencing_token,
+        Publication(cache_version=3, rows=5, bytes=50, tables=later, unchanged=True),
+        now=now + timedelta(seconds=2),
+    )
+    assert (done.state, done.cache_version) == (RunState.UNCHANGED, first.cache_version)
+    published = store.reader.published(cache.id)
+    assert published.run == done and {t.version for t in published.tables} == {9}
+    (entry,) = store.reader.registry(revision).entries
+    assert entry.published == published
+    # what is read of its table is what the refresh before wrote, though that be forgotten
+    with store.engine.begin() as connection:
+        connection.execute(text("DELETE FROM refresh_runs WHERE id = :id"), {"id": first.id})
+    usage = store.reader.usage(cache.id, now + timedelta(seconds=9))
+    assert (usage.oldest, usage.newest) == (3, 3)
+    idle = start(store, cache, now + timedelta(seconds=3))
+    store.writer.finish_unchanged(idle.id, idle.fencing_token, now=now + timedelta(seconds=4))
+    assert store.reader.usage(cache.id, now + timedelta(seconds=9)) == usage
+    assert store.reader.lease(cache.id).holder is None
 
 
 def test_unchanged_keeps_the_snapshot_and_tells_nobody(store, cache, now):

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from cachemgr.base_state import TableAt
+from cachemgr.delta.base_columns import kept_columns
+from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.delta.commits import Head
 from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.fingerprint import plan_fingerprint, spec_hash
 from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
-from cachemgr.refresh.steps import Publish, SourceOffer, WriteFull
+from cachemgr.refresh.steps import MoveOn, Publish, SourceOffer, WriteFull
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
     CachePlan,
@@ -113,6 +115,77 @@ def test_damage_is_written_anew_and_never_restored_or_adopted() -> None:
 def test_the_reason_says_what_moved(tables: tuple[TableAt, ...], spec: str, why: str) -> None:
     plan = plan_refresh(replace(BASE, tables=tables, spec=spec))
     assert plan.mode == "FULL" and why in plan.reason
+
+
+OPTIMIZED = Changes(ChangeKind.SAME, detail="3 commits without data change", commits=3)
+SCHEMA = '{"type":"struct","fields":[{"name":"v","type":"long","nullable":true,"metadata":{}}]}'
+# `v` as it was read, and the table two commits on
+KEPT = replace(PUBLISHED, tables=(replace(THEN, columns=kept_columns(SCHEMA, {"v"})),))
+MOVED = replace(
+    BASE,
+    published=KEPT,
+    tables=(replace(TABLE, version=8, commit="txn:c", columns=SCHEMA),),
+    changes={"file:/t": OPTIMIZED},
+)
+
+
+@pytest.mark.parametrize("mode", ["AUTO", "INCREMENTAL", "INCREMENTAL_ONLY"])
+def test_commits_that_change_no_row_move_the_snapshot_on(mode: str) -> None:
+    plan = plan_refresh(replace(MOVED, mode=mode))
+    assert plan.mode == "UNCHANGED" and plan.stages == (MoveOn(3, MOVED.tables),)
+    assert plan.reason == ("no row of a base table changed: 3 commits without data change")
+    assert "default.t at version 8" in plan.describe()[1][2]
+    full = plan_refresh(replace(MOVED, mode="FULL"))
+    assert full.mode == "FULL" and "no row of a base table changed" in full.reason
+
+
+def test_noop_the_same_rows_under_other_columns_are_computed_anew() -> None:
+    wide = SCHEMA.replace("long", "string")
+    other = replace(MOVED, tables=(replace(MOVED.tables[0], columns=wide),))
+    plan = plan_refresh(other)
+    assert plan.mode == "FULL" and "but column v was long and is string" in plan.reason
+    unsaid = replace(PUBLISHED, tables=(replace(THEN, columns=None),))
+    assert plan_refresh(replace(MOVED, published=unsaid)).mode == "FULL"
+
+
+def test_the_same_rows_with_joins_declared_since_or_a_stray_commit_on_top() -> None:
+    declared = replace(MOVED, joins_known=False, plan=replace(PLAN, joins=(JOIN,)))
+    assert names(declared) == ["PinVersions", "ValidateJoins", "Publish"]
+    assert plan_refresh(declared).reason.startswith("no row of a base table changed")
+    stray = replace(MOVED, head=Head(4, {}))
+    assert plan_refresh(stray).mode == "RESTORE"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            Changes(ChangeKind.APPENDS, None, "1 commit appended 60 rows in 1 file"),
+            "from version 5 to 8: 1 commit appended 60 rows in 1 file",
+        ),
+        (
+            Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, "1 commit removed rows"),
+            "from version 5 to 8: 1 commit removed rows [ROWS_REMOVED]",
+        ),
+        (
+            Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, "commit 6 is gone from the log"),
+            "from version 5 to 8: commit 6 is gone from the log [LOG_CLEANED]",
+        ),
+    ],
+)
+def test_the_reason_says_what_changed(changes: Changes, told: str) -> None:
+    plan = plan_refresh(replace(MOVED, changes={"file:/t": changes}))
+    assert plan.mode == "FULL" and plan.reason.endswith(told)
+    # another table that did not change does not hide it
+    other = replace(TABLE, location="file:/u", name="u", columns=SCHEMA)
+    then = replace(KEPT.tables[0], location="file:/u", version=4)
+    both = replace(
+        MOVED,
+        tables=(*MOVED.tables, other),
+        published=replace(KEPT, tables=(*KEPT.tables, then)),
+        changes={"file:/t": changes, "file:/u": OPTIMIZED},
+    )
+    assert plan_refresh(both).reason == plan.reason
 
 
 def test_a_commit_that_was_cleaned_from_the_log_is_the_same() -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from cachemgr.base_state import BaseState, TableAt
 from cachemgr.delta.base_columns import kept_columns
+from cachemgr.delta.base_commits import BaseCommit, CommitRange, FileAction
+from cachemgr.delta.changes import DataFile
 from cachemgr.delta.past import UNKNOWN_PAST, Past
-from cachemgr.serving.freshness import CLOCK_SKEW_MS, Histories, check_freshness
+from cachemgr.serving.freshness import CLOCK_SKEW_MS, Histories, Verdict, check_freshness
 from cachemgr.serving.seen_tables import TableRef, by_location
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.vocabulary import FreshnessKind
@@ -265,3 +267,145 @@ def test_a_past_is_asked_for_once_for_each_state_of_the_table():
     for table in (TABLE, TABLE, replace(TABLE, version=10), replace(TABLE, version=10, commit="x")):
         assert histories.past(table, 5) is PAST
     assert len(asked) == 3
+
+
+# -- what the commits since did to the rows -------------------------------------------------------
+
+
+def data_file(path):
+    return FileAction(DataFile(path, "", 100, 60), True)
+
+
+def base_commit(version, *, add="", remove="", made_ms=NOW):
+    added, removed = (tuple(map(data_file, text.split())) for text in (add, remove))
+    identity = f"txn:{version}"
+    return BaseCommit(version, identity, made_ms, added=added, removed=removed)
+
+
+OPTIMIZE = {}
+APPEND = {"add": "n"}
+DELETE = {"remove": "o"}
+
+
+def after(*ranges, past=PAST, before="txn:5", **fields):
+    """Histories in which each place's commits are given, by the place's letter."""
+    given = {place: commits for place, *commits in ranges}
+
+    def read(table, version):
+        commits = [
+            base_commit(version + number, **what)
+            for number, what in enumerate(given[table.location], start=1)
+        ]
+        return CommitRange(before, 50, tuple(commits))
+
+    return Histories(lambda table, version, *, columns_then: replace(past, **fields), read)
+
+
+def judged(found, histories, *tables):
+    read = list(dict.fromkeys(table.location for table in tables))
+    return check_freshness(found, read, by_location(tables), NOW, histories)
+
+
+def moved(place="a", version=6):
+    return seen(place, version, commit=f"txn:{version}")
+
+
+KINDS = [
+    (FreshnessKind.STRICT, None),
+    (FreshnessKind.MAX_STALENESS, 1),
+    (FreshnessKind.UNLIMITED, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "seconds"), KINDS)
+def test_commits_without_data_change_leave_a_cache_exact(kind, seconds):
+    verdict = judged(cache(kind, seconds), after(("a", OPTIMIZE), next_ms=1), moved())
+    assert verdict == Verdict(None, exact=True)
+
+
+@pytest.mark.parametrize(("kind", "seconds"), KINDS)
+def test_noop_the_same_rows_under_other_columns_are_not_the_same(kind, seconds):
+    histories = after(("a", OPTIMIZE), columns=CHANGES["renamed"][0])
+    verdict = judged(cache(kind, seconds), histories, moved())
+    assert verdict.reason.code is ReasonCode.COLUMNS_CHANGED and not verdict.exact
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        (APPEND, "1 commit appended 60 rows in 1 file"),
+        (DELETE, "1 commit removed rows: those of 1 file went"),
+    ],
+)
+def test_strict_says_what_happened_since(what, told):
+    reason = judged(cache(), after(("a", what)), moved()).reason
+    assert reason.code is ReasonCode.STALE and reason.detail.endswith(f"is STRICT: {told}")
+
+
+def test_rows_that_were_appended_are_told_where_they_are_all_that_is_in_the_way():
+    strict = judged(cache(), after(("a", APPEND)), moved())
+    assert strict.reason.code is ReasonCode.STALE and not strict.exact
+    assert strict.appended["a"].rows_added == 60
+    old = cache(FreshnessKind.MAX_STALENESS, 1)
+    late = judged(old, after(("a", {**APPEND, "made_ms": 1})), moved())
+    assert late.reason.code is ReasonCode.STALE and late.appended.keys() == {"a"}
+    any_age = judged(cache(FreshnessKind.UNLIMITED), after(("a", APPEND)), moved())
+    assert any_age.reason is None and not any_age.exact and any_age.appended.keys() == {"a"}
+    assert judged(cache(), after(("a", DELETE)), moved()).appended == {}
+
+
+@pytest.mark.parametrize("kind", [FreshnessKind.STRICT, FreshnessKind.UNLIMITED])
+@pytest.mark.parametrize(
+    ("first", "second", "places"),
+    [
+        (APPEND, OPTIMIZE, {"a"}),
+        (OPTIMIZE, APPEND, {"b"}),
+        (APPEND, APPEND, {"a", "b"}),
+        (APPEND, DELETE, set()),
+        (DELETE, APPEND, set()),
+    ],
+)
+def test_appended_rows_of_several_tables(first, second, places, kind):
+    histories = after(("a", first), ("b", second))
+    verdict = judged(cache(kind), histories, moved(), moved("b", 8))
+    assert verdict.appended.keys() == places and not verdict.exact
+    assert (verdict.reason is None) is (kind is FreshnessKind.UNLIMITED)
+
+
+def test_noop_appended_rows_of_a_table_that_is_read_at_two_versions_are_not_told():
+    verdict = judged(cache(), after(("a", APPEND)), seen("a", 5), moved())
+    assert verdict.reason.code is ReasonCode.STALE and verdict.appended == {}
+
+
+def test_the_lag_counts_from_the_first_commit_that_changed_a_row():
+    found = cache(FreshnessKind.MAX_STALENESS, 60)
+    commits = [{"made_ms": 1}, {**APPEND, "made_ms": NOW - 20_000}, {"add": "m"}]
+    fresh = judged(found, after(("a", *commits), next_ms=1), moved(version=8))
+    assert fresh.reason is None and fresh.appended["a"].rows_added is not None
+    commits[1]["made_ms"] = NOW - 31_000
+    stale = judged(found, after(("a", *commits), next_ms=1), moved(version=8))
+    assert stale.reason.code is ReasonCode.STALE and "changed 31 s ago" in stale.reason.detail
+
+
+@pytest.mark.parametrize(("kind", "seconds"), KINDS)
+def test_the_same_rows_of_another_history_are_not_the_same(kind, seconds):
+    """The commit that the snapshot was made from is another one by now."""
+    histories = after(("a", OPTIMIZE), past=replace(PAST, commit="txn:z"), before="txn:z")
+    verdict = judged(cache(kind, seconds), histories, moved())
+    assert not verdict.exact and verdict.reason is not None
+    assert "put back from a copy" in verdict.reason.detail
+
+
+def test_where_nothing_moved_nothing_is_looked_at():
+    def never(*args, **kwargs):
+        raise AssertionError
+
+    assert judged(cache(), Histories(never, never), seen("a", 5)).exact
+
+
+def test_a_log_that_cannot_be_read_leaves_things_as_they_were():
+    """Then it is not known what changed, only that the table moved."""
+    found = Histories(lambda table, version, *, columns_then: PAST)
+    strict = judged(cache(), found, moved())
+    assert strict.reason.code is ReasonCode.STALE and strict.appended == {}
+    assert judged(cache(FreshnessKind.UNLIMITED), found, moved()).reason is None

@@ -69,6 +69,28 @@ def test_on_commit_keeps_a_cache_up_to_date(star, refresher):
 @pytest.mark.parametrize(
     ("kind", "trigger"), [("ON_COMMIT", {}), ("TARGET_LAG", {"seconds": 1})], ids=str
 )
+def test_a_commit_that_changes_no_row_is_looked_at_once(star, refresher, kind, trigger):
+    cache = made(star, kind, **trigger)
+    star.sell((3, "cup", 9, 100, "1.00"))
+    ask_for_due(star.store)
+    assert work(star, refresher) == 1
+    usual = star.store.reader.schedule(cache.id).usual_seconds
+    star.spark.sql(f"OPTIMIZE delta.`{star.path('sales')}`")
+    watch = Watch(star.store, refresher)
+    assert watch.look() == 1
+    time.sleep(1)
+    assert len(ask_for_due(star.store).wanted) == 1
+    assert work(star, refresher) == 1
+    run = star.store.reader.refreshes(cache.id)[0]
+    assert (run.mode, run.state) == ("UNCHANGED", RunState.UNCHANGED)
+    assert watch.look() == 0 and ask_for_due(star.store).wanted == ()
+    # how long a refresh takes is not learned from one that had nothing to do
+    assert star.store.reader.schedule(cache.id).usual_seconds == usual > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "trigger"), [("ON_COMMIT", {}), ("TARGET_LAG", {"seconds": 1})], ids=str
+)
 def test_a_commit_from_the_future_does_not_wait_until_then(star, refresher, kind, trigger):
     """A writer's clock, or a copied file's time."""
     cache = made(star, kind, **trigger)
