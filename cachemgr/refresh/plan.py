@@ -15,7 +15,7 @@ from typing import Final
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import changed_columns
-from cachemgr.delta.changes import ChangeKind, Changes
+from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.delta.commits import Head
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
@@ -373,6 +373,8 @@ def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
     if isinstance(found, Delta) and request.gone:
         gone = f"{found.table.name}: {request.gone[0]} is gone"
         return WhyFull(FullCode.FILES_GONE, gone)
+    if isinstance(found, WhyFull) and found.code.value in set(ChangeCode):
+        return WhyFull(found.code, moved)  # which says it of each table
     return found
 
 
@@ -402,9 +404,11 @@ def _full(request: RefreshRequest, why: WhyFull) -> RefreshPlan:
     sets = tuple(s.grouping_id for s in request.plan.grouping_sets)
     source, told = _source(request)
     stages += [WriteFull(sets, source), Measure(), Publish()]
-    return RefreshPlan(
-        request.cache, RefreshMode.FULL.value, f"{why}{told}", tuple(stages), why.code
-    )
+    asked = RefreshMode(request.mode)
+    fell = asked is RefreshMode.INCREMENTAL and why.code is not FullCode.NEVER_REFRESHED
+    because = "INCREMENTAL requested; running FULL, because " if fell else ""
+    reason = f"{because}{why}{told}"
+    return RefreshPlan(request.cache, RefreshMode.FULL.value, reason, tuple(stages), why.code)
 
 
 def _restore_stage(request: RefreshRequest) -> tuple[Stage, ...]:

@@ -178,12 +178,19 @@ def test_explain_refresh_shows_the_stages_and_does_nothing(lab):
     assert lab.sql("EXPLAIN REFRESH by_region")[0].stage == "UNCHANGED"
 
 
-def test_refresh_modes_of_a_later_version(lab):
+def test_refresh_modes(lab):
     lab.cache(BY_REGION, refresh=False)
-    with pytest.raises(RefreshError, match="cannot be refreshed incrementally"):
+    first = lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL ONLY")[0]
+    assert first.mode == "FULL" and first.reason.startswith("NEVER_REFRESHED")
+    lab.plain.sql("INSERT INTO sales (id, region, amt) VALUES (50, 'north', 3)")
+    assert lab.sql("EXPLAIN REFRESH by_region INCREMENTAL")[0].stage == "REPLACE"
+    added = lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL ONLY")[0]
+    assert added.mode == "REPLACE" and "appended 1 row" in added.reason
+    lab.plain.sql("DELETE FROM sales WHERE id = 50")
+    with pytest.raises(RefreshError, match="cannot be refreshed incrementally: ROWS_REMOVED"):
         lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL ONLY")
     fell = lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL")[0]
-    assert fell.mode == "FULL" and "running FULL" in fell.reason
+    assert fell.mode == "FULL" and "running FULL, because ROWS_REMOVED" in fell.reason
 
 
 def test_explain_create_says_how_it_would_be_stored_and_stores_nothing(lab):

@@ -275,13 +275,16 @@ def test_a_cache_is_refreshed_under_its_own_settings(star: Star) -> None:
 
 def test_incremental_falls_to_full_aloud_and_only_fails(star: Star) -> None:
     cache = star.cache(plain_plan(star), refresh_mode=RefreshMode.INCREMENTAL_ONLY)
+    assert star.refresh(cache).mode == "FULL"  # there was nothing to add to
+    before = star.head(cache)
+    star.write("sales", [(9, "cup", 1, 1, "1.00")], SALES, "overwrite")
     with pytest.raises(RefreshError, match="cannot be refreshed incrementally") as caught:
         star.refresh(cache)
-    assert caught.value.code == "NOT_INCREMENTAL" and star.head(cache) == -1
+    assert caught.value.code == "NOT_INCREMENTAL" and star.head(cache) == before
     failed = star.store.reader.refreshes(cache.id)[0]
-    assert failed.state is RunState.FAILED and "NOT_INCREMENTAL" in failed.error
+    assert failed.state is RunState.FAILED and "ROWS_REMOVED" in failed.error
     run = star.refresh(cache, mode="INCREMENTAL")
-    assert run.mode == "FULL" and "running FULL" in run.reason
+    assert run.mode == "FULL" and "running FULL, because ROWS_REMOVED" in run.reason
 
 
 def test_explain_refresh_shows_the_stages_and_changes_nothing(star: Star) -> None:

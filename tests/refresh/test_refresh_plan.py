@@ -8,17 +8,17 @@ import pytest
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import kept_columns
-from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
+from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
 from cachemgr.delta.commits import Head
 from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
-from cachemgr.refresh.fingerprint import plan_fingerprint, spec_hash
+from cachemgr.refresh.incremental import Stored
 from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
-from cachemgr.refresh.steps import MoveOn, Publish, SourceOffer, WriteFull
+from cachemgr.refresh.steps import MoveOn
+from cachemgr.refresh.why_full import CURES, FullCode
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
     CachePlan,
-    GroupingSet,
     Measure,
     RecordPreservingJoin,
     Relation,
@@ -30,11 +30,16 @@ PLAN = CachePlan(
     relations=(Relation("file:/t", "default.t"),),
     predicates=(),
     keys=(StoredColumn("k", Col(0, "k", "int")),),
-    measures=(Measure("s", Agg("sum", (Col(0, "v", "bigint"),), "bigint")),),
+    measures=(
+        Measure("s", Agg("sum", (Col(0, "v", "bigint"),), "bigint")),
+        Measure("__rows", Agg("count", (), "bigint", False), hidden=True),
+        Measure("__count_0", Agg("count", (Col(0, "v", "bigint"),), "bigint", False), hidden=True),
+    ),
 )
 TABLE = TableAt("default.t", "file:/t", "id-1", 5, 1000, "txn:a")
 THEN = SnapshotTableRecord("default.t", "file:/t", "id-1", 5, 1000, "txn:a", "{}")
-PUBLISHED = Published("r1", 3, "spec", (THEN,))
+STORED = Stored(replace(PLAN, rows=10, bytes=1000))
+PUBLISHED = Published("r1", 3, "spec", (THEN,), STORED)
 BASE = RefreshRequest(
     cache="default.c",
     mode="AUTO",
@@ -175,7 +180,7 @@ def test_the_same_rows_with_joins_declared_since_or_a_stray_commit_on_top() -> N
 )
 def test_the_reason_says_what_changed(changes: Changes, told: str) -> None:
     plan = plan_refresh(replace(MOVED, changes={"file:/t": changes}))
-    assert plan.mode == "FULL" and plan.reason.endswith(told)
+    assert told in plan.reason
     # another table that did not change does not hide it
     other = replace(TABLE, location="file:/u", name="u", columns=SCHEMA)
     then = replace(KEPT.tables[0], location="file:/u", version=4)
@@ -203,122 +208,123 @@ def test_a_snapshot_stored_before_identities_is_completed_where_it_is_proven() -
     assert names(replace(BASE, published=checkpoint, tables=gone)) == ["Unchanged"]
 
 
-def test_auto_says_why_full_and_incremental_falls_aloud() -> None:
-    assert "refreshes are full" in plan_refresh(BASE).reason
-    assert "asked for" in plan_refresh(replace(BASE, mode="FULL")).reason
-    assert "running FULL" in plan_refresh(replace(BASE, mode="INCREMENTAL")).reason
-
-
-def test_incremental_only_fails() -> None:
-    with pytest.raises(RefreshError, match=r"default\.c cannot be refreshed incrementally") as e:
-        plan_refresh(replace(BASE, mode="INCREMENTAL_ONLY"))
-    assert e.value.code == "NOT_INCREMENTAL"
-
-
-def test_unknown_mode() -> None:
-    with pytest.raises(RefreshError, match="SIDEWAYS"):
-        plan_refresh(replace(BASE, mode="SIDEWAYS"))
-
-
-def test_a_stray_commit_on_top_is_undone_first() -> None:
-    assert names(replace(BASE, head=Head(4, {}))) == [
-        "PinVersions",
-        "RestorePublished",
-        "WriteFull",
-        "Measure",
-        "Publish",
-    ]
-    unchanged = replace(BASE, head=Head(4, {}), tables=(TABLE,))
-    assert plan_refresh(unchanged).mode == "RESTORE"
-    assert names(unchanged) == ["RestorePublished", "Publish"]
-
-
-def test_a_restore_that_was_not_published_is_not_done_again() -> None:
-    restored = Head(5, {"kind": "RESTORE", "restores": 3})
-    assert "RestorePublished" not in names(replace(BASE, head=restored))
-    again = plan_refresh(replace(BASE, head=restored, tables=(TABLE,)))
-    assert again.stages == (Publish(version=5),)
-    other = Head(5, {"kind": "RESTORE", "restores": 2})
-    assert "RestorePublished" in names(replace(BASE, head=other))
-
-
-def test_a_crashed_runs_commit_is_adopted() -> None:
-    request = replace(BASE, head=Head(4, stamp()), adoptable="r2")
-    assert plan_refresh(request).mode == "ADOPT"
-    assert names(request) == ["PinVersions", "Adopt", "Measure", "Publish"]
-    only = replace(request, mode="INCREMENTAL_ONLY")
-    assert plan_refresh(only).mode == "ADOPT"
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        replace(BASE, head=Head(4, stamp()), adoptable=None),
-        replace(BASE, head=Head(4, stamp()), adoptable="r9"),
-        replace(BASE, head=Head(5, stamp()), adoptable="r2"),
-        replace(BASE, head=Head(4, stamp(spec="old")), adoptable="r2"),
-        replace(BASE, head=Head(4, stamp(base_versions=[])), adoptable="r2"),
-        replace(BASE, head=Head(4, stamp(kind="RESTORE")), adoptable="r2"),
-        replace(BASE, head=Head(4, stamp()), adoptable="r2", tables=(replace(TABLE, version=7),)),
-    ],
-    ids=["fenced", "another run", "not above parent", "spec", "versions", "restore", "moved on"],
+APPENDED = Changes(
+    ChangeKind.APPENDS,
+    None,
+    "1 commit appended 60 rows in 1 file",
+    (DataFile("part-1", "", 500, 60),),
+    commits=1,
 )
-def test_noop_a_commit_that_is_not_current_is_not_adopted(request_: RefreshRequest) -> None:
-    assert names(request_)[:2] == ["PinVersions", "RestorePublished"]
+GREW = replace(MOVED, changes={"file:/t": APPENDED}, sizes={"file:/t": 1_000_000})
 
 
-def test_joins_declared_since_are_checked_without_computing() -> None:
-    request = replace(BASE, tables=(TABLE,), joins_known=False, plan=replace(PLAN, joins=(JOIN,)))
-    assert plan_refresh(request).mode == "JOINS"
-    assert names(request) == ["PinVersions", "ValidateJoins", "Publish"]
-    # whatever may come on top meanwhile: the rows that the joins are about are the published ones
-    assert plan_refresh(request).stages[-1] == Publish(version=3)
-
-
-def test_a_lost_cache_table_is_made_again_and_not_called_unchanged() -> None:
-    lost = replace(BASE, tables=(TABLE,), head=None, damage="its Delta table is gone")
-    assert names(lost)[:2] == ["PinVersions", "PrepareTable"]
-    assert "its Delta table is gone" in plan_refresh(lost).reason
-
-
-def test_fingerprints_ignore_what_a_refresh_measures() -> None:
-    sized = replace(PLAN, rows=7, bytes=9, non_null=frozenset({"s"}), joins=(JOIN,), name="d")
-    assert plan_fingerprint(sized) == plan_fingerprint(PLAN)
-    cube = replace(PLAN, grouping_sets=(GroupingSet(0, (0,)), GroupingSet(1, ())))
-    assert plan_fingerprint(cube) != plan_fingerprint(PLAN)
-    assert plan_fingerprint(replace(cube, grouping_sets=cube.grouping_sets[:1])) != (
-        plan_fingerprint(cube)
+def test_a_refresh_that_computes_everything_says_why() -> None:
+    assert plan_refresh(replace(BASE, published=None)).code is FullCode.NEVER_REFRESHED
+    assert plan_refresh(replace(GREW, mode="FULL")).code is FullCode.ASKED_FOR
+    fell = replace(
+        GREW,
+        mode="INCREMENTAL",
+        changes={"file:/t": Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, "rows went")},
     )
-    plain = spec_hash(PLAN, {"a": "1"}, (), ())
-    assert plain == spec_hash(sized, {"a": "1"}, (), ())
-    assert (
-        len({plain, spec_hash(PLAN, {"a": "2"}, (), ()), spec_hash(PLAN, {"a": "1"}, ("k",), ())})
-        == 3
+    plan = plan_refresh(fell)
+    assert plan.mode == "FULL" and plan.code is FullCode.ROWS_REMOVED
+    assert plan.reason.startswith("INCREMENTAL requested; running FULL, because ROWS_REMOVED: ")
+    assert "append only" in plan.reason  # what to do
+
+
+def test_each_code_has_a_cure_or_needs_none() -> None:
+    assert set(CURES) == set(FullCode)
+    assert {code.value for code in ChangeCode} <= {code.value for code in FullCode}
+
+
+def test_few_groups_are_written_anew_from_the_change() -> None:
+    plan = plan_refresh(GREW)
+    assert plan.mode == "REPLACE" and plan.code is None
+    assert [s.name for s in plan.stages] == ["PinVersions", "WriteDelta", "Measure", "Publish"]
+    assert "60 rows in 1 files that were appended to default.t" in plan.stages[1].detail
+    assert plan.estimate is not None and plan.estimate[0] < plan.estimate[1]
+    with_joins = replace(GREW, plan=replace(PLAN, joins=(JOIN,)))
+    assert names(with_joins)[-2:] == ["CheckJoins", "Publish"]
+
+
+def many(**changed: object) -> RefreshRequest:
+    """The same with a cache of a million groups."""
+    stored = Stored(replace(PLAN, rows=1_000_000, bytes=100_000), **changed)
+    return replace(GREW, published=replace(KEPT, stored=stored))
+
+
+def test_many_groups_are_appended_to_until_there_are_too_many_partial_rows() -> None:
+    plan = plan_refresh(many())
+    assert plan.mode == "PARTIALS" and "append them as partial rows" in plan.stages[1].detail
+    # 700,000 groups when it was written whole, 300,000 partial rows since
+    assert plan_refresh(many(groups={0: 700_000})).mode == "REPLACE"
+
+
+def test_a_change_that_is_as_dear_as_everything_is_left_to_full() -> None:
+    large = replace(APPENDED, added=(replace(APPENDED.added[0], bytes=900_000),))
+    request = replace(GREW, changes={"file:/t": large})
+    plan = plan_refresh(request)
+    assert plan.mode == "FULL" and plan.code is FullCode.FULL_IS_CHEAPER
+    assert plan_refresh(replace(request, mode="INCREMENTAL")).mode == "REPLACE"
+
+
+def test_after_a_failure_by_the_change_alone_everything_is_computed() -> None:
+    failed = replace(GREW, has_failed=True)
+    assert plan_refresh(failed).code is FullCode.LAST_ATTEMPT_FAILED
+    assert plan_refresh(replace(failed, mode="INCREMENTAL_ONLY")).mode == "REPLACE"
+
+
+def test_a_stray_commit_is_undone_before_the_change_is_added() -> None:
+    stray = replace(GREW, head=Head(4, {}))
+    assert names(stray)[:3] == ["PinVersions", "RestorePublished", "WriteDelta"]
+
+
+NOT_BY_THE_CHANGE = {
+    FullCode.CACHE_DAMAGED: replace(GREW, damage="its file x is gone"),
+    FullCode.DEFINITION_CHANGED: replace(GREW, spec="other"),
+    FullCode.OTHER_TABLES: replace(
+        GREW, tables=(*GREW.tables, replace(GREW.tables[0], location="file:/u"))
+    ),
+    FullCode.TABLE_RECREATED: replace(
+        GREW, tables=(replace(GREW.tables[0], table_id="id-2"),), changes={}
+    ),
+    FullCode.HISTORY_REWRITTEN: replace(
+        GREW, tables=(replace(TABLE, commit="txn:z", columns=SCHEMA),), changes={}
+    ),
+    FullCode.TOP_K: replace(GREW, plan=replace(PLAN, limit=3)),
+    FullCode.DELTA_NOT_LINEAR: replace(
+        GREW, plan=replace(PLAN, relations=(*PLAN.relations, *PLAN.relations))
+    ),
+    FullCode.NOT_MERGEABLE: replace(GREW, plan=replace(PLAN, measures=PLAN.measures[:1])),
+    FullCode.FILES_GONE: replace(GREW, gone=("part-1",)),
+    FullCode.COLUMNS_CHANGED: replace(
+        GREW, tables=(replace(GREW.tables[0], columns=SCHEMA.replace("long", "string")),)
+    ),
+    FullCode.LOG_CLEANED: replace(
+        GREW, changes={"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED, "gone")}
+    ),
+}
+
+
+@pytest.mark.parametrize("code", NOT_BY_THE_CHANGE, ids=str)
+def test_noop_not_by_the_change_alone(code: FullCode) -> None:
+    request = NOT_BY_THE_CHANGE[code]
+    plan = plan_refresh(request)
+    assert plan.mode == "FULL" and plan.code is code and code.value in plan.reason
+    with pytest.raises(RefreshError, match=code.value) as caught:
+        plan_refresh(replace(request, mode="INCREMENTAL_ONLY"))
+    assert caught.value.code == "NOT_INCREMENTAL"
+
+
+def test_noop_two_tables_that_grew() -> None:
+    other = replace(TABLE, location="file:/u", name="u", version=9, columns=SCHEMA)
+    then = replace(KEPT.tables[0], location="file:/u", version=4)
+    both = replace(
+        GREW,
+        tables=(*GREW.tables, other),
+        published=replace(KEPT, tables=(*KEPT.tables, then)),
+        changes={"file:/t": APPENDED, "file:/u": APPENDED},
     )
-
-
-NEAR = SourceOffer("id-a", "a", None, "it was never refreshed")
-FAR = SourceOffer("id-b", "b", 7, steps=("filter", "roll_up"))
-
-
-def test_the_nearest_source_that_will_do_is_read() -> None:
-    plan = plan_refresh(replace(BASE, sources=(NEAR, FAR)))
-    write = plan.stages[1]
-    assert isinstance(write, WriteFull) and write.source == FAR
-    assert write.detail == (
-        "compute all rows from cache b at its version 7 (filter, roll_up), one commit"
-    )
-    assert plan.reason.endswith("; from cache b, which holds these versions")
-    assert [s.get("source") for s in plan.to_json()] == [None, "id-b", None, None]
-
-
-def test_why_no_source_is_read_is_said() -> None:
-    behind = replace(FAR, why_not="it holds version 4 of t, which is at version 6")
-    plan = plan_refresh(replace(BASE, sources=(NEAR, behind)))
-    assert plan.reason.endswith(
-        "; from the base tables, since cache a: it was never refreshed; "
-        "cache b: it holds version 4 of t, which is at version 6"
-    )
-    assert plan.stages[1] == WriteFull()
-    asked = plan_refresh(replace(BASE, mode="FULL", sources=(FAR,)))
-    assert asked.stages[1] == WriteFull() and asked.reason.endswith("as FULL asks for")
+    assert plan_refresh(both).code is FullCode.SEVERAL_TABLES
+    harmless = replace(both, changes={"file:/t": APPENDED, "file:/u": OPTIMIZED})
+    assert plan_refresh(harmless).mode == "REPLACE"

@@ -23,6 +23,7 @@ from cachemgr.base_state import TableAt
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import migrate, open_metastore
+from cachemgr.refresh import incremental
 from tests.harness.fuzz_refresh.folders import NotApplicable, carry_out
 from tests.harness.fuzz_refresh.judge import Answer, answer, difference, one_line, rows_answer
 from tests.harness.fuzz_refresh.layouts import JOINS, LAYOUTS, VIEWS, Layout, statements
@@ -173,6 +174,9 @@ class World:
 
     def open(self) -> None:
         """Clone the tables, enable the session, create and refresh the caches."""
+        self._few_rows = incremental.FEW_ROWS
+        if self.walk.few_rows is not None:
+            incremental.FEW_ROWS = self.walk.few_rows  # type: ignore[misc]
         source = self._templates.tables(self.layout)
         shutil.copytree(source, self.folder / "tables")
         shutil.copyfile(self._templates.metastore, self.folder / "metastore.db")
@@ -201,6 +205,8 @@ class World:
 
     def close(self) -> None:
         """Give everything back."""
+        if hasattr(self, "_few_rows"):
+            incremental.FEW_ROWS = self._few_rows  # type: ignore[misc]
         with contextlib.suppress(Exception):
             cachemgr.disable(self.spark)
         if hasattr(self, "metastore"):

@@ -1,16 +1,16 @@
-"""How a cache's published rows are read: the one place to change when that is not as they lie.
-
-Today each row of a cache's Delta table is a row of its definition. Once a cache may hold partial
-rows, the product says by which SELECT they are read, and this module asks it.
-"""
+"""How a cache's published rows are read: as they lie, or one row a group where sets hold partial
+rows, by the product's own SELECT."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from cachemgr.config.match_options import match_options
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
+from matcher.model.codec import decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN
+from matcher.partials.collapse import render_collapsed
 
 
 def published_rows(spark: Any, cache: CacheRecord, snapshot: SnapshotRecord) -> Any:
@@ -23,6 +23,11 @@ def published_rows(spark: Any, cache: CacheRecord, snapshot: SnapshotRecord) -> 
     """
     reader = spark.read.format("delta").option("versionAsOf", snapshot.run.cache_version)
     stored = reader.load(cache.location)
+    assert snapshot.run.plan is not None
+    plan = decode_plan(dict(snapshot.run.plan))
+    if plan.partials:
+        text = render_collapsed(plan, "{stored}", match_options(cache.settings))
+        stored = spark.sql(text, stored=stored)
     names = [f"`{c.name}`" for c in cache.columns]
     if GROUPING_ID_COLUMN in stored.columns:
         # of a cube it is no column of ours to name; the definitions here have it last

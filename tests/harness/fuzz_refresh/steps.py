@@ -97,12 +97,15 @@ class Walk:
         caches: The caches over them, each created and refreshed before the first step.
         steps: The steps, in order.
         pins: Whether hot sets are pinned in memory.
+        few_rows: Sets of so many rows are written anew by an incremental refresh, the others are
+            appended to; None for the product's own number, which no set here exceeds.
     """
 
     layout: str
     caches: tuple[CacheSpec, ...]
     steps: tuple[Step, ...] = ()
     pins: bool = False
+    few_rows: int | None = None
 
 
 def script(walk: Walk) -> str:
@@ -113,6 +116,7 @@ def script(walk: Walk) -> str:
         ".venv/bin/python - <<'END'\n"
         "from tests.harness.fuzz_refresh.replay import replay\n"
         "from tests.harness.fuzz_refresh.steps import *\n"
-        f"replay(Walk({walk.layout!r}, ({caches},), (\n{lines}\n), pins={walk.pins}))\n"
+        f"replay(Walk({walk.layout!r}, ({caches},), (\n{lines}\n), pins={walk.pins}, "
+        f"few_rows={walk.few_rows}))\n"
         "END\n"
     )

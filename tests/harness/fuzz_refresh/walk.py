@@ -40,7 +40,8 @@ def beginning(rng: random.Random) -> Walk:
     specs = tuple(
         CacheSpec(s.name, _LAGGING if lagging and not n else "") for n, s in enumerate(chosen)
     )
-    return Walk(layout.name, specs, pins=rng.random() < 0.3)
+    few_rows = rng.choice((None, -1, -1, 4))
+    return Walk(layout.name, specs, pins=rng.random() < 0.3, few_rows=few_rows)
 
 
 class Walker:
