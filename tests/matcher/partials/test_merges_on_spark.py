@@ -3,6 +3,7 @@ and type for type."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -61,7 +62,6 @@ QUERIES = (
     "SELECT k, SUM(x * 2 - s) AS a, SUM(-y) AS b FROM facts GROUP BY k",
     "SELECT k, MAX_BY(x, CASE WHEN b THEN x END) AS a FROM facts GROUP BY k",
     "SELECT k, HLL_SKETCH_ESTIMATE(HLL_SKETCH_AGG(y)) AS a FROM facts GROUP BY k",
-    "SELECT WINDOW(at, '6 hours') AS w, SUM(x) AS a FROM facts GROUP BY WINDOW(at, '6 hours')",
     # conditions in aggregates
     "SELECT k, SUM(x) FILTER (WHERE x > 0) AS a, COUNT(*) FILTER (WHERE g = 'a') AS n "
     "FROM facts GROUP BY k",
@@ -267,8 +267,10 @@ def test_floats_where_inexact_results_are_allowed(world: World, query: str) -> N
     merged = {row[0]: row for row in session.sql(render_merged(found, sides_of(states))).collect()}
     whole = session.sql(query).collect()
     assert whole and len(whole) == len(merged)
-    for row in whole:
-        assert tuple(merged[row[0]]) == pytest.approx(tuple(row), rel=1e-9, nan_ok=True)
+    for key, *numbers in whole:
+        found_numbers = [math.nan if v is None else v for v in merged[key][1:]]
+        wanted = [math.nan if v is None else v for v in numbers]
+        assert found_numbers == pytest.approx(wanted, rel=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("call", ["FIRST", "LAST", "ANY_VALUE"])
