@@ -153,7 +153,7 @@ def reason_of(found: Reason | None) -> Reason:
         ("SELECT qty FROM sales LEFT JOIN items USING (item)", "items"),
         ("SELECT qty FROM sales LEFT SEMI JOIN items USING (item)", "items"),
         ("SELECT qty FROM sales LEFT ANTI JOIN items USING (item)", "items"),
-        ("SELECT 1 AS a FROM sales s WHERE EXISTS (SELECT 1 FROM items i WHERE i.item = s.id)", "items"),
+        ("SELECT id FROM sales s WHERE EXISTS (SELECT 1 FROM items WHERE item = s.id)", "items"),
         ("SELECT a.qty FROM sales a JOIN sales b ON a.id = b.item", "sales sales"),
         ("SELECT a.qty FROM sales a LEFT SEMI JOIN sales b ON a.id = b.item", "sales sales"),
     ],
