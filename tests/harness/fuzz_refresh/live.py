@@ -261,6 +261,7 @@ class World:
     def _change(self, step: Change) -> Done:
         session = self.spark if step.enabled else self.plain
         began = False
+        before = self._versions([step.table])
         for statement in step.statements:
             try:
                 if statement.startswith("!"):
@@ -275,7 +276,9 @@ class World:
             except (PySparkException, Py4JJavaError) as error:
                 self._touched(step, began)
                 return Done(began, note=one_line(error))
-        self._touched(step, True)
+        # an UPDATE of no row makes no commit; a gesture may leave the number as it was
+        by_hand = any(statement.startswith("!") for statement in step.statements)
+        self._touched(step, by_hand or self._versions([step.table]) != before)
         return Done()
 
     def _touched(self, step: Change, began: bool) -> None:

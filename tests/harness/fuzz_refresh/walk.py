@@ -74,7 +74,9 @@ class Walker:
         if self.rng.random() < 0.75:
             self._due += [self._query() for _ in range(self.rng.randrange(1, 3))]
         if self.rng.random() < 0.4:
-            self._due += [self._refresh(), self._query()]
+            cache = self._cache()
+            # else most queries would be misses while no hit includes what came since
+            self._due += [self._refresh(cache), self._query(cache), self._query(cache)]
         return change
 
     def _undo(self) -> Step | None:
@@ -97,12 +99,12 @@ class Walker:
     def _cache(self) -> str:
         return self.rng.choice(self.world.walk.caches).shape
 
-    def _query(self) -> Step:
-        return queries.draw(self.rng, SHAPES[self._cache()], self.world.layout)
+    def _query(self, cache: str = "") -> Step:
+        return queries.draw(self.rng, SHAPES[cache or self._cache()], self.world.layout)
 
-    def _refresh(self) -> Step:
+    def _refresh(self, cache: str = "") -> Step:
         modes, weights = zip(*_MODES, strict=True)
-        return Refresh(self._cache(), self.rng.choices(modes, weights)[0])
+        return Refresh(cache or self._cache(), self.rng.choices(modes, weights)[0])
 
     def _alter(self) -> Step:
         cache, words = self._cache(), self.rng.choice(_ALTER)
