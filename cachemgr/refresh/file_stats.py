@@ -55,8 +55,9 @@ def read_files(text: str) -> tuple[ListedFile, ...]:
     Args:
         text: A line of JSON: whether columns are mapped, and the bytes and statistics of each file.
 
-    >>> read_files('[false,[[10,"{\\"numRecords\\":3}"],[20,null]]]')
-    (ListedFile(bytes=10, statistics={'numRecords': 3}), ListedFile(bytes=20, statistics={}))
+    >>> text = json.dumps([False, [[10, '{"numRecords":3}'], [20, None]]])
+    >>> [file.rows for file in read_files(text)]
+    [3, None]
     """
     mapped, files = json.loads(text)
     return tuple(ListedFile(size, _statistics(said, mapped)) for size, said in files)

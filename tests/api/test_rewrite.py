@@ -375,8 +375,21 @@ def test_a_join_of_a_replaced_part_with_a_table_is_read_at_one_moment(texts: Tex
     sql = f"SELECT c.c_name, x.revenue FROM ({inner}) x JOIN customer c ON x.c_nation = c.c_nation"
     found = texts.rewrite(sql)
     assert found["hit"] and "JOIN customer VERSION AS OF 2 c ON" in found["sql"]
-    texts.commit("customer", 3, {"commitInfo": {}})
+    texts.commit("customer", 3, {"commitInfo": {}})  # no row changed
+    assert "JOIN customer VERSION AS OF 3 c ON" in texts.rewrite(sql)["sql"]
+    gone = {"remove": {"path": "part-0", "dataChange": True}}
+    texts.commit("customer", 4, gone)
     assert "STALE" in {r["code"] for r in texts.rewrite(sql)["reasons"]}
+
+
+def test_appended_rows_cannot_be_named_in_a_text(texts: Texts):
+    added = {"path": "part-9", "size": 10, "partitionValues": {}, "dataChange": True}
+    texts.commit("lineorder", 3, {"add": {**added, "stats": '{"numRecords":5}'}})
+    found = texts.rewrite(QUERY)
+    assert not found["hit"]
+    codes = {r["code"]: r["detail"] for r in found["reasons"]}
+    assert codes.keys() == {"STALE", "FRESH_IN_SPARK_ONLY"}
+    assert "5 rows in 1 file appended to" in codes["FRESH_IN_SPARK_ONLY"]
 
 
 def test_decisions_are_logged(texts: Texts):
