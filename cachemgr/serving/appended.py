@@ -23,6 +23,8 @@ from matcher.partials.linear import why_not_linear
 
 # Of so many rows their share says nothing.
 _FEW: Final = 100_000
+# So many bytes are read in no time.
+_LITTLE: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,22 @@ def appended_to(
     reason = why_not_linear(block, rel)
     if reason is not None:
         return Reason(reason.code, reason.detail, refresh)
+    if _reads_the_rest(block, cache, place):
+        return Reason(
+            ReasonCode.DIMENSION_CHANGED,
+            f"{found.told()}, which would be joined to the other tables as a whole",
+            refresh,
+        )
     return _too_much(found, cache, limits, refresh) or found
+
+
+def _reads_the_rest(block: Block, cache: ServedCache, place: str) -> bool:
+    """Whether the tables that the appended rows are joined to are most of what the query would read
+    anyway: a dimension grew, and not the fact."""
+    sizes = dict(cache.plan.base_bytes)
+    read = {relation.key for relation in block.relations}
+    others = sum(sizes.get(other, 0) for other in read - {place})
+    return others > _LITTLE and 2 * others > sum(sizes.get(other, 0) for other in read)
 
 
 def _too_much(
