@@ -50,6 +50,8 @@ def session(spark, service: Replica, postgres_url: str, lab: Path) -> Iterator[o
     with open_metastore(postgres_url) as store:
         record, token = store.writer.create_token("bob", Role.VIEWER)
     mine = spark.newSession()
+    # what is looked at is when a session hears of a refresh
+    mine.conf.set("spark.cachemgr.freshHits", "false")
     mine.conf.set("spark.cachemgr.url", str(service.client.base_url))
     mine.conf.set("spark.cachemgr.token", token)
     name = f"remote_{time.time_ns()}"

@@ -42,6 +42,8 @@ def service(spark, postgres_url: str, tmp_path: Path) -> Iterator[Replica]:
 def session(spark, service: Replica, postgres_url: str, tmp_path: Path) -> Iterator[object]:
     """A user's session: it knows the table by the same name, and has the hook on."""
     mine = spark.newSession()
+    # what is looked at is when a session hears of a refresh
+    mine.conf.set("spark.cachemgr.freshHits", "false")
     mine.conf.set("spark.cachemgr.metastore.url", postgres_url)
     mine.conf.set("spark.cachemgr.location", str(tmp_path / "caches"))
     mine.sql(f"CREATE DATABASE service_{os.getpid()}")

@@ -85,6 +85,10 @@ class Lab:
             assert code in self.codes(query), cachemgr.explain(self.spark, query).text()
         return rows
 
+    def caches_alone(self):
+        """A context in which no appended rows are read beside caches."""
+        return self.conf(spark__cachemgr__freshHits="false")
+
     @contextlib.contextmanager
     def conf(self, **settings):
         """Settings by keyword, dots as __, in both sessions."""
