@@ -154,9 +154,7 @@ def test_full_computes_anew_whether_or_not_anything_moved(star: Star) -> None:
     star.refresh(cache)
     before, rows = star.head(cache), star.stored(cache)
     run = star.refresh(cache, mode="FULL")
-    assert (
-        run.state is RunState.PUBLISHED and run.reason == "full was asked for; no base table moved"
-    )
+    assert run.state is RunState.PUBLISHED and run.reason == "ASKED_FOR: no base table moved"
     assert star.head(cache) == before + 1 and star.stored(cache) == rows
 
 
