@@ -85,8 +85,10 @@ class Discretion:
         """A refresh as he may be told of it."""
         if self.may_know(cache):
             return run
-        reason = run.reason and _COUNTED.sub("some", run.reason)
-        return replace(run, rows=None, bytes=None, error=_code_of(run.error), reason=reason)
+        reason = run.reason and _uncounted(run.reason)
+        facts = {**run.facts, **run.account.without_counts(_uncounted).to_facts()}
+        error = _code_of(run.error)
+        return replace(run, rows=None, bytes=None, error=error, reason=reason, facts=facts)
 
     def snapshot(self, snapshot: SnapshotRecord, cache: CacheRecord) -> SnapshotRecord:
         """A published snapshot as he may be told of it."""
@@ -134,6 +136,10 @@ def untold(join: str) -> str:
         f"record-preserving join {join} does not hold; what contradicts it is not told, since a "
         "table of it is restricted"
     )
+
+
+def _uncounted(text: str) -> str:
+    return _COUNTED.sub("some", text)
 
 
 def _planned(cache: CacheRecord) -> frozenset[str]:

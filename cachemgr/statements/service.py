@@ -241,6 +241,7 @@ class CacheService:
         definition = self._engine.define(
             shown_name(namespace, statement.name.last), statement.select
         )
+        refuse_properties(str(statement.name), dict(statement.properties))
         matched_columns(statement, definition)
         self._refuse_place(statement)
         plan = definition.plan
