@@ -132,7 +132,7 @@ def waiting(request: RefreshRequestRecord, cache: str) -> models.Refresh:
 
 def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
     """A refresh that runs or is over."""
-    began = run.fencing_token > 0
+    began, account = run.fencing_token > 0, run.account
     return models.Refresh(
         id=run.id,
         cache=cache,
@@ -150,6 +150,17 @@ def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
         rows=run.rows,
         bytes=run.bytes,
         error=run.error,
+        way=account.way,
+        code=account.code,
+        detail=account.detail or None,
+        cure=account.cure or None,
+        seconds=run.seconds,
+        rows_written=account.rows_written,
+        bytes_written=account.bytes_written,
+        changed_rows=account.changed_rows,
+        changed_bytes=account.changed_bytes,
+        change_estimate=account.change_estimate,
+        full_estimate=account.full_estimate,
     )
 
 

@@ -15,6 +15,9 @@ from cachemgr.vocabulary import FreshnessKind, JoinState, Origin, Outcome, Refre
 
 Json = Mapping[str, Any]
 
+ASKED: Final = "asked"
+"""Among the facts of a run: the mode that somebody asked for, since `mode` says the way taken."""
+
 
 def new_id() -> str:
     """A fresh identifier for a cache, a join or a run."""
@@ -139,6 +142,12 @@ class RefreshRunRecord:
     requested_by: str | None = None
     requested_at: datetime | None = None
     cancel_requested: bool = False
+
+    @property
+    def asked_mode(self) -> RefreshMode | None:
+        """The mode that somebody asked for; None where the cache's own was taken."""
+        found = self.facts.get(ASKED)
+        return RefreshMode(found) if found in set(RefreshMode) else None
 
     @property
     def account(self) -> RunAccount:

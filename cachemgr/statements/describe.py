@@ -204,10 +204,7 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
     ]
     items += [(f"setting {k}", v) for k, v in cache.settings.items()]
     if facts.last is not None:
-        items.append(("last refresh", f"{facts.last.state.value} {facts.last.mode}"))
-        items.append(("last refresh reason", facts.last.reason))
-        if facts.last.error:
-            items.append(("last refresh error", facts.last.error))
+        items += _last_refresh(facts.last)
     if published is not None:
         items += [
             ("refreshed at", str(published.run.finished_at or "")),
@@ -232,6 +229,23 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
         )
         for s in facts.sets
     ]
+    return items
+
+
+def _last_refresh(run: RefreshRunRecord) -> list[tuple[str, str]]:
+    account = run.account
+    took = "" if run.seconds is None else f", {run.seconds:.1f} s"
+    items = [
+        ("last refresh", f"{run.state.value} {run.mode}{took}"),
+        ("last refresh reason", run.reason),
+    ]
+    if run.error:
+        items.append(("last refresh error", run.error))
+    if account.told():
+        items.append(("last refresh cost", account.told()))
+    if account.code is not None:
+        items.append(("why full", f"{account.code}: {account.detail}"))
+        items.append(("what to do", account.cure or "nothing: the next one can be incremental"))
     return items
 
 
