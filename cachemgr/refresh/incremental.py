@@ -138,7 +138,7 @@ def find_delta(
         return WhyFull(FullCode.SEVERAL_TABLES, f"{names} changed since the last refresh")
     place = grown[0]
     exact = replace(plan, exact_sums=stored.plan.exact_sums)
-    refused = _why_not_of(exact, place, options)
+    refused = why_not_of(exact, place, options)
     if refused is not None:
         return refused
     return _delta(plan, stored, tables[place], then[place], changes[place], sizes)
@@ -164,7 +164,15 @@ def _moved(
     return WhyFull(code, f"{table.name}: {found.detail}")
 
 
-def _why_not_of(plan: CachePlan, place: str, options: MatchOptions) -> WhyFull | None:
+def why_not_of(plan: CachePlan, place: str, options: MatchOptions) -> WhyFull | None:
+    """Why rows that are appended to a base table cannot be added to what a cache holds; None if
+    they can.
+
+    Args:
+        plan: What it holds; its `exact_sums` are those that are proven small.
+        place: The table's location.
+        options: The settings that it is refreshed under.
+    """
     if plan.limit is not None:
         return WhyFull(FullCode.TOP_K, f"it keeps its first {plan.limit} rows alone")
     block = stored_block(plan)

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState, TableAt, counted, millis
+from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.statements import SelectText
 from cachemgr.delta.hadoop_files import files_of
@@ -32,6 +33,7 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.refresh.validate_join import validate_join
+from cachemgr.refresh.ways import open_ways
 from cachemgr.serving.explain import Explanation
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.nested_caches import is_known
@@ -45,6 +47,7 @@ from cachemgr.statements.results import ResultRows, table
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.expr import Col
+from matcher.model.ir import CachePlan
 
 
 class SparkEngine:
@@ -237,6 +240,13 @@ class SparkEngine:
             drop_grace_seconds=self._grace(),
         )
         return table(["step int", "stage", "detail"], plan.describe())
+
+    def refresh_ways(
+        self, plan: CachePlan, settings: Mapping[str, str]
+    ) -> Sequence[tuple[str, str, str]]:
+        """Of a cache that is not refreshed yet, which ways its refreshes will have."""
+        found = open_ways(plan, match_options(settings))
+        return [(ways.table, ways.change.value, ways.told()) for ways in found]
 
     def explain_rewrite(self, query: str, *, as_json: bool) -> ResultRows:
         """Which cache would answer a query, or why none."""

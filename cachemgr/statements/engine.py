@@ -120,6 +120,13 @@ class Engine(Protocol):
         """What a refresh would do."""
         ...
 
+    def refresh_ways(
+        self, plan: CachePlan, settings: Mapping[str, str]
+    ) -> Sequence[tuple[str, str, str]]:
+        """Of a cache that is not refreshed yet, which ways its refreshes will have: table, kind of
+        change, and the ways in words."""
+        ...
+
     def explain_rewrite(self, query: str, *, as_json: bool) -> ResultRows:
         """Which cache would answer a query, or why none."""
         ...

@@ -252,6 +252,10 @@ class CacheService:
         items += [("defined over", name) for name in over]
         items += stored_items(plan)
         items += [(f"setting {key}", value) for key, value in definition.settings.items()]
+        items += [
+            (f"refresh after {change} in {name}", told)
+            for name, change, told in self._engine.refresh_ways(plan, definition.settings)
+        ]
         items.append(("stored as", stored_select(plan)))
         return table(["item", "value"], items)
 
