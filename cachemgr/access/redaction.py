@@ -85,8 +85,8 @@ class Discretion:
         """A refresh as he may be told of it."""
         if self.may_know(cache):
             return run
-        reason = run.reason and _uncounted(run.reason)
-        facts = {**run.facts, **run.account.without_counts(_uncounted).to_facts()}
+        reason = run.reason and uncounted(run.reason)
+        facts = {**run.facts, **run.account.without_counts(uncounted).to_facts()}
         error = _code_of(run.error)
         return replace(run, rows=None, bytes=None, error=error, reason=reason, facts=facts)
 
@@ -138,7 +138,15 @@ def untold(join: str) -> str:
     )
 
 
-def _uncounted(text: str) -> str:
+def uncounted(text: str) -> str:
+    """A text for people without the numbers of rows and files in it.
+
+    Args:
+        text: What happened to a base table.
+
+    >>> uncounted("2 commits appended 7 rows in 2 files")
+    '2 commits appended some rows in some files'
+    """
     return _COUNTED.sub("some", text)
 
 

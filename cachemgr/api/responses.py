@@ -20,7 +20,7 @@ from cachemgr.metastore.records import (
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
 from cachemgr.statements.convert import create_statement
-from cachemgr.statements.describe import Status, status_of
+from cachemgr.statements.status import Looked, Status, status_of
 from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
 
@@ -66,7 +66,7 @@ def _cache(
 ) -> models.Cache:
     behind = schedule is not None and schedule.behind_since is not None
     last = None if schedule is None else schedule.last
-    status: Status = status_of(cache, last, published, {}, behind=behind)
+    status: Status = status_of(cache, last, published, Looked(), behind=behind)
     known = None if schedule is None else schedule_status(schedule)
     due = None if known is None else next_due(known)
     return models.Cache(

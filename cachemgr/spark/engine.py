@@ -15,6 +15,7 @@ from cachemgr.base_state import BaseState, TableAt, counted, millis
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.statements import SelectText
+from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.storage import Files
 from cachemgr.delta.tables import (
@@ -44,6 +45,7 @@ from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
 from cachemgr.statements.engine import Definition, JoinVerdict
 from cachemgr.statements.results import ResultRows, table
+from cachemgr.statements.status import Moved
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.expr import Col
@@ -197,18 +199,35 @@ class SparkEngine:
         """What stands at each place now, None where there is no table that can be read."""
         return current_states(self._spark, locations) if locations else {}
 
+    def moved(self, tables: Mapping[str, BaseState]) -> Mapping[str, Moved]:
+        """What happened to tables since they were in these states, and their columns now."""
+        changes = self._session.histories.changes
+        found = base_tables(self._spark, {place: place for place in tables})
+        return {t.location: Moved(t, changes(t, tables[t.location])) for t in found}
+
     def lag_seconds(self, tables: Mapping[str, BaseState], read_at: datetime) -> int | None:
-        """How long ago the first commit after these versions was, 0 if there is none."""
+        """How long ago the first commit after these versions was that changed a row, 0 if there is
+        none."""
         now, read = millis(self._now()), millis(read_at)
         lags = []
         for place, state in tables.items():
             assert state.version is not None
             try:
-                first = first_commit_after(self._spark, place, state.version)
+                first = self._first_change(place, state)
             except Exception:  # a table that is gone has no lag; DESCRIBE must still answer
                 return None
             lags.append(0 if first is None else (now - counted(first, read, now)) // 1000)
         return max(lags, default=0)
+
+    def _first_change(self, place: str, since: BaseState) -> int | None:
+        """When the first commit was made that changed a row; of any commit where the log does not
+        tell what it did."""
+        assert since.version is not None
+        moved = self.moved({place: since}).get(place)
+        if moved is not None and moved.changes.kind is ChangeKind.SAME:
+            return None
+        first = None if moved is None else moved.changes.first_change_ms
+        return first or first_commit_after(self._spark, place, since.version)
 
     def refresh(self, cache: CacheRecord, mode: str | None) -> RefreshRunRecord:
         """Refresh a cache.
