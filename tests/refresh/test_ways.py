@@ -21,9 +21,8 @@ def appended(sql: str, table: str = "sales") -> OpenWays:
 
 
 def test_each_table_and_change_once_and_removed_rows_are_full() -> None:
-    found = ways(
-        plan_of("SELECT city, SUM(qty) AS s FROM sales JOIN stores USING (store) GROUP BY city")
-    )
+    joined = "SELECT city, SUM(qty) AS s FROM sales JOIN stores USING (store) GROUP BY city"
+    found = ways(plan_of(joined))
     assert list(found) == [(t, c) for t in ("sales", "stores") for c in Change]
     for table in ("sales", "stores"):
         removed = found[table, Change.REMOVED]
@@ -75,8 +74,7 @@ def test_an_average_of_whole_numbers_waits_for_a_proof() -> None:
     plan = plan_of("SELECT store, AVG(qty) AS a FROM sales GROUP BY store")
     before = ways(replace(plan, exact_sums=frozenset()))["sales", Change.APPENDED]
     assert "REPLACE" in before.ways and before.why is None
-    assert (
-        "once a refresh has proven its sums small; FULL until then: NOT_MERGEABLE" in before.told()
-    )
+    told = before.told()
+    assert "once a refresh has proven its sums small; FULL until then: NOT_MERGEABLE" in told
     proven = replace(plan, exact_sums=frozenset(m.name for m in plan.measures))
     assert "proven" not in ways(proven)["sales", Change.APPENDED].told()

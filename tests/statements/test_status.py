@@ -29,10 +29,10 @@ def schema(kind: str = "long") -> str:
 
 CACHE = CacheRecord("default", "c", "SELECT", "h", "file:/c", plan_version=PLAN_VERSION)
 RUN = RefreshRunRecord("r", "c", RunState.PUBLISHED, "FULL", "", "w", 1, as_utc(0))
+KEPT = kept_columns(schema(), {"x"})
 T, U = (
-    SnapshotTableRecord(f"s.{n}", f"file:/{n}", f"id-{n}", 5, 1, f"txn:{n}", kept_columns(schema(), {"x"}))
-    for n in "tu"
-)  # fmt: skip
+    SnapshotTableRecord(f"s.{n}", f"file:/{n}", f"id-{n}", 5, 1, f"txn:{n}", KEPT) for n in "tu"
+)
 APPENDS = Changes(ChangeKind.APPENDS, detail="1 commit appended 7 rows in 2 files", commits=1)
 SAME = Changes(ChangeKind.SAME, detail="2 commits without data change", commits=2)
 REMOVED = Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, "1 commit removed 3 rows")
