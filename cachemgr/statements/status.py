@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from cachemgr.base_state import BaseState, TableAt
 from cachemgr.config.cache_properties import FRESH_HITS, has_fresh_hits
 from cachemgr.delta.base_columns import changed_columns
-from cachemgr.delta.changes import ChangeKind, Changes
+from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.metastore.records import (
     CacheRecord,
     RefreshRunRecord,
@@ -40,11 +41,19 @@ class Moved:
 
 
 class Since(Enum):
-    """What became of a base table since a snapshot, as far as hits are concerned."""
+    """What became of a base table since a snapshot, as far as hits are concerned.
+
+    `OTHER` is another table, another history of it, or one in which a column that the cache reads
+    is another one: no freshness lets a cache answer for it.
+    """
 
     SAME = "same"
     APPENDED = "appended"
+    CHANGED = "changed"
     OTHER = "other"
+
+
+_ANOTHER_HISTORY: Final = (ChangeCode.HISTORY_REWRITTEN, ChangeCode.TABLE_RECREATED)
 
 
 @dataclass(frozen=True)
@@ -86,8 +95,10 @@ class Looked:
         changes = moved.changes
         if changes.kind is ChangeKind.SAME:
             return Since.SAME
+        if changes.code in _ANOTHER_HISTORY:
+            return Since.OTHER
         appended = changes.kind is ChangeKind.APPENDS and changes.code is None
-        return Since.APPENDED if appended else Since.OTHER
+        return Since.APPENDED if appended else Since.CHANGED
 
 
 def status_of(
@@ -133,7 +144,8 @@ def status_of(
 
 def _available(cache: CacheRecord, published: SnapshotRecord, looked: Looked, behind: bool) -> str:
     since = [looked.since(table) for table in published.tables]
-    if Since.OTHER in since or (behind and not looked.versions):
+    changed = Since.OTHER in since or Since.CHANGED in since
+    if changed or (behind and not looked.versions):
         return "STALE"
     grown = since.count(Since.APPENDED)
     if not grown:
@@ -186,6 +198,8 @@ def answers(
     )
     if availability == "APPENDED":
         return f"yes: with the appended rows, which hits read beside it ({what})"
+    if Since.OTHER in since.values():
+        return f"no: not before its next refresh ({what})"
     if cache.freshness is FreshnessKind.UNLIMITED:
         return f"yes: as of its snapshot ({what})"
     grown = [found for found in since.values() if found is not Since.SAME] == [Since.APPENDED]

@@ -107,6 +107,20 @@ def test_caches_that_may_lag_answer_from_their_snapshot() -> None:
     assert words(look(t=REMOVED), unlimited)[2].startswith("yes: as of its snapshot (s.t: 1 commit")
 
 
+@pytest.mark.parametrize(
+    "looked",
+    [
+        look(schema("double"), t=APPENDS),
+        look(t=Changes(ChangeKind.UNKNOWN, ChangeCode.HISTORY_REWRITTEN, "put back")),
+        Looked({"file:/t": T.state._replace(table_id="another"), "file:/u": U.state}),
+    ],
+)
+@pytest.mark.parametrize("freshness", [FreshnessKind.MAX_STALENESS, FreshnessKind.UNLIMITED])
+def test_no_freshness_makes_up_for_another_table(looked: Looked, freshness: FreshnessKind) -> None:
+    availability, _, told = words(looked, replace(CACHE, freshness=freshness))
+    assert availability == "STALE" and told.startswith("no: not before its next refresh (s.t")
+
+
 def test_what_does_not_depend_on_the_tables() -> None:
     assert words(look(), replace(CACHE, rewrite_enabled=False))[2].startswith("no: it has DISABLE")
     assert words(look(), replace(CACHE, damaged="gone"))[:2] == ("DAMAGED", "DAMAGED")
