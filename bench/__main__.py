@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import (
     concurrency,
+    incremental_cost,
     match_latency,
     memories,
     refresh_cost,
@@ -30,6 +31,7 @@ _PARTS: dict[str, Callable[[float], list[Figure]]] = {
     "spark": lambda scale: spark_overhead.run(),
     "concurrency": concurrency.run,
     "refresh": refresh_cost.run,
+    "incremental": incremental_cost.run,
 }
 
 
@@ -42,7 +44,7 @@ def main() -> None:
         "--scale",
         type=float,
         default=SCALE,
-        help=f"SSB scale factor of `concurrency` and `refresh` ({SCALE:g})",
+        help=f"SSB scale factor of `concurrency`, `refresh` and `incremental` ({SCALE:g})",
     )
     asked = parser.parse_args()
     chosen = _PARTS.values() if asked.only is None else [_PARTS[asked.only]]

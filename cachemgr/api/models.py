@@ -190,10 +190,12 @@ class Refresh(_Model):
         int | None,
         Field(
             description="Rows that were appended to base tables since the refresh before; null "
-            "where more than that happened."
+            "where others went as well."
         ),
     ] = None
-    changed_bytes: Annotated[int | None, Field(description="The bytes of these.")] = None
+    changed_bytes: Annotated[
+        int | None, Field(description="Bytes of the base tables' files that came and went.")
+    ] = None
     change_estimate: Annotated[
         int | None,
         Field(

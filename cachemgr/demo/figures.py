@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
+from cachemgr.demo.growing import Growth
 from cachemgr.demo.result import DemoResult
 
 
@@ -40,8 +41,23 @@ def figures(result: DemoResult) -> dict[str, Any]:
             }
             for query in result.queries
         ],
+        "growth": _growth(result.growth),
         "steps": {title: round(seconds, 1) for title, seconds in result.timings},
         "failures": list(result.failures),
+    }
+
+
+def _growth(growth: Growth | None) -> dict[str, Any] | None:
+    if growth is None:
+        return None
+    return {
+        "rowsAppended": growth.rows,
+        "secondsWithout": round(growth.without, 4),
+        "secondsAtOnce": round(growth.at_once, 4),
+        "secondsAfterRefresh": round(growth.after, 4),
+        "refresh": growth.way,
+        "secondsRefresh": round(growth.refresh, 2),
+        "secondsFullRefresh": round(growth.full, 2),
     }
 
 

@@ -63,6 +63,7 @@ def render_report(result: DemoResult) -> str:
         _section("Seconds a query", _chart(result.queries)),
         _section("Queries", _queries(result)),
         _budgets(result),
+        _growth(result),
         _section("One rewritten query", _example(result.queries)),
         _section("What the published 16-set cube would answer by itself", _coverage(result)),
         _section("Settings, the same on both sides", _pairs(("setting", "value"), result.settings)),
@@ -86,6 +87,13 @@ def _failures(result: DemoResult) -> str:
         return ""
     items = "\n".join(f"<li>{escape(text)}</li>" for text in result.failures)
     return f'<section>\n<h2 class="bad">Failures</h2>\n<ul>\n{items}\n</ul>\n</section>'
+
+
+def _growth(result: DemoResult) -> str:
+    if result.growth is None:
+        return ""
+    items = "\n".join(f"<li>{escape(text)}</li>" for text in result.growth.told())
+    return _section("While the table grows", f"<ul>\n{items}\n</ul>")
 
 
 def _chart(queries: Sequence[QueryResult]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cachemgr.demo.growing import Growth
 from cachemgr.demo.measure import QueryResult, geometric_mean
 from cachemgr.demo.published import Coverage
 
@@ -20,6 +21,7 @@ class DemoResult:
         queries: The 13 results.
         coverage: What the published cube would answer.
         failures: What makes the run fail, empty if it succeeds.
+        growth: What was seen while the fact grew; None where that failed.
     """
 
     scale: float
@@ -29,6 +31,7 @@ class DemoResult:
     queries: tuple[QueryResult, ...]
     coverage: tuple[Coverage, ...]
     failures: tuple[str, ...]
+    growth: Growth | None = None
 
     @property
     def mean_ratio(self) -> float:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cachemgr.demo.figures import figures
+from cachemgr.demo.growing import Growth, try_to_grow
 from cachemgr.demo.measure import QueryResult, failures, measure, warm_up
 from cachemgr.demo.options import (
     DemoOptions,
@@ -95,6 +96,7 @@ def _plan(scale: float, kept: bool) -> tuple[Step, ...]:
         Step("Refresh the cube", 2 + (10 + 60 * scale) * made),
         Step("Run 13 queries with 5 parameter sets without and with the hook", 50 + 60 * scale),
         Step("Ask what the published 16-set cube would answer by itself", 4),
+        Step("Append 1 % to lineorder, ask at once, refresh, ask again", 15 + 70 * scale),
         Step("Write the report", 0.1),
     )
 
@@ -120,6 +122,10 @@ def _run(spark: SparkSession, options: DemoOptions, steps: Steps, console: Conso
     with steps.step():
         coverage = published_cube_coverage(spark)
         _show_coverage(console, coverage)
+    with steps.step(), job_bar(spark, console, CUBE_NAME):
+        growth = try_to_grow(spark)
+    for line in (growth,) if isinstance(growth, str) else growth.told():
+        console.print(f"  {escape(line)}")
     with steps.step():
         result = DemoResult(
             scale=options.scale,
@@ -128,13 +134,18 @@ def _run(spark: SparkSession, options: DemoOptions, steps: Steps, console: Conso
             timings=tuple(steps.timings),
             queries=results,
             coverage=coverage,
-            failures=failures(results, options.scale),
+            failures=(*failures(results, options.scale), *_failures_of(growth)),
+            growth=None if isinstance(growth, str) else growth,
         )
         options.report_path.parent.mkdir(parents=True, exist_ok=True)
         options.report_path.write_text(render_report(result), encoding="utf-8")
         text = json.dumps(figures(result), indent=2, ensure_ascii=False)
         options.figures_path.write_text(f"{text}\n", encoding="utf-8")
     return result
+
+
+def _failures_of(growth: Growth | str) -> tuple[str, ...]:
+    return (growth,) if isinstance(growth, str) else growth.failures
 
 
 def _make_tables(spark: SparkSession, options: DemoOptions, console: Console) -> None:

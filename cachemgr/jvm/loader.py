@@ -29,7 +29,7 @@ SOURCES: Final = (
     "Tables",
     "ExprWriter",
     "PlanWriter",
-    "AddedFiles",
+    "ChangedFiles",
     "Problems",
     "Texts",
     "Nested",
@@ -46,7 +46,7 @@ SOURCES: Final = (
 
 # Those that Python calls.
 DOORS: Final = frozenset(
-    {"AddedFiles", "Counters", "Hook", "Nested", "Pins", "Problems", "Tables", "Texts", "Wire"}
+    {"ChangedFiles", "Counters", "Hook", "Nested", "Pins", "Problems", "Tables", "Texts", "Wire"}
 )
 
 _lock = threading.Lock()

@@ -28,9 +28,9 @@ class RunAccount:
         change_estimate: The bytes that adding the change was expected to cost; None where there was
             no choice.
         full_estimate: Those that a full refresh was expected to cost; None likewise.
-        changed_rows: Rows that were appended to base tables since the last refresh; None where more
-            than that happened, or their writer did not count them.
-        changed_bytes: The bytes of these.
+        changed_rows: Rows that were appended to base tables since the last refresh; None where
+            others went as well, or their writer did not count them.
+        changed_bytes: The bytes of the files that came and went; None where that is not known.
         rows_written: Rows that it wrote; None where it wrote none, or nobody counted them.
         bytes_written: Bytes that it wrote; None where it wrote none.
     """

@@ -58,10 +58,14 @@ def published(facts: Mapping[str, Any], commit: Commit | None) -> RunAccount:
 
 
 def _changed(changes: Iterable[Changes]) -> tuple[int | None, int | None]:
-    """Rows and bytes that were appended; None where more than that happened."""
+    """Rows that were appended, None where others went as well; and the bytes of the files that came
+    and went, None where the log does not tell."""
     moved = [found for found in changes if found.kind is not ChangeKind.SAME]
-    if any(found.kind is not ChangeKind.APPENDS for found in moved):
+    if any(found.kind is ChangeKind.UNKNOWN for found in moved):
         return None, None
+    size = sum(found.bytes_added + found.bytes_removed for found in moved)
+    if any(found.kind is ChangeKind.SIGNED for found in moved):
+        return None, size
     rows = [found.rows_added for found in moved]
     known = [count for count in rows if count is not None]
-    return (sum(known) if len(known) == len(rows) else None), sum(f.bytes_added for f in moved)
+    return (sum(known) if len(known) == len(rows) else None), size

@@ -1,31 +1,34 @@
-"""The rows of an incremental refresh: the cache's definition over what was appended to one base
-table, added to what is stored.
+"""The rows of an incremental refresh: the cache's definition over what came to one base table, less
+that over what went from it, added to what is stored.
 
-A set that is written anew is its stored rows and its part of the delta, one below the other, added
-up to one row a group. What is appended is the delta as it is.
+A set that is written anew is its stored rows and its part of the delta, added up to one row a
+group. To the others the delta is appended: the groups of what came as they are, or one row for each
+group in which something came or went.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.delta.added_files import AddedFiles
+from cachemgr.delta.changed_files import ChangedFiles
+from cachemgr.delta.changes import DataFile
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.refresh.build import lay_out_plain
 from cachemgr.refresh.incremental import Delta
 from cachemgr.refresh.layout import plan_layout, spread
 from cachemgr.refresh.small import in_one_task
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, MatchOptions
-from matcher.partials.collapse import merged_rows
+from matcher.partials.collapse import merged_rows, net_partials
 from matcher.render.select import quote, render_stored
 
 _STORED: Final = "__stored"
-_DELTA: Final = "__delta"
+_CAME: Final = "__came"
+_WENT: Final = "__went"
 
 
 def delta_rows(
@@ -45,7 +48,7 @@ def delta_rows(
     Args:
         session: A session of ours with the cache's settings.
         plan: The cache, with the sums that are exact as it is stored.
-        delta: What was appended, and what is done to which set.
+        delta: What came and went, and what is done to which set.
         reads: What each relation of the plan reads, in its order.
         stored: The cache's table at the published version.
         options: The settings that the cache is refreshed under.
@@ -53,13 +56,12 @@ def delta_rows(
         cluster_by: Clustering columns of a cache that is no cube.
         small: One task does all: a file for each partition of the cache's table.
     """
-    relations = _relations(session, plan, delta, reads, small)
+    sides = _sides(session, plan, delta, reads, small)
     parts = []
     if delta.appended:
-        parts.append(_select(session, of_sets(plan, delta.appended), relations))
+        parts.append(_appended(session, of_sets(plan, delta.appended), sides, options))
     if delta.replaced:
-        some = of_sets(plan, delta.replaced)
-        parts.append(_merged(session, some, relations, stored, options))
+        parts.append(_merged(session, of_sets(plan, delta.replaced), sides, stored, options))
     rows = reduce(DataFrame.unionAll, parts)
     if small:
         return rows.coalesce(1)
@@ -68,23 +70,36 @@ def delta_rows(
     return lay_out_plain(rows, partition_by, cluster_by)
 
 
-def _relations(
+@dataclass(frozen=True)
+class _Sides:
+    """What the definition is computed over: the relations with the rows that came in them, and
+    those with the rows that went, if any did."""
+
+    came: Mapping[str, Any]
+    went: Mapping[str, Any] | None
+
+
+def _sides(
     session: SparkSession,
     plan: CachePlan,
     delta: Delta,
     reads: Sequence[TableRead],
     small: bool,
-) -> dict[str, Any]:
-    added = AddedFiles(
-        delta.table.location, delta.since, delta.table.version, delta.changes.added
-    ).plan(session)
-    found: dict[str, Any] = {}
+) -> _Sides:
+    table, changes = delta.table, delta.changes
+    others: dict[str, Any] = {}
     for number, (relation, read) in enumerate(zip(plan.relations, reads, strict=True)):
-        if relation.key == delta.table.location:
-            found[f"__t{number}"] = added
-        else:
-            found[f"__t{number}"] = in_one_task(session, read) if small else read
-    return found
+        others[f"__t{number}"] = None
+        if relation.key != table.location:
+            others[f"__t{number}"] = in_one_task(session, read) if small else read
+
+    def with_files(files: tuple[DataFile, ...], *, removed: bool) -> dict[str, Any]:
+        changed = ChangedFiles(table.location, delta.since, table.version, files, removed)
+        rows = changed.plan(session)
+        return {name: rows if read is None else read for name, read in others.items()}
+
+    came = with_files(changes.added, removed=False)
+    return _Sides(came, with_files(changes.removed, removed=True) if delta.is_signed else None)
 
 
 def _select(session: SparkSession, plan: CachePlan, relations: Mapping[str, Any]) -> DataFrame:
@@ -97,20 +112,39 @@ def of_sets(plan: CachePlan, numbers: Sequence[int]) -> CachePlan:
     return replace(plan, grouping_sets=sets) if plan.is_cube else plan
 
 
+def _appended(
+    session: SparkSession, plan: CachePlan, sides: _Sides, options: MatchOptions
+) -> DataFrame:
+    """The delta of a plan's sets, as rows to append."""
+    came = _select(session, plan, sides.came)
+    if sides.went is None:
+        return came
+    relations = {_CAME: came, _WENT: _select(session, plan, sides.went)}
+    added, removed = ([_all_of(name, came.columns)] for name in relations)
+    return run_select(session, net_partials(plan, added, removed, options), relations)
+
+
 def _merged(
     session: SparkSession,
     plan: CachePlan,
-    relations: Mapping[str, Any],
+    sides: _Sides,
     stored: TableRead,
     options: MatchOptions,
 ) -> DataFrame:
-    """The groups of a plan's sets with the delta's rows in them."""
-    delta = _select(session, plan, relations)
-    names = ", ".join(quote(name) for name in delta.columns)
+    """The groups of a plan's sets with the delta in them."""
+    came = _select(session, plan, sides.came)
+    relations: dict[str, Any] = {_STORED: stored, _CAME: came}
     where = ""
     if plan.is_cube:
         listed = ", ".join(f"{s.grouping_id}L" for s in plan.grouping_sets)
         where = f" WHERE {quote(GROUPING_ID_COLUMN)} IN ({listed})"
-    sides = [f"SELECT {names} FROM {_STORED}{where}", f"SELECT {names} FROM {_DELTA}"]
-    text = merged_rows(plan, sides, [], options)
-    return run_select(session, text, {_STORED: stored, _DELTA: delta})
+    added = [_all_of(_STORED, came.columns) + where, _all_of(_CAME, came.columns)]
+    removed = []
+    if sides.went is not None:
+        relations[_WENT] = _select(session, plan, sides.went)
+        removed.append(_all_of(_WENT, came.columns))
+    return run_select(session, merged_rows(plan, added, removed, options), relations)
+
+
+def _all_of(relation: str, columns: Sequence[str]) -> str:
+    return f"SELECT {', '.join(map(quote, columns))} FROM {relation}"

@@ -50,7 +50,7 @@ def files_listed(
 
 
 def read_files(text: str) -> tuple[ListedFile, ...]:
-    """Files as `Tables.java` and `AddedFiles.java` tell of them.
+    """Files as `Tables.java` and `ChangedFiles.java` tell of them.
 
     Args:
         text: A line of JSON: whether columns are mapped, and the bytes and statistics of each file.

@@ -1,10 +1,14 @@
 """Can a refresh add what changed to what is stored, and how? Pure.
 
-One base table may have changed, by rows that were appended. The cache's own definition over those
-rows alone (the delta) is then what it lacks: rows of a cache without groups, partial aggregates of
-one with groups. These are appended as they are, so that several stored rows stand for one group
-until they are added up; or a grouping set is written anew from its rows and the delta, which costs
-its size and leaves one row a group.
+One base table may have changed. The cache's own definition over the rows that came, less that over
+the rows that went (the delta), is then what it lacks: rows of a cache without groups, partial
+aggregates of one with groups. These are appended as they are, so that several stored rows stand for
+one group until they are added up; or a grouping set is written anew from its rows and the delta,
+which costs its size and leaves one row a group.
+
+Rows come and go by whole files: an update that rewrites a file, or hides some of its rows by a
+deletion vector, takes the file's rows away and adds those that it holds since. What is in both
+cancels out as it is added up. So no Change Data Feed is needed.
 """
 
 from __future__ import annotations
@@ -42,10 +46,12 @@ class Stored:
         plan: Its plan, with the rows and bytes of its sets and which of them hold partial rows.
         groups: Of each set that holds partial rows, by grouping id, how many groups it had when it
             was written whole.
+        base_rows: The rows behind it; None if nobody counted them.
     """
 
     plan: CachePlan
     groups: Mapping[int, int] = field(default_factory=dict)
+    base_rows: int | None = None
 
     def rows(self, number: int) -> int | None:
         """Stored rows of a set; of the whole cache where it is no cube."""
@@ -74,18 +80,19 @@ def stored_of(published: SnapshotRecord | None) -> Stored | None:
         plan = decode_plan(dict(published.run.plan))
     except (KeyError, TypeError, ValueError):  # stored by another version of this program
         return None
-    groups = published.run.facts.get("groups") or {}
-    return Stored(plan, {int(number): rows for number, rows in groups.items()})
+    facts = published.run.facts
+    groups = {int(number): rows for number, rows in (facts.get("groups") or {}).items()}
+    return Stored(plan, groups, facts.get("base_rows"))
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The way of a refresh that adds what was appended to one base table.
+    """The way of a refresh that adds what changed of one base table.
 
     Args:
         table: The table as it is now.
         since: The version that the cache holds.
-        changes: What was appended.
+        changes: What came and went.
         replaced: The sets (0 where there are none) that are written anew from their rows and the
             delta.
         appended: Those whose part of the delta is appended.
@@ -101,6 +108,11 @@ class Delta:
     rewritten_bytes: int
     cost: float
     full_cost: float
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether rows went as well."""
+        return bool(self.changes.removed)
 
     @property
     def is_worth_it(self) -> bool:
@@ -138,7 +150,8 @@ def find_delta(
         return WhyFull(FullCode.SEVERAL_TABLES, f"{names} changed since the last refresh")
     place = grown[0]
     exact = replace(plan, exact_sums=stored.plan.exact_sums)
-    refused = why_not_of(exact, place, options)
+    signed = changes[place].kind is ChangeKind.SIGNED
+    refused = why_not_of(exact, place, options, signed)
     if refused is not None:
         return refused
     return _delta(plan, stored, tables[place], then[place], changes[place], sizes)
@@ -158,20 +171,23 @@ def _moved(
         what = "; ".join(f"column {name} {how}" for name, how in changed.items())
         detail = what or "the snapshot does not say what its columns were"
         return WhyFull(FullCode.COLUMNS_CHANGED, f"{table.name}: {detail}")
-    if found.kind in (ChangeKind.SAME, ChangeKind.APPENDS):
+    if found.kind is ChangeKind.SIGNED and any(not file.bytes for file in found.removed):
+        detail = f"{table.name}: its log does not say which files went"
+        return WhyFull(FullCode.ROWS_REMOVED, detail)
+    if found.kind is not ChangeKind.UNKNOWN:
         return table.name
     code = FullCode.UNKNOWN_ACTION if found.code is None else FullCode(found.code.value)
     return WhyFull(code, f"{table.name}: {found.detail}")
 
 
-def why_not_of(plan: CachePlan, place: str, options: MatchOptions) -> WhyFull | None:
-    """Why rows that are appended to a base table cannot be added to what a cache holds; None if
-    they can.
+def why_not_of(plan: CachePlan, place: str, options: MatchOptions, signed: bool) -> WhyFull | None:
+    """Why what changed of a base table cannot be added to what a cache holds; None if it can.
 
     Args:
         plan: What it holds; its `exact_sums` are those that are proven small.
         place: The table's location.
         options: The settings that it is refreshed under.
+        signed: Whether rows went as well.
     """
     if plan.limit is not None:
         return WhyFull(FullCode.TOP_K, f"it keeps its first {plan.limit} rows alone")
@@ -180,10 +196,13 @@ def why_not_of(plan: CachePlan, place: str, options: MatchOptions) -> WhyFull | 
     reason = why_not_linear(block, rel)
     if reason is not None:
         return WhyFull(FullCode.DELTA_NOT_LINEAR, reason.detail)
-    if plan.keys is None:
+    reason = why_not_partials(plan, options, signed=signed)
+    if reason is None:
         return None
-    reason = why_not_partials(plan, options, signed=False)
-    return None if reason is None else WhyFull(FullCode.NOT_MERGEABLE, reason.detail)
+    name = plan.relations[rel].name
+    if signed and why_not_partials(plan, options, signed=False) is None:
+        return WhyFull(FullCode.ROWS_REMOVED, f"rows of {name} went, and {reason.detail}")
+    return WhyFull(FullCode.NOT_MERGEABLE, reason.detail)
 
 
 def _delta(
@@ -195,7 +214,7 @@ def _delta(
     sizes: Mapping[str, int],
 ) -> Delta:
     assert then.version is not None
-    new_rows = changes.rows_added
+    new_rows = _changed_rows(stored, changes, sizes.get(table.location, 0))
     replaced: list[int] = []
     appended: list[int] = []
     for number in stored.sets:
@@ -203,7 +222,7 @@ def _delta(
         (replaced if anew else appended).append(number)
     rest = sum(size for place, size in sizes.items() if place != table.location)
     held = sum(map(stored.bytes, stored.sets))
-    read = changes.bytes_added + rest
+    read = changes.bytes_added + changes.bytes_removed + rest * (2 if changes.removed else 1)
     rewritten = sum(map(stored.bytes, replaced))
     added = sum(_appended_bytes(stored, number, new_rows) for number in appended)
     return Delta(
@@ -216,6 +235,16 @@ def _delta(
         cost=read + rewritten * (1 + WRITING) + added * WRITING,
         full_cost=sum(sizes.values()) + held * WRITING,
     )
+
+
+def _changed_rows(stored: Stored, changes: Changes, size: int) -> int | None:
+    """How many rows came and went; by their bytes where the log does not count them."""
+    if not changes.removed:
+        return changes.rows_added
+    if stored.base_rows is None or not size:
+        return None
+    share = (changes.bytes_added + changes.bytes_removed) / size
+    return int(share * stored.base_rows)
 
 
 def _is_written_anew(stored: Stored, number: int, new_rows: int | None) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from cachemgr.delta.added_files import AddedFiles
+from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.commits import Commit
 from cachemgr.refresh.file_stats import Bounds, bounds_listed, read_files
 from cachemgr.refresh.incremental import Delta, Stored
@@ -102,7 +102,7 @@ def keeps_all_rows(
     name, added = rows_name(plan), delta.changes.rows_added
     before = (facts.get("totals") or {}).get(name)
     after = measured.totals.get(name)
-    if plan.keys is None or added is None or before is None or after is None:
+    if plan.keys is None or added is None or before is None or after is None or delta.is_signed:
         return False
     return after - before == added and _only_joins(plan, held, delta.table.location)
 
@@ -192,7 +192,9 @@ def _bounds(
     changed = [column for column in known if places[column.rel] == delta.table.location]
     if not changed:
         return known
-    files = AddedFiles(delta.table.location, delta.since, delta.table.version, delta.changes.added)
+    files = ChangedFiles(
+        delta.table.location, delta.since, delta.table.version, delta.changes.added
+    )
     listed = read_files(files.statistics(session))
     for column in changed:
         found = bounds_listed(listed, [column.name])

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import TableAt, versions_of
-from cachemgr.delta.added_files import gone_files
+from cachemgr.delta.changed_files import gone_files
 from cachemgr.delta.changes import Changes
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session

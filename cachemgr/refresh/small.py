@@ -73,9 +73,10 @@ def delta_suits_one_task(
         session: A session of ours.
         plan: The cache.
         reads: What each of its relations reads.
-        delta: What was appended to one of them.
+        delta: What changed of one of them.
     """
-    rows, size = delta.changes.rows_added, delta.changes.bytes_added
+    rows, changes = delta.changes.rows_added, delta.changes
+    size = changes.bytes_added + changes.bytes_removed
     if rows is None or rows > SMALL_ROWS or size + delta.rewritten_bytes > SMALL_BYTES:
         return False
     grown = delta.table.location

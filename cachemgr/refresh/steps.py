@@ -134,8 +134,8 @@ class WriteFull(Stage):
 
 @dataclass(frozen=True, slots=True)
 class WriteDelta(Stage):
-    """The definition is computed over the rows that were appended to one base table, and what comes
-    out is added to what is stored, in one commit: `delta` says to which sets how.
+    """The definition is computed over the rows that came to one base table and those that went, and
+    what comes out is added to what is stored, in one commit: `delta` says to which sets how.
     """
 
     delta: Delta
@@ -145,9 +145,11 @@ class WriteDelta(Stage):
     def detail(self) -> str:
         delta, changes = self.delta, self.delta.changes
         rows = "rows" if changes.rows_added is None else f"{changes.rows_added} rows"
+        came = f"the {rows} in {len(changes.added)} files that came to {delta.table.name}"
+        went = f", less those of the {len(changes.removed)} files that went,"
         text = (
-            f"compute the {rows} in {len(changes.added)} files that were appended to "
-            f"{delta.table.name} in versions {delta.since + 1} to {delta.table.version}"
+            f"compute {came}{went if delta.is_signed else ''} in versions {delta.since + 1} to "
+            f"{delta.table.version}"
         )
         if not self.grouped:
             return f"{text}; append them, one commit"

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from cachemgr.delta.added_files import AddedFiles
+from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import ErrorCode, JoinValidationError
@@ -147,7 +147,7 @@ def rows_lost(
     """
     own = own_session(session, {})
     table, changes = delta.table, delta.changes
-    added = AddedFiles(table.location, delta.since, table.version, changes.added).plan(own)
+    added = ChangedFiles(table.location, delta.since, table.version, changes.added).plan(own)
     relations: dict[str, object] = {"__l": added}
     parts = []
     for number, join in enumerate(joins):

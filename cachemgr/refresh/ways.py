@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from cachemgr.refresh.incremental import FEW_ROWS, WORTH_IT, why_not_of
 from cachemgr.refresh.plan import APPEND, PARTIALS, REPLACE
-from cachemgr.refresh.why_full import FullCode, WhyFull
+from cachemgr.refresh.why_full import WhyFull
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan, MatchOptions
 
@@ -71,7 +71,7 @@ def _ways(
     full = RefreshMode.FULL.value
     why = why_full_after(plan, place, change, options)
     unproven = ""
-    if why is not None and change is Change.APPENDED:
+    if why is not None:
         # A refresh proves it or not; before the first one nobody knows.
         proven = replace(plan, exact_sums=frozenset(m.name for m in plan.measures))
         if why_full_after(proven, place, change, options) is None:
@@ -101,6 +101,4 @@ def why_full_after(
         change: What happened to it.
         options: The settings that the cache is refreshed under.
     """
-    if change is Change.REMOVED:
-        return WhyFull(FullCode.ROWS_REMOVED, "a refresh adds appended rows alone")
-    return why_not_of(plan, place, options)
+    return why_not_of(plan, place, options, signed=change is Change.REMOVED)

@@ -54,7 +54,7 @@ CURES: Final = {
     FullCode.FILES_GONE: "refresh more often than the base table is vacuumed",
     FullCode.FULL_IS_CHEAPER: "REFRESH … INCREMENTAL takes the other way",
     FullCode.LAST_ATTEMPT_FAILED: "see that run's error",
-    FullCode.ROWS_REMOVED: "append only, or partition the cache by what is updated",
+    FullCode.ROWS_REMOVED: "append only, or store SUM, COUNT and AVG by groups",
     FullCode.RANGE_REWRITTEN: "refresh before the table is compacted or put back",
     FullCode.LOG_UNREADABLE: "see that this process may read the table's log",
     FullCode.TOO_FAR_BEHIND: "refresh more often",

@@ -24,6 +24,8 @@ from matcher.partials.linear import why_not_linear
 
 # Of so many rows their share says nothing.
 _FEW: Final = 100_000
+# So many bytes are read in no time.
+_LITTLE: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,12 @@ def appended_to(
     reason = why_not_linear(block, rel)
     if reason is not None:
         return Reason(reason.code, reason.detail, refresh)
+    if _reads_the_rest(block, cache, place):
+        return Reason(
+            ReasonCode.DIMENSION_CHANGED,
+            f"{found.told()}, which would be joined to the other tables as a whole",
+            refresh,
+        )
     return _too_much(found, cache, limits, refresh) or found
 
 
@@ -129,6 +137,15 @@ def without_fresh_hits(cache: ServedCache, refused: Reason | None) -> Reason:
         f"REFRESH RELATIONAL CACHE {cache.name}, or ALTER it to SET TBLPROPERTIES "
         f"('{FRESH_HITS}' = 'true')",
     )
+
+
+def _reads_the_rest(block: Block, cache: ServedCache, place: str) -> bool:
+    """Whether the tables that the appended rows are joined to are most of what the query would read
+    anyway: a dimension grew, and not the fact."""
+    sizes = dict(cache.plan.base_bytes)
+    read = {relation.key for relation in block.relations}
+    others = sum(sizes.get(other, 0) for other in read - {place})
+    return others > _LITTLE and 2 * others > sum(sizes.get(other, 0) for other in read)
 
 
 def _too_much(

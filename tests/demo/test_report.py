@@ -12,6 +12,8 @@ import pytest
 from rich.console import Console
 
 from cachemgr.demo.errors import DemoError
+from cachemgr.demo.figures import figures
+from cachemgr.demo.growing import Growth
 from cachemgr.demo.measure import QueryResult, Run
 from cachemgr.demo.options import (
     DemoOptions,
@@ -37,6 +39,7 @@ RESULT = DemoResult(
     queries=(QUERY, replace(QUERY, name="Q4.2", runs=(replace(RUN, seconds_with=0.8),))),
     coverage=(Coverage("Q1.1", True, "(d_year)", ""), Coverage("example", False, None, "a & b")),
     failures=(),
+    growth=Growth(60_000, 2.0, 0.4, 3.5, "PARTIALS", 60.0, 0.1),
 )
 VOID = {"meta"}
 
@@ -68,6 +71,15 @@ def test_report_is_whole_and_self_contained() -> None:
     assert not re.search(r"https?://|src=|@import|url\(|<script", html)
     assert '<html lang="en">' in html and "prefers-color-scheme: dark" in html
     assert "<svg viewBox=" in html and 'role="img"' in html and "<desc" in html
+
+
+def test_report_and_figures_tell_of_the_growing_table() -> None:
+    html = render_report(RESULT)
+    assert "While the table grows" in html and "60,000 rows appended" in html
+    assert "refreshed by PARTIALS in 3.5 s; everything takes 60.0 s" in html
+    assert figures(RESULT)["growth"]["secondsAtOnce"] == 0.4
+    bare = replace(RESULT, growth=None)
+    assert "While the table grows" not in render_report(bare) and figures(bare)["growth"] is None
 
 
 def test_report_holds_what_was_measured_and_escapes_it() -> None:

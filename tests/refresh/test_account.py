@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
 from cachemgr.delta.commits import AddedFile, Commit
 from cachemgr.metastore.accounts import RunAccount, account_of
@@ -40,15 +38,15 @@ def test_a_full_one_has_the_same_estimates_and_says_why() -> None:
     assert account.cure == CURES[FullCode.FULL_IS_CHEAPER] != ""
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        [replace(APPENDED, kind=ChangeKind.SIGNED, code=ChangeCode.ROWS_REMOVED)],
-        [APPENDED, Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED)],
-    ],
-)
-def test_more_than_appended_rows_are_not_counted(changes: list[Changes]) -> None:
-    account = planned(RefreshPlan("c", "FULL", "", ()), changes)
+def test_rows_that_went_are_not_counted() -> None:
+    file = DataFile("old", "", 1000, None)
+    signed = replace(
+        APPENDED, kind=ChangeKind.SIGNED, code=ChangeCode.ROWS_REMOVED, removed=(file,)
+    )
+    account = planned(RefreshPlan("c", "REPLACE", "", ()), [signed])
+    assert (account.changed_rows, account.changed_bytes) == (None, 1150)
+    unknown = Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED)
+    account = planned(RefreshPlan("c", "FULL", "", ()), [APPENDED, unknown])
     assert (account.changed_rows, account.changed_bytes) == (None, None)
 
 

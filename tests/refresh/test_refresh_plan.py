@@ -214,17 +214,24 @@ APPENDED = Changes(
     (DataFile("part-1", "", 500, 60),),
     commits=1,
 )
+UPDATED = Changes(
+    ChangeKind.SIGNED,
+    ChangeCode.ROWS_REMOVED,
+    "1 commit removed rows",
+    (DataFile("part-1", "u1", 500, 60),),
+    (DataFile("part-1", "", 500, None),),
+    commits=1,
+)
+EXTREME = replace(
+    PLAN, measures=(*PLAN.measures, Measure("m", Agg("min", (Col(0, "v", "bigint"),), "bigint")))
+)
 GREW = replace(MOVED, changes={"file:/t": APPENDED}, sizes={"file:/t": 1_000_000})
 
 
 def test_a_refresh_that_computes_everything_says_why() -> None:
     assert plan_refresh(replace(BASE, published=None)).code is FullCode.NEVER_REFRESHED
     assert plan_refresh(replace(GREW, mode="FULL")).code is FullCode.ASKED_FOR
-    fell = replace(
-        GREW,
-        mode="INCREMENTAL",
-        changes={"file:/t": Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, "rows went")},
-    )
+    fell = replace(GREW, mode="INCREMENTAL", changes={"file:/t": UPDATED}, plan=EXTREME)
     plan = plan_refresh(fell)
     assert plan.mode == "FULL" and plan.code is FullCode.ROWS_REMOVED
     assert plan.reason.startswith("INCREMENTAL requested; running FULL, because ROWS_REMOVED: ")
@@ -240,10 +247,27 @@ def test_few_groups_are_written_anew_from_the_change() -> None:
     plan = plan_refresh(GREW)
     assert plan.mode == "REPLACE" and plan.code is None
     assert [s.name for s in plan.stages] == ["PinVersions", "WriteDelta", "Measure", "Publish"]
-    assert "60 rows in 1 files that were appended to default.t" in plan.stages[1].detail
+    assert "60 rows in 1 files that came to default.t" in plan.stages[1].detail
     assert plan.estimate is not None and plan.estimate[0] < plan.estimate[1]
     with_joins = replace(GREW, plan=replace(PLAN, joins=(JOIN,)))
     assert names(with_joins)[-2:] == ["CheckJoins", "Publish"]
+
+
+def test_rows_that_went_are_taken_away_where_sums_are_stored() -> None:
+    updated = replace(GREW, changes={"file:/t": UPDATED})
+    plan = plan_refresh(updated)
+    assert plan.mode == "REPLACE"
+    assert "less those of the 1 files that went" in plan.stages[1].detail
+    assert plan_refresh(replace(updated, plan=EXTREME)).code is FullCode.ROWS_REMOVED
+    flat = replace(PLAN, keys=None, measures=(), columns=PLAN.keys or ())
+    assert plan_refresh(replace(updated, plan=flat)).code is FullCode.ROWS_REMOVED
+    assert plan_refresh(replace(GREW, plan=flat)).mode == "APPEND"
+    unsaid = replace(UPDATED, removed=(DataFile("part-1", "", 0, None),))
+    assert plan_refresh(replace(updated, changes={"file:/t": unsaid})).mode == "FULL"
+    # a share of the rows behind the cache is expected to change: 0.1 % of 60 million
+    stored = Stored(replace(PLAN, rows=1_000_000, bytes=100_000), base_rows=60_000_000)
+    deep = replace(updated, published=replace(KEPT, stored=stored))
+    assert plan_refresh(deep).mode == "PARTIALS"
 
 
 def many(**changed: object) -> RefreshRequest:

@@ -20,15 +20,26 @@ def appended(sql: str, table: str = "sales") -> OpenWays:
     return ways(plan_of(sql))[table, Change.APPENDED]
 
 
-def test_each_table_and_change_once_and_removed_rows_are_full() -> None:
+def removed(sql: str, table: str = "sales") -> OpenWays:
+    return ways(plan_of(sql))[table, Change.REMOVED]
+
+
+def test_each_table_and_change_once() -> None:
     joined = "SELECT city, SUM(qty) AS s FROM sales JOIN stores USING (store) GROUP BY city"
-    found = ways(plan_of(joined))
-    assert list(found) == [(t, c) for t in ("sales", "stores") for c in Change]
-    for table in ("sales", "stores"):
-        removed = found[table, Change.REMOVED]
-        assert removed.ways == ("FULL",) and removed.why is not None
-        assert removed.why.code is FullCode.ROWS_REMOVED
-        assert removed.told().startswith("FULL: ROWS_REMOVED: ")
+    assert list(ways(plan_of(joined))) == [(t, c) for t in ("sales", "stores") for c in Change]
+
+
+def test_rows_that_went_are_taken_from_sums_and_from_nothing_else() -> None:
+    sums = removed("SELECT store, SUM(qty) AS s FROM sales GROUP BY store")
+    assert sums.ways == ("REPLACE", "PARTIALS", "FULL") and sums.why is None
+    for sql in (
+        "SELECT store, MAX(qty) AS m FROM sales GROUP BY store",
+        "SELECT store, qty FROM sales WHERE qty > 1",
+    ):
+        found = removed(sql)
+        assert found.ways == ("FULL",) and found.why is not None
+        assert found.why.code is FullCode.ROWS_REMOVED
+        assert found.told().startswith("FULL: ROWS_REMOVED: rows of sales went, and ")
 
 
 def test_groups_are_replaced_or_get_partial_rows() -> None:

@@ -162,13 +162,13 @@ public final class Request {
         return Grafter.held(found, moment.snapshots);
     }
 
-    /** Of that table only the files named by `keys`, which were added after version `since`; see AddedFiles. */
-    public LogicalPlan added(String path, String location, long since, List keys) {
+    /** Of that table only the files named by `keys`, which were added after version `since`; see ChangedFiles. */
+    public LogicalPlan added(String path, String location, long since, List keys) throws Exception {
         LogicalRelation found = Grafter.relation(Grafter.at(plan, Split.steps(path)), location);
         Snapshot snapshot = (Snapshot) moment.snapshots.get(location);
         if (found == null || snapshot == null) {
             throw new IllegalArgumentException("the replaced part does not read " + location + " as it was seen");
         }
-        return AddedFiles.rows(found, snapshot, since, keys);
+        return ChangedFiles.rows(found, snapshot, since, keys);
     }
 }

@@ -6,6 +6,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -15,7 +18,6 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.DeltaTableUtils;
 import org.apache.spark.sql.delta.Snapshot;
-import org.apache.spark.sql.delta.actions.Action;
 import org.apache.spark.sql.delta.actions.Action$;
 import org.apache.spark.sql.delta.actions.AddFile;
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex;
@@ -25,15 +27,16 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
- * Some files that commits of a table added, read as the table's schema at a later version has them: what was appended
- * since a snapshot. A file is known by its path and the id of its deletion vector; one path may stand in a log with
- * several vectors.
+ * Some files that commits of a table added or removed, read as the table's schema at a later version has them: what came
+ * and what went since a snapshot. A file is known by its path and the id of its deletion vector; one path may stand in a
+ * log with several vectors.
  */
-public final class AddedFiles {
+public final class ChangedFiles {
+    private static final ObjectMapper JSON = new ObjectMapper();
     // A snapshot is the same object for as long as its table does not move.
     private static final Map FOUND = new java.util.WeakHashMap();
 
-    public AddedFiles() {
+    public ChangedFiles() {
     }
 
     /** `key` is the path as the log spells it, a newline, and the vector's id or nothing. */
@@ -41,17 +44,19 @@ public final class AddedFiles {
         return file.path() + "\n" + (file.deletionVector() == null ? "" : file.deletionVector().uniqueId());
     }
 
-    /** The rows of the files named by `keys`, which commits `since` (left out) to `version` added. */
-    public static LogicalPlan rows(SparkSession spark, String location, long since, long version, List keys) {
+    /** The rows of the files named by `keys`, which commits `since` (left out) to `version` added, or removed. */
+    public static LogicalPlan rows(
+        SparkSession spark, String location, long since, long version, List keys, boolean removed) throws Exception {
         Snapshot snapshot = Tables.snapshot(spark, location, version);
-        List files = new ArrayList(find(snapshot.deltaLog(), since, version, keys).values());
+        List files = new ArrayList(find(snapshot.deltaLog(), since, version, keys, removed).values());
         Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(
             snapshot, (scala.collection.immutable.Seq) Scala.seq(files), false, Scala.none());
         return frame.queryExecution().analyzed();
     }
 
     /** The same as the relation of a query reads them: its catalog table, its columns' ids, the user's own rights. */
-    public static LogicalPlan rows(LogicalRelation relation, Snapshot snapshot, long since, List keys) {
+    public static LogicalPlan rows(LogicalRelation relation, Snapshot snapshot, long since, List keys)
+        throws Exception {
         TahoeLogFileIndex index = PlanWriter.deltaIndex(relation);
         List files = remembered(snapshot, since, keys);
         return DeltaTableUtils.replaceFileIndex(relation, (FileIndex) new TahoeBatchFileIndex(
@@ -60,15 +65,16 @@ public final class AddedFiles {
     }
 
     /** A query after the other asks for the same files of the same snapshot. */
-    private static List remembered(Snapshot snapshot, long since, List keys) {
-        String key = since + "\n" + keys.hashCode();
+    private static List remembered(Snapshot snapshot, long since, List keys) throws Exception {
+        List key = new ArrayList(keys);
+        key.add(Long.toString(since));
         synchronized (FOUND) {
             Map known = (Map) FOUND.get(snapshot);
             if (known != null && known.containsKey(key)) {
                 return (List) known.get(key);
             }
         }
-        List files = new ArrayList(find(snapshot.deltaLog(), since, snapshot.version(), keys).values());
+        List files = new ArrayList(find(snapshot.deltaLog(), since, snapshot.version(), keys, false).values());
         synchronized (FOUND) {
             Map known = (Map) FOUND.get(snapshot);
             if (known == null) {
@@ -84,11 +90,12 @@ public final class AddedFiles {
      * One line of JSON: whether columns are mapped, so that statistics go by other names, and of each file its bytes and
      * its statistics, a text or null.
      */
-    public static String statistics(SparkSession spark, String location, long since, long version, List keys) {
+    public static String statistics(SparkSession spark, String location, long since, long version, List keys)
+        throws Exception {
         Snapshot snapshot = Tables.snapshot(spark, location, version);
         boolean mapped = snapshot.metadata().configuration().contains("delta.columnMapping.mode");
         StringBuilder out = new StringBuilder("[").append(mapped).append(",[");
-        Object[] files = find(snapshot.deltaLog(), since, version, keys).values().toArray();
+        Object[] files = find(snapshot.deltaLog(), since, version, keys, false).values().toArray();
         for (int i = 0; i < files.length; i++) {
             AddFile file = (AddFile) files[i];
             out.append(i > 0 ? ",[" : "[").append(file.size()).append(',');
@@ -118,18 +125,20 @@ public final class AddedFiles {
         return out.append(']').toString();
     }
 
-    private static Map find(DeltaLog log, long since, long version, List keys) {
+    private static Map find(DeltaLog log, long since, long version, List keys, boolean removed) throws Exception {
         Set wanted = new java.util.HashSet(keys);
+        String kind = removed ? "remove" : "add";
         Map found = new LinkedHashMap();
         Configuration conf = log.newDeltaHadoopConf();
         for (long at = since + 1L; at <= version; at++) {
             List lines = Scala.list(log.store().read(FileNames.unsafeDeltaFile(log.logPath(), at), conf));
             for (int i = 0; i < lines.size(); i++) {
                 String line = (String) lines.get(i);
-                if (line.startsWith("{\"add\"")) {
-                    Action action = Action$.MODULE$.fromJson(line);
-                    if (action instanceof AddFile && wanted.contains(key((AddFile) action))) {
-                        found.put(key((AddFile) action), action);
+                if (line.contains("\"" + kind + "\"")) {
+                    JsonNode action = (JsonNode) JSON.readTree(line).get(kind);
+                    AddFile file = action != null && action.isObject() ? file(action, line, removed) : null;
+                    if (file != null && wanted.contains(key(file))) {
+                        found.put(key(file), file);
                     }
                 }
             }
@@ -137,8 +146,30 @@ public final class AddedFiles {
         if (found.size() != wanted.size()) {
             throw new IllegalStateException(
                 "the log at " + log.logPath() + " does not hold " + (wanted.size() - found.size()) + " of the files that "
-                + "were appended after version " + since + ": it was cleaned meanwhile");
+                + "were changed after version " + since + ": it was cleaned meanwhile");
         }
         return found;
+    }
+
+    /** A removed file as it stood in the table before. */
+    private static AddFile file(JsonNode action, String line, boolean removed) throws Exception {
+        if (!removed) {
+            return (AddFile) Action$.MODULE$.fromJson(line);
+        }
+        if (!action.hasNonNull("size") || !action.hasNonNull("partitionValues")) {
+            return null;
+        }
+        ObjectNode add = JSON.createObjectNode();
+        String[] kept = {"path", "partitionValues", "size", "deletionVector"};
+        for (int i = 0; i < kept.length; i++) {
+            if (action.hasNonNull(kept[i])) {
+                add.put(kept[i], (JsonNode) action.get(kept[i]));
+            }
+        }
+        add.put("modificationTime", 0L);
+        add.put("dataChange", true);
+        ObjectNode whole = JSON.createObjectNode();
+        whole.put("add", (JsonNode) add);
+        return (AddFile) Action$.MODULE$.fromJson(whole.toString());
     }
 }

@@ -1,0 +1,113 @@
+"""What a refresh by the change alone costs, as a share of a full one of the same cache: after
+appends, after updates in one partition and after scattered ones.
+
+The fact of the Star Schema Benchmark in 50 partitions; caches of few groups, of many, and a cube.
+Each change is made anew for each round, the first round warms up, and the median of the others
+counts.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from pyspark.sql import Row, SparkSession
+
+from bench.results import Figure
+from bench.ssb import SCALE, ssb_session
+
+_ROUNDS: Final = 3
+_FACT: Final = "facts"
+_PARTITIONS: Final = 50
+_CACHES: Final = {
+    "few groups": "SELECT d_year, lo_discount, lo_quantity, SUM(lo_revenue) AS r, COUNT(*) AS n "
+    f"FROM {_FACT} JOIN dates ON lo_orderdate = d_datekey "
+    "GROUP BY d_year, lo_discount, lo_quantity",
+    "many groups": "SELECT lo_custkey, lo_orderdate, SUM(lo_revenue) AS r, COUNT(*) AS n "
+    f"FROM {_FACT} GROUP BY lo_custkey, lo_orderdate",
+    "a cube": "SELECT d_year, d_yearmonthnum, lo_discount, lo_quantity, SUM(lo_revenue) AS r, "
+    f"COUNT(*) AS n FROM {_FACT} JOIN dates ON lo_orderdate = d_datekey GROUP BY GROUPING SETS ("
+    "(d_year, lo_discount, lo_quantity), (d_yearmonthnum, lo_discount), (d_year), ())",
+}
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What is done to the fact, and the share of a full refresh that may be taken."""
+
+    name: str
+    sql: str
+    most: float
+
+
+_SOME: Final = "pmod(hash(lo_orderkey, lo_linenumber, {round}), {one_in}) = 0"
+_CHANGES: Final = (
+    _Change(
+        "a 0.1 % append",
+        f"INSERT INTO {_FACT} SELECT * FROM {_FACT} WHERE {_SOME.replace('{one_in}', '1000')}",
+        0.10,
+    ),
+    _Change(
+        "a 1 % append",
+        f"INSERT INTO {_FACT} SELECT * FROM {_FACT} WHERE {_SOME.replace('{one_in}', '100')}",
+        0.10,
+    ),
+    _Change(
+        "1 % updated in one partition",
+        f"UPDATE {_FACT} SET lo_revenue = lo_revenue + 1 WHERE part = {{round}} AND "
+        f"{_SOME.replace('{one_in}', '2')}",
+        0.15,
+    ),
+    _Change(
+        "1 % updated all over",
+        f"UPDATE {_FACT} SET lo_revenue = lo_revenue + 1 WHERE {_SOME.replace('{one_in}', '100')}",
+        0.25,
+    ),
+)
+
+
+def run(scale: float = SCALE) -> list[Figure]:
+    """All figures of this module.
+
+    Args:
+        scale: SSB scale factor.
+    """
+    with ssb_session(scale, cube=False) as spark:
+        spark.sql(
+            f"CREATE TABLE {_FACT} USING delta PARTITIONED BY (part) "
+            "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true') AS "
+            f"SELECT *, CAST(pmod(lo_orderdate, {_PARTITIONS}) AS INT) AS part FROM lineorder"
+        )
+        return [
+            figure
+            for number, (name, select) in enumerate(_CACHES.items())
+            for figure in _cache(spark, f"i{number}", name, select)
+        ]
+
+
+def _cache(spark: SparkSession, cache: str, name: str, select: str) -> list[Figure]:
+    spark.sql(f"CREATE RELATIONAL CACHE {cache} AS {select}")
+    _refresh(spark, cache, "FULL")
+    full = median(_refresh(spark, cache, "FULL")[0] for _ in range(_ROUNDS))
+    figures = [Figure(f"seconds of a full refresh of {name}", full, "s")]
+    for change in _CHANGES:
+        taken = []
+        for number in range(_ROUNDS + 1):
+            spark.sql(change.sql.format(round=number))
+            taken.append(_refresh(spark, cache, "INCREMENTAL"))
+        spark.sql(change.sql.format(round=_ROUNDS + 1))
+        chosen = _refresh(spark, cache, "AUTO")[1]["mode"]
+        ways = sorted({str(row["mode"]) for _, row in taken})
+        told = f"{name} after {change.name} ({'/'.join(ways)}; AUTO takes {chosen})"
+        share = median(seconds for seconds, _ in taken[1:]) / full
+        figures.append(Figure(f"a refresh of {told}", share, "x", change.most))
+    spark.sql(f"DROP RELATIONAL CACHE {cache}")
+    return figures
+
+
+def _refresh(spark: SparkSession, cache: str, mode: str) -> tuple[float, Row]:
+    start = time.perf_counter()
+    row = spark.sql(f"REFRESH RELATIONAL CACHE {cache} {mode}").collect()[0]
+    return time.perf_counter() - start, row

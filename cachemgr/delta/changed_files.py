@@ -1,0 +1,92 @@
+"""The rows of files that came to a table or went from it between two of its versions, as the later
+one has them: mapped columns, partition values, deletion vectors and widened types included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
+from cachemgr.jvm.loader import java_class, session_of
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFiles:
+    """Files of one table.
+
+    Args:
+        location: The table.
+        since: The version after which they came or went.
+        version: The version whose schema they are read by.
+        files: The files.
+        removed: They went, and came not.
+    """
+
+    location: str
+    since: int
+    version: int
+    files: tuple[DataFile, ...]
+    removed: bool = False
+
+    def plan(self, spark: SparkSession) -> Any:
+        """A logical plan of the JVM that reads them, as `run_select` takes it.
+
+        Raises:
+            py4j.protocol.Py4JJavaError: The log does not hold them any more.
+        """
+        found = java_class(spark, "ChangedFiles")
+        place, since, version = self.location, self.since, self.version
+        keys = self._keys(spark)
+        return found.rows(session_of(spark), place, since, version, keys, self.removed)
+
+    def statistics(self, spark: SparkSession) -> str:
+        """What the writers of files that came said of their columns; see
+        `cachemgr.refresh.file_stats`."""
+        found = java_class(spark, "ChangedFiles")
+        keys = self._keys(spark)
+        text: str = found.statistics(
+            session_of(spark), self.location, self.since, self.version, keys
+        )
+        return text
+
+    def _keys(self, spark: SparkSession) -> Any:
+        return _strings(spark, ("\n".join(file.key) for file in self.files))
+
+
+# Where more files changed, everything is computed anyway.
+MOST_FILES: Final = 10_000
+
+
+def gone_files(spark: SparkSession, changes: Mapping[str, Changes]) -> tuple[str, ...]:
+    """The files that came or went and are not there any more, as VACUUM leaves it. Files that are
+    surely part of the table still are not looked for; of the others each, once.
+
+    Args:
+        spark: Any session.
+        changes: What happened to tables, by location.
+    """
+    found: list[str] = []
+    for place, changed in changes.items():
+        files: tuple[DataFile, ...] = ()
+        if changed.kind is ChangeKind.SIGNED:
+            files = (*changed.added, *changed.removed)
+        elif changed.kind is ChangeKind.APPENDS and changed.code is ChangeCode.RANGE_REWRITTEN:
+            files = changed.added
+        if 0 < len(files) <= MOST_FILES:
+            paths = _strings(spark, dict.fromkeys(file.path for file in files))
+            found += json.loads(
+                java_class(spark, "ChangedFiles").missing(session_of(spark), place, paths)
+            )
+    return tuple(found)
+
+
+def _strings(spark: SparkSession, texts: Iterable[str]) -> Any:
+    jvm: Any = spark._jvm
+    found = jvm.java.util.ArrayList()
+    for text in texts:
+        found.add(text)
+    return found
