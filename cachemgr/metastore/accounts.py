@@ -64,7 +64,8 @@ class RunAccount:
         rows = "" if self.rows_written is None else f"{self.rows_written} rows, "
         parts = [] if self.bytes_written is None else [f"{rows}{self.bytes_written} bytes written"]
         if self.changed_rows is not None and self.way not in (None, "UNCHANGED"):
-            parts.append(f"{self.changed_rows} rows appended since the refresh before")
+            one = "row" if self.changed_rows == 1 else "rows"
+            parts.append(f"{self.changed_rows} {one} appended since the refresh before")
         if self.change_estimate is not None and self.full_estimate:
             share = self.change_estimate / self.full_estimate
             parts.append(f"the change alone expected to cost {share:.0%} of a full refresh")

@@ -45,7 +45,7 @@ def test_the_way_and_its_cost_are_noted_down_and_told(lab) -> None:
     assert account.change_estimate > 0 and account.full_estimate > 0
     assert account.rows_written == run_of(lab).rows, "few groups are written anew"
     found = described(lab)
-    assert "why full" not in found and "1 rows appended" in found["last refresh cost"]
+    assert "why full" not in found and "1 row appended" in found["last refresh cost"]
     lab.plain.sql("OPTIMIZE sales")
     lab.sql("REFRESH RELATIONAL CACHE r")
     account = run_of(lab).account

@@ -27,7 +27,7 @@ def test_a_delta_has_both_estimates_and_the_change() -> None:
         "REPLACE", change_estimate=13, full_estimate=100, changed_rows=10, changed_bytes=150
     )
     assert account_of(account.to_facts()) == account
-    assert "13% of a full refresh" in account.told() and "10 rows appended" in account.told()
+    assert "13% of a full refresh" in account.told() and "10 rows appended since" in account.told()
 
 
 def test_a_full_one_has_the_same_estimates_and_says_why() -> None:
