@@ -85,8 +85,10 @@ class Discretion:
         """A refresh as he may be told of it."""
         if self.may_know(cache):
             return run
-        reason = run.reason and _COUNTED.sub("some", run.reason)
-        return replace(run, rows=None, bytes=None, error=_code_of(run.error), reason=reason)
+        reason = run.reason and uncounted(run.reason)
+        facts = {**run.facts, **run.account.without_counts(uncounted).to_facts()}
+        error = _code_of(run.error)
+        return replace(run, rows=None, bytes=None, error=error, reason=reason, facts=facts)
 
     def snapshot(self, snapshot: SnapshotRecord, cache: CacheRecord) -> SnapshotRecord:
         """A published snapshot as he may be told of it."""
@@ -134,6 +136,18 @@ def untold(join: str) -> str:
         f"record-preserving join {join} does not hold; what contradicts it is not told, since a "
         "table of it is restricted"
     )
+
+
+def uncounted(text: str) -> str:
+    """A text for people without the numbers of rows and files in it.
+
+    Args:
+        text: What happened to a base table.
+
+    >>> uncounted("2 commits appended 7 rows in 2 files")
+    '2 commits appended some rows in some files'
+    """
+    return _COUNTED.sub("some", text)
 
 
 def _planned(cache: CacheRecord) -> frozenset[str]:

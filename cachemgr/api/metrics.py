@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from cachemgr.api.refresh_metrics import RefreshCounts
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.store import Metastore
 
 
 class CacheMetrics(Collector):
-    """Gauges of one metastore, without a label that grows with users or queries.
+    """Gauges and counters of one metastore, without a label that grows with users or queries.
 
     Args:
         metastore: What is looked at.
@@ -21,6 +22,7 @@ class CacheMetrics(Collector):
 
     def __init__(self, metastore: Metastore) -> None:
         self._metastore = metastore
+        self._refreshes = RefreshCounts(metastore)
 
     def collect(self) -> Iterator[Metric]:
         """The gauges; none while the metastore cannot be asked."""
@@ -28,6 +30,7 @@ class CacheMetrics(Collector):
             schedules = self._metastore.reader.schedules()
             waiting = self._metastore.reader.requests()
             now = self._metastore.reader.now()
+            refreshes = tuple(self._refreshes.collect(schedules))
         except CacheManagerError:
             return
         last = Counter("NEVER" if s.last is None else s.last.state.value for s in schedules)
@@ -53,6 +56,7 @@ class CacheMetrics(Collector):
         yield _gauge("refreshes_waiting", "Refreshes that wait for a worker.", len(waiting))
         oldest = max(((now - r.requested_at).total_seconds() for r in waiting), default=0.0)
         yield _gauge("refresh_wait_seconds", "How long the longest has waited.", oldest)
+        yield from refreshes
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

@@ -163,6 +163,49 @@ class Refresh(_Model):
     rows: int | None
     bytes: int | None
     error: str | None
+    way: Annotated[
+        str | None,
+        Field(
+            description="The way taken: FULL, APPEND, PARTIALS, REPLACE, UNCHANGED, RESTORE, JOINS "
+            "or ADOPT; null before one is chosen."
+        ),
+    ] = None
+    code: Annotated[
+        str | None,
+        Field(
+            description="Why everything was computed, or why INCREMENTAL ONLY failed: a code of "
+            "docs/refresh.md."
+        ),
+    ] = None
+    detail: Annotated[str | None, Field(description="What the code speaks of.")] = None
+    cure: Annotated[
+        str | None, Field(description="What to do about the code; null if nothing.")
+    ] = None
+    seconds: Annotated[float | None, Field(description="From its start to its end.")] = None
+    rows_written: Annotated[
+        int | None, Field(description="Rows that this run wrote; `rows` are those of the cache.")
+    ] = None
+    bytes_written: Annotated[int | None, Field(description="The bytes of these.")] = None
+    changed_rows: Annotated[
+        int | None,
+        Field(
+            description="Rows that were appended to base tables since the refresh before; null "
+            "where others went as well."
+        ),
+    ] = None
+    changed_bytes: Annotated[
+        int | None, Field(description="Bytes of the base tables' files that came and went.")
+    ] = None
+    change_estimate: Annotated[
+        int | None,
+        Field(
+            description="What adding the change was expected to cost, in bytes; null where there "
+            "was no choice."
+        ),
+    ] = None
+    full_estimate: Annotated[
+        int | None, Field(description="What a full refresh was expected to cost, likewise.")
+    ] = None
 
 
 class RefreshList(_Model):

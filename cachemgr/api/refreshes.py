@@ -106,7 +106,8 @@ def cancel_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> m
 
 @router.post("/refreshes/{refresh_id}/retry", status_code=202, operation_id="retryRefresh")
 def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> models.Refresh:
-    """Ask for a refresh that failed, was cancelled or superseded again, in the same mode."""
+    """Ask for a refresh that failed, was cancelled or superseded again, in the mode that was asked
+    for then, else the cache's own."""
     run = state.metastore.reader.refresh(refresh_id)
     if run is None:
         raise _unknown(refresh_id)
@@ -119,7 +120,7 @@ def retry_refresh(state: State, operator: Operator, refresh_id: RefreshId) -> mo
     asked = state.metastore.writer.request_refresh(
         run.cache_id,
         why=f"retry of {refresh_id} by {operator.name}",
-        mode=run.mode,
+        mode=run.asked_mode,
         requested_by=operator.name,
     )
     assert asked is not None

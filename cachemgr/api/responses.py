@@ -20,7 +20,7 @@ from cachemgr.metastore.records import (
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
 from cachemgr.statements.convert import create_statement
-from cachemgr.statements.describe import Status, status_of
+from cachemgr.statements.status import Looked, Status, status_of
 from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
 
@@ -66,7 +66,7 @@ def _cache(
 ) -> models.Cache:
     behind = schedule is not None and schedule.behind_since is not None
     last = None if schedule is None else schedule.last
-    status: Status = status_of(cache, last, published, {}, behind=behind)
+    status: Status = status_of(cache, last, published, Looked(), behind=behind)
     known = None if schedule is None else schedule_status(schedule)
     due = None if known is None else next_due(known)
     return models.Cache(
@@ -132,7 +132,7 @@ def waiting(request: RefreshRequestRecord, cache: str) -> models.Refresh:
 
 def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
     """A refresh that runs or is over."""
-    began = run.fencing_token > 0
+    began, account = run.fencing_token > 0, run.account
     return models.Refresh(
         id=run.id,
         cache=cache,
@@ -150,6 +150,17 @@ def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
         rows=run.rows,
         bytes=run.bytes,
         error=run.error,
+        way=account.way,
+        code=account.code,
+        detail=account.detail or None,
+        cure=account.cure or None,
+        seconds=run.seconds,
+        rows_written=account.rows_written,
+        bytes_written=account.bytes_written,
+        changed_rows=account.changed_rows,
+        changed_bytes=account.changed_bytes,
+        change_estimate=account.change_estimate,
+        full_estimate=account.full_estimate,
     )
 
 

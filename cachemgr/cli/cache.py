@@ -16,6 +16,7 @@ from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, text_of
 from cachemgr.cli.output import Format, counted, say, show, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
+from cachemgr.cli.ways import NOTHING_TO_ADD_TO, why_full_lines
 from cachemgr.config.session_settings import parse_duration
 
 app = typer.Typer(help="Relational caches.", no_args_is_help=True)
@@ -23,8 +24,9 @@ _OVER = ("PUBLISHED", "UNCHANGED")
 _COLUMNS = ("namespace", "name", ("status", "status.combined"), "refresh", "freshness",
             "published.rows", ("refreshed", "published.finishedAt"),
             ("next", "nextDueAt"))  # fmt: skip
-_RUNS = ("id", "state", "mode", "origin", ("started", "startedAt"), ("finished", "finishedAt"),
-         "rows", "error")  # fmt: skip
+_RUNS = ("id", "state", "mode", "code", "origin", ("started", "startedAt"), "seconds", "rows",
+         ("written", "rowsWritten"), "error")  # fmt: skip
+_FULL = (("started", "startedAt"), "state", "code", "detail", ("what to do", "cure"))
 _DECISIONS = ("at", "outcome", ("query", "queryHash"), "groupingSet", "millis")
 
 
@@ -135,6 +137,24 @@ def history(
     """List a cache's refreshes, newest first."""
     answer = client.call("GET", path_of(name, "/refreshes"), params={"pageSize": limit})
     show(answer["refreshes"], _RUNS, client.output)
+
+
+@app.command("why-full")
+@connected
+def why_full(
+    client: Client,
+    name: str,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Look at so many refreshes.")] = 20,
+) -> None:
+    """Say which of a cache's last refreshes computed everything though the change alone might have
+    done, why, and what to do about it."""
+    answer = client.call("GET", path_of(name, "/refreshes"), params={"pageSize": limit})
+    runs = [run for run in answer["refreshes"] if run["state"] not in ("PENDING", "RUNNING")]
+    hoped = [run for run in runs if run["code"] not in (None, *NOTHING_TO_ADD_TO)]
+    if client.output is Format.JSON or hoped:
+        show(hoped, _FULL, client.output)
+    for line in why_full_lines(runs, hoped):
+        say(line)
 
 
 @app.command()

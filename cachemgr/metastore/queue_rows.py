@@ -11,13 +11,11 @@ from sqlalchemy.orm import Session
 
 from cachemgr.metastore.leases import touch_lease
 from cachemgr.metastore.models import RefreshRequestRow, RefreshRunRow, ScheduleRow
-from cachemgr.metastore.records import new_id
+from cachemgr.metastore.records import ASKED, new_id
 from cachemgr.vocabulary import RefreshMode, RunState
 
 # so many workers may be lost with a refresh before it waits like one just asked for
 _KEEPS_ITS_PLACE: Final = 3
-# among the facts of a run: the mode that somebody asked for, since `mode` says the way taken
-ASKED: Final = "asked"
 # among the facts of a run that was given up through no fault of its own
 _STOPPED: Final = "stopped"
 

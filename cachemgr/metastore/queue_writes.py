@@ -23,9 +23,15 @@ from cachemgr.metastore.models import (
     RefreshRunRow,
     ScheduleRow,
 )
-from cachemgr.metastore.queue_rows import ASKED, ask, give_up, move_epoch
+from cachemgr.metastore.queue_rows import ask, give_up, move_epoch
 from cachemgr.metastore.record_rows import request_record, run_record
-from cachemgr.metastore.records import RefreshRequestRecord, RefreshRunRecord, as_utc, new_id
+from cachemgr.metastore.records import (
+    ASKED,
+    RefreshRequestRecord,
+    RefreshRunRecord,
+    as_utc,
+    new_id,
+)
 from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
 from cachemgr.vocabulary import Origin, RunState
 

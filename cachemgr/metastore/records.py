@@ -9,10 +9,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from cachemgr.base_state import BaseState
+from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.roles import Role
 from cachemgr.vocabulary import FreshnessKind, JoinState, Origin, Outcome, RefreshMode, RunState
 
 Json = Mapping[str, Any]
+
+ASKED: Final = "asked"
+"""Among the facts of a run: the mode that somebody asked for, since `mode` says the way taken."""
 
 
 def new_id() -> str:
@@ -138,6 +142,25 @@ class RefreshRunRecord:
     requested_by: str | None = None
     requested_at: datetime | None = None
     cancel_requested: bool = False
+
+    @property
+    def asked_mode(self) -> RefreshMode | None:
+        """The mode that somebody asked for; None where the cache's own was taken."""
+        found = self.facts.get(ASKED)
+        return RefreshMode(found) if found in set(RefreshMode) else None
+
+    @property
+    def account(self) -> RunAccount:
+        """The way that it took, why, and what it cost."""
+        return account_of(self.facts)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took from its lease on; None while it runs or waits, and of one that ended
+        before it began."""
+        if self.finished_at is None or self.fencing_token == 0:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ from cachemgr.metastore.records import (
 from cachemgr.metastore.writes import GAP, Writes, bump_revision, change_schedule, live_cache
 from cachemgr.vocabulary import RunState
 
-_RUN_FIELDS = frozenset({"mode", "reason", "commit_number", "parent_version", "stages", "plan"})
+_RUN_FIELDS = frozenset(
+    {"mode", "reason", "commit_number", "parent_version", "stages", "plan", "facts"}
+)
 
 
 class RefreshWrites(Writes):
@@ -98,7 +100,8 @@ class RefreshWrites(Writes):
         Args:
             refresh_id: The run.
             token: Its fencing token.
-            changed: `mode`, `reason`, `commit_number`, `parent_version`, `stages` or `plan`.
+            changed: `mode`, `reason`, `commit_number`, `parent_version`, `stages` or `plan`; or
+                `facts`, which come to those that it has.
 
         Returns:
             The run as stored.
@@ -113,6 +116,8 @@ class RefreshWrites(Writes):
         with self._transaction() as session:
             run = _held_run(session, refresh_id, token)
             for name, value in changed.items():
+                if name == "facts":
+                    value = {**run.facts, **value}
                 setattr(run, name, list(value) if name == "stages" else value)
             session.flush()
             return run_record(run)

@@ -151,7 +151,7 @@ def find_delta(
     place = grown[0]
     exact = replace(plan, exact_sums=stored.plan.exact_sums)
     signed = changes[place].kind is ChangeKind.SIGNED
-    refused = _why_not_of(exact, place, options, signed)
+    refused = why_not_of(exact, place, options, signed)
     if refused is not None:
         return refused
     return _delta(plan, stored, tables[place], then[place], changes[place], sizes)
@@ -180,7 +180,15 @@ def _moved(
     return WhyFull(code, f"{table.name}: {found.detail}")
 
 
-def _why_not_of(plan: CachePlan, place: str, options: MatchOptions, signed: bool) -> WhyFull | None:
+def why_not_of(plan: CachePlan, place: str, options: MatchOptions, signed: bool) -> WhyFull | None:
+    """Why what changed of a base table cannot be added to what a cache holds; None if it can.
+
+    Args:
+        plan: What it holds; its `exact_sums` are those that are proven small.
+        place: The table's location.
+        options: The settings that it is refreshed under.
+        signed: Whether rows went as well.
+    """
     if plan.limit is not None:
         return WhyFull(FullCode.TOP_K, f"it keeps its first {plan.limit} rows alone")
     block = stored_block(plan)

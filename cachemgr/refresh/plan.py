@@ -36,7 +36,7 @@ from cachemgr.refresh.steps import (
     WriteDelta,
     WriteFull,
 )
-from cachemgr.refresh.why_full import FullCode, WhyFull
+from cachemgr.refresh.why_full import FullCode, NotIncremental, WhyFull
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan, MatchOptions
 
@@ -115,6 +115,7 @@ class RefreshPlan:
         code: Why it is `FULL`; None for the other ways.
         estimate: What it was expected to cost, and the other way, in bytes read; None where there
             was no choice.
+        detail: Of what table or part of the definition `code` speaks, for people; empty without it.
     """
 
     cache: str
@@ -123,6 +124,7 @@ class RefreshPlan:
     stages: tuple[Stage, ...]
     code: FullCode | None = None
     estimate: tuple[float, float] | None = None
+    detail: str = ""
 
     def describe(self) -> tuple[tuple[int, str, str], ...]:
         """Rows for EXPLAIN REFRESH: number, stage, detail; row 0 is the way taken and its
@@ -150,7 +152,8 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
         The way taken, the reason, and the stages in order.
 
     Raises:
-        RefreshError: The mode is unknown, or `INCREMENTAL ONLY` was asked for and cannot be done.
+        RefreshError: The mode is unknown.
+        NotIncremental: `INCREMENTAL ONLY` was asked for and cannot be done.
     """
     if request.mode not in set(RefreshMode):
         accepted = ", ".join(RefreshMode)
@@ -180,11 +183,7 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
         return replace(_full(request, why), estimate=(found.full_cost, found.cost))
     first = found.code is FullCode.NEVER_REFRESHED
     if request.mode == RefreshMode.INCREMENTAL_ONLY and not first:
-        raise RefreshError(
-            ErrorCode.NOT_INCREMENTAL,
-            f"cache {request.cache} cannot be refreshed incrementally: {found}; nothing was "
-            f"changed; REFRESH RELATIONAL CACHE {request.cache} FULL computes everything",
-        )
+        raise NotIncremental(request.cache, found)
     return _full(request, found)
 
 
@@ -408,7 +407,9 @@ def _full(request: RefreshRequest, why: WhyFull) -> RefreshPlan:
     fell = asked is RefreshMode.INCREMENTAL and why.code is not FullCode.NEVER_REFRESHED
     because = "INCREMENTAL requested; running FULL, because " if fell else ""
     reason = f"{because}{why}{told}"
-    return RefreshPlan(request.cache, RefreshMode.FULL.value, reason, tuple(stages), why.code)
+    return RefreshPlan(
+        request.cache, RefreshMode.FULL.value, reason, tuple(stages), why.code, detail=why.detail
+    )
 
 
 def _restore_stage(request: RefreshRequest) -> tuple[Stage, ...]:

@@ -15,6 +15,7 @@ from cachemgr.metastore.records import (
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.refresh.account import published
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.measure_delta import encode_bounds
 from cachemgr.refresh.progress import Progress, source_json
@@ -44,6 +45,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
         "bounds": encode_bounds(found.bounds),
         "groups": _groups(job, found.plan),
         **_join_facts(job, progress),
+        **published(progress.run.facts, progress.commit).to_facts(),
     }
     if progress.source is not None:
         facts["source"] = source_json(progress.source)
@@ -95,7 +97,8 @@ def publish_again(job: Job, progress: Progress, *, unchanged: bool = False) -> R
     snapshot = job.published
     assert snapshot is not None and snapshot.run.plan is not None
     plan = decode_plan(dict(snapshot.run.plan))
-    facts = dict(snapshot.run.facts)
+    # what that run says of itself is not what this one does
+    facts = {**snapshot.run.facts, **published(progress.run.facts, None).to_facts()}
     if progress.joins is not None or not declared_joins(job.metastore, job.plan):
         plan = replace(plan, joins=progress.joins or ())
         facts |= _join_facts(job, progress)

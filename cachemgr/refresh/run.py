@@ -33,6 +33,7 @@ from cachemgr.errors import (
 from cachemgr.jvm.alive import jvm_is_gone
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.account import refused
 from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.damage import damage_of, placed
 from cachemgr.refresh.fingerprint import spec_hash
@@ -44,6 +45,7 @@ from cachemgr.refresh.plan import RefreshPlan, plan_refresh
 from cachemgr.refresh.request import request_of
 from cachemgr.refresh.source import find_sources
 from cachemgr.refresh.stages import carry_out
+from cachemgr.refresh.why_full import NotIncremental
 from cachemgr.refresh.write import table_spec
 from cachemgr.telemetry import logger
 from matcher.model.codec import decode_plan
@@ -171,6 +173,10 @@ def run_claimed(
                 error if isinstance(error, CacheManagerError) else _told(cache, error)
             )
             failing(told)
+            if isinstance(told, NotIncremental):
+                with suppress(CacheManagerError):  # the lease may be lost
+                    facts = refused(told.why).to_facts()
+                    metastore.writer.update_refresh(run.id, run.fencing_token, facts=facts)
             metastore.writer.fail_refresh(run.id, run.fencing_token, str(told), now=now())
             if told is error:
                 raise

@@ -11,6 +11,7 @@ from cachemgr.config.match_options import match_options
 from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
 from cachemgr.metastore.records import RefreshRunRecord
+from cachemgr.refresh.account import planned
 from cachemgr.refresh.build import Built, build_rows
 from cachemgr.refresh.delta_rows import delta_rows, of_sets
 from cachemgr.refresh.incremental import Delta
@@ -81,7 +82,12 @@ def carry_out(
         RefreshError: A stage failed.
     """
     run = job.metastore.writer.update_refresh(
-        run.id, run.fencing_token, mode=plan.mode, reason=plan.reason, stages=plan.to_json()
+        run.id,
+        run.fencing_token,
+        mode=plan.mode,
+        reason=plan.reason,
+        stages=plan.to_json(),
+        facts=planned(plan, job.changes.values()).to_facts(),
     )
     progress = Progress(run, _source(job, plan))
     try:

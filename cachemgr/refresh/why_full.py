@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from cachemgr.delta.changes import ChangeCode
+from cachemgr.errors import ErrorCode, RefreshError
 
 
 class FullCode(StrEnum):
@@ -85,3 +86,20 @@ class WhyFull:
     def __str__(self) -> str:
         cure = f" ({self.cure})" if self.cure else ""
         return f"{self.code.value}: {self.detail}{cure}"
+
+
+class NotIncremental(RefreshError):
+    """`INCREMENTAL ONLY` was asked for, and the change alone is not enough.
+
+    Args:
+        cache: Shown name of the cache.
+        why: Why it is not.
+    """
+
+    def __init__(self, cache: str, why: WhyFull) -> None:
+        super().__init__(
+            ErrorCode.NOT_INCREMENTAL,
+            f"cache {cache} cannot be refreshed incrementally: {why}; nothing was changed; "
+            f"REFRESH RELATIONAL CACHE {cache} FULL computes everything",
+        )
+        self.why = why

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructField, StructType
 
 from cachemgr.base_state import TableAt
+from cachemgr.config.cache_properties import table_properties
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.log import head, read_commit, shape, stamp_text
 from cachemgr.errors import ErrorCode, RefreshError
@@ -68,7 +69,7 @@ def table_spec(cache: CacheRecord, plan: CachePlan, drop_grace_seconds: int) -> 
     properties = {
         "delta.deletedFileRetentionDuration": _interval(max(DAY, longest)),
         "delta.logRetentionDuration": _interval(max(2 * DAY, longest)),
-        **cache.properties,
+        **table_properties(cache.properties),
     }
     first = (GROUPING_ID_COLUMN,) if plan.is_cube else ()
     return TableSpec(

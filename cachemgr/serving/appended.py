@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cachemgr.base_state import TableAt
+from cachemgr.config.cache_properties import FRESH_HITS
 from cachemgr.delta.changes import ChangeCode, Changes
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
@@ -118,6 +119,24 @@ def appended_to(
             refresh,
         )
     return _too_much(found, cache, limits, refresh) or found
+
+
+def without_fresh_hits(cache: ServedCache, refused: Reason | None) -> Reason:
+    """Why a cache does not answer whose property keeps appended rows from being read beside it.
+
+    Args:
+        cache: The cache.
+        refused: Why its snapshot alone does not do; None if it would.
+    """
+    code = ReasonCode.STALE if refused is None else refused.code
+    why = f"rows were appended since the snapshot of {cache.name}"
+    return Reason(
+        code,
+        f"{why if refused is None else refused.detail}; they are not read beside it, since its "
+        f"property {FRESH_HITS} is false",
+        f"REFRESH RELATIONAL CACHE {cache.name}, or ALTER it to SET TBLPROPERTIES "
+        f"('{FRESH_HITS}' = 'true')",
+    )
 
 
 def _reads_the_rest(block: Block, cache: ServedCache, place: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Self
 from cachemgr.access.grants import keys_of, may_use
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
-from cachemgr.serving.appended import Appended, FreshLimits, appended_to
+from cachemgr.serving.appended import Appended, FreshLimits, appended_to, without_fresh_hits
 from cachemgr.serving.freshness import Histories, Verdict, check_freshness
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
@@ -143,8 +143,10 @@ class Eligibility:
         cache, sql = found
         verdict = self._freshness(block, cache)
         refused = verdict.reason or (None if verdict.exact else self._stale(rewrite, cache))
+        if refused is not None and verdict.appended:
+            return Behind(refused) if cache.fresh_hits else without_fresh_hits(cache, refused)
         if refused is not None:
-            return Behind(refused) if verdict.appended else refused
+            return refused
         return self._files(rewrite, cache) or Cleared(cache, verdict.exact, sql)
 
     def clear_with_appended(self, block: Block, rewrite: Rewrite) -> Cleared | Reason:
@@ -162,6 +164,8 @@ class Eligibility:
         verdict = self._freshness(block, cache)
         if not verdict.appended:
             return verdict.reason or self._files(rewrite, cache) or Cleared(cache, True, sql)
+        if not cache.fresh_hits:
+            return without_fresh_hits(cache, verdict.reason)
         query = self.query
         appended = appended_to(block, cache, verdict.appended, query.seen, query.fresh)
         if isinstance(appended, Reason):

@@ -12,6 +12,7 @@ from typing import Any
 
 from cachemgr.access.grants import reads_of
 from cachemgr.base_state import BaseState, millis
+from cachemgr.config.cache_properties import has_fresh_hits
 from cachemgr.config.match_options import match_options
 from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
@@ -46,6 +47,7 @@ class ServedCache:
         held: The joins that held when it was refreshed, as stored with it.
         refresh_id: The refresh that it serves from; None before the first one.
         damaged: What is wrong with its files; None if nothing is known to be.
+        fresh_hits: Whether a hit may read rows beside it that were appended since.
         stamp: The feed's count of changes once this state was complete.
     """
 
@@ -68,6 +70,7 @@ class ServedCache:
     stamp: int = 0
     refresh_id: str | None = None
     damaged: str | None = None
+    fresh_hits: bool = True
 
 
 def collapsing_sql(
@@ -146,6 +149,7 @@ def serve(
         reads=reads_of(entry),
         refresh_id=cache.published_refresh_id,
         damaged=cache.damaged,
+        fresh_hits=has_fresh_hits(cache.properties),
     )
 
 

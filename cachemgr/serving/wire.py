@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from cachemgr.access.grants import shown_to
 from cachemgr.base_state import BaseState
+from cachemgr.config.cache_properties import FRESH_HITS, has_fresh_hits
 from cachemgr.metastore.records import (
     CacheRecord,
     DecisionRecord,
@@ -65,6 +66,7 @@ def encode_entry(entry: RegistryEntry, principal: str) -> dict[str, Any]:
         "freshness": cache.freshness.value,
         "maxStalenessSeconds": cache.max_staleness_seconds,
         "rewriteEnabled": cache.rewrite_enabled,
+        "freshHits": has_fresh_hits(cache.properties),
         "damaged": cache.damaged,
         "granted": cache.narrowed and bool(shown_to(principal, entry).grants),
         "plan": None if plan is None else dict(plan),
@@ -123,6 +125,7 @@ def decode_entry(data: Mapping[str, Any], principal: str) -> RegistryEntry:
         freshness=FreshnessKind(data["freshness"]),
         max_staleness_seconds=data["maxStalenessSeconds"],
         rewrite_enabled=data["rewriteEnabled"],
+        properties={} if data.get("freshHits", True) else {FRESH_HITS: "false"},
         damaged=data.get("damaged"),
         narrowed=data["granted"],
         plan=data["plan"] if published is None else None,

@@ -12,8 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState, TableAt, counted, millis
+from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.statements import SelectText
+from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.storage import Files
 from cachemgr.delta.tables import (
@@ -32,6 +34,7 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.refresh.validate_join import validate_join
+from cachemgr.refresh.ways import open_ways
 from cachemgr.serving.explain import Explanation
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.nested_caches import is_known
@@ -42,9 +45,11 @@ from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
 from cachemgr.statements.engine import Definition, JoinVerdict
 from cachemgr.statements.results import ResultRows, table
+from cachemgr.statements.status import Moved
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.expr import Col
+from matcher.model.ir import CachePlan
 
 
 class SparkEngine:
@@ -194,18 +199,35 @@ class SparkEngine:
         """What stands at each place now, None where there is no table that can be read."""
         return current_states(self._spark, locations) if locations else {}
 
+    def moved(self, tables: Mapping[str, BaseState]) -> Mapping[str, Moved]:
+        """What happened to tables since they were in these states, and their columns now."""
+        changes = self._session.histories.changes
+        found = base_tables(self._spark, {place: place for place in tables})
+        return {t.location: Moved(t, changes(t, tables[t.location])) for t in found}
+
     def lag_seconds(self, tables: Mapping[str, BaseState], read_at: datetime) -> int | None:
-        """How long ago the first commit after these versions was, 0 if there is none."""
+        """How long ago the first commit after these versions was that changed a row, 0 if there is
+        none."""
         now, read = millis(self._now()), millis(read_at)
         lags = []
         for place, state in tables.items():
             assert state.version is not None
             try:
-                first = first_commit_after(self._spark, place, state.version)
+                first = self._first_change(place, state)
             except Exception:  # a table that is gone has no lag; DESCRIBE must still answer
                 return None
             lags.append(0 if first is None else (now - counted(first, read, now)) // 1000)
         return max(lags, default=0)
+
+    def _first_change(self, place: str, since: BaseState) -> int | None:
+        """When the first commit was made that changed a row; of any commit where the log does not
+        tell what it did."""
+        assert since.version is not None
+        moved = self.moved({place: since}).get(place)
+        if moved is not None and moved.changes.kind is ChangeKind.SAME:
+            return None
+        first = None if moved is None else moved.changes.first_change_ms
+        return first or first_commit_after(self._spark, place, since.version)
 
     def refresh(self, cache: CacheRecord, mode: str | None) -> RefreshRunRecord:
         """Refresh a cache.
@@ -237,6 +259,13 @@ class SparkEngine:
             drop_grace_seconds=self._grace(),
         )
         return table(["step int", "stage", "detail"], plan.describe())
+
+    def refresh_ways(
+        self, plan: CachePlan, settings: Mapping[str, str]
+    ) -> Sequence[tuple[str, str, str]]:
+        """Of a cache that is not refreshed yet, which ways its refreshes will have."""
+        found = open_ways(plan, match_options(settings))
+        return [(ways.table, ways.change.value, ways.told()) for ways in found]
 
     def explain_rewrite(self, query: str, *, as_json: bool) -> ResultRows:
         """Which cache would answer a query, or why none."""

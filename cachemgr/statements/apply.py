@@ -29,6 +29,7 @@ from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.statements.convert import freshness_fields, policy_fields
+from cachemgr.statements.create_cache import refuse_properties
 from cachemgr.statements.document_order import Key, in_order, key_of, name_key, sources_in
 from cachemgr.statements.export import CacheDefinition, Definitions, JoinDefinition, export
 from cachemgr.statements.results import ResultRows
@@ -123,8 +124,11 @@ def check(changes: Iterable[Change], wanted: Definitions, execute: Execute) -> N
     first is analysed when these are there.
 
     Raises:
-        CacheManagerError: One cannot be cached; nothing was changed.
+        CacheManagerError: One cannot be cached, or has a property that none may have; nothing was
+            changed.
     """
+    for wish in wanted.caches:
+        refuse_properties(wish.name, wish.properties)
     made = _made(changes, wanted)
     new = {key_of(cache) for cache in made}
     for cache in made:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
+from cachemgr.config.cache_properties import refuse_own
 from cachemgr.config.substitution import refuse_substitution
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.delta.places import cache_location, storage_place
@@ -77,7 +78,8 @@ def build_record(
 
 
 def refuse_properties(name: str, properties: Mapping[str, str]) -> None:
-    """Refuse table properties under which each refresh would fail, or not do what it says.
+    """Refuse table properties under which each refresh would fail, or not do what it says, and
+    those of ours that mean nothing.
 
     Args:
         name: The cache's name, for the message.
@@ -86,6 +88,7 @@ def refuse_properties(name: str, properties: Mapping[str, str]) -> None:
     Raises:
         DefinitionError: Names the property, and what to do.
     """
+    refuse_own(name, properties)
     for key, value in properties.items():
         spelled = key.lower()
         append_only = spelled == "delta.appendonly" and value.strip().lower() == "true"

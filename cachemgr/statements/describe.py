@@ -1,15 +1,10 @@
-"""How a cache stands, in words and rows: SHOW, DESCRIBE and EXPLAIN CREATE.
-
-A cache has a definition, a refresh and an availability, each with a word of its own, and one
-combined word. A cache that cannot be refreshed never looks healthy.
-"""
+"""How a cache stands, as rows: SHOW, DESCRIBE and EXPLAIN CREATE."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cachemgr.base_state import BaseState
 from cachemgr.config.match_options import match_options
 from cachemgr.ddl.render import render_freshness, render_refresh
 from cachemgr.delta.base_columns import changed_columns
@@ -23,86 +18,11 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.statements.convert import freshness_of, policy_of
 from cachemgr.statements.results import ResultRows, table
-from cachemgr.vocabulary import RunState
-from matcher.model.codec import PLAN_VERSION, decode_plan
+from cachemgr.statements.status import Looked, Status, answers, status_of
+from matcher.model.codec import decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.partials.collapse import render_collapsed
 from matcher.render.select import NotRenderable, quote, quote_path, render_stored
-
-Versions = Mapping[str, "BaseState | None"]
-
-
-@dataclass(frozen=True)
-class Status:
-    """The states of a cache; each word is stable, `combined` is the one to watch."""
-
-    definition: str
-    refresh: str
-    availability: str
-    combined: str
-
-
-def status_of(
-    cache: CacheRecord,
-    last: RefreshRunRecord | None,
-    published: SnapshotRecord | None,
-    versions: Versions,
-    *,
-    behind: bool = False,
-) -> Status:
-    """Where a cache stands.
-
-    Args:
-        cache: The cache.
-        last: Its latest refresh run.
-        published: The snapshot that it serves from.
-        versions: What stands at its base tables' places now, as far as that was looked at.
-        behind: The scheduler has seen a commit that the snapshot lacks.
-
-    Returns:
-        `definition` VALID, OUTDATED (stored by another version of this program) or BROKEN (a base
-        table is gone); `refresh` NEVER, RUNNING, CANCELLED, FAILED or OK; `availability` DISABLED,
-        NOT_REFRESHED, DAMAGED (its files are gone), STALE or AVAILABLE; `combined` the
-        worst of them, HEALTHY if all is well.
-    """
-    definition = "VALID"
-    if cache.plan_version != PLAN_VERSION:
-        definition = "OUTDATED"
-    elif any(state is None for state in versions.values()):
-        definition = "BROKEN"
-    refresh = "NEVER" if last is None else _run_word(last)
-    stale = behind or any(
-        (now := versions[t.location]) is None or not t.state.is_same(now)
-        for t in (published.tables if published else ())
-        if t.location in versions
-    )
-    if not cache.rewrite_enabled:
-        availability = "DISABLED"
-    elif published is None:
-        availability = "NOT_REFRESHED"
-    elif cache.damaged is not None:
-        availability = "DAMAGED"
-    else:
-        availability = "STALE" if stale else "AVAILABLE"
-    return Status(definition, refresh, availability, _combined(definition, refresh, availability))
-
-
-def _run_word(run: RefreshRunRecord) -> str:
-    if run.state is RunState.RUNNING:
-        return "RUNNING"
-    if run.state is RunState.CANCELLED:
-        return "CANCELLED"
-    return "OK" if run.state in (RunState.PUBLISHED, RunState.UNCHANGED) else "FAILED"
-
-
-def _combined(definition: str, refresh: str, availability: str) -> str:
-    if definition != "VALID":
-        return definition
-    if availability == "DAMAGED":
-        return availability
-    if refresh == "FAILED":
-        return "REFRESH_FAILED"
-    return "HEALTHY" if availability == "AVAILABLE" else availability
 
 
 @dataclass(frozen=True)
@@ -114,7 +34,7 @@ class CacheFacts:
     sets: tuple[GroupingSetRecord, ...]
     last: RefreshRunRecord | None
     published: SnapshotRecord | None
-    versions: Versions
+    looked: Looked
     grants: Sequence[str] = ()
     lag_seconds: int | None = None
     over: Sequence[str] = ()
@@ -123,7 +43,7 @@ class CacheFacts:
     @property
     def status(self) -> Status:
         """Its states."""
-        return status_of(self.cache, self.last, self.published, self.versions)
+        return status_of(self.cache, self.last, self.published, self.looked)
 
     @property
     def plan(self) -> CachePlan | None:
@@ -179,6 +99,7 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
         ("definition status", status.definition),
         ("refresh status", status.refresh),
         ("availability", status.availability),
+        ("answers", answers(cache, facts.published, facts.looked, status.availability)),
         ("refresh", render_refresh(policy_of(cache)) + (" (paused)" if cache.paused else "")),
         ("freshness", render_freshness(freshness_of(cache))),
         *([("damage", cache.damaged)] if cache.damaged is not None else []),
@@ -204,10 +125,7 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
     ]
     items += [(f"setting {k}", v) for k, v in cache.settings.items()]
     if facts.last is not None:
-        items.append(("last refresh", f"{facts.last.state.value} {facts.last.mode}"))
-        items.append(("last refresh reason", facts.last.reason))
-        if facts.last.error:
-            items.append(("last refresh error", facts.last.error))
+        items += _last_refresh(facts.last)
     if published is not None:
         items += [
             ("refreshed at", str(published.run.finished_at or "")),
@@ -235,15 +153,34 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
     return items
 
 
+def _last_refresh(run: RefreshRunRecord) -> list[tuple[str, str]]:
+    account = run.account
+    took = "" if run.seconds is None else f", {run.seconds:.1f} s"
+    items = [
+        ("last refresh", f"{run.state.value} {run.mode}{took}"),
+        ("last refresh reason", run.reason),
+    ]
+    if run.error:
+        items.append(("last refresh error", run.error))
+    if account.told():
+        items.append(("last refresh cost", account.told()))
+    if account.code is not None:
+        items.append(("why full", f"{account.code}: {account.detail}"))
+        items.append(("what to do", account.cure or "nothing: the next one can be incremental"))
+    return items
+
+
 def _count(number: int | None) -> str:
     return "unknown" if number is None else str(number)
 
 
 def _now(facts: CacheFacts, then: SnapshotTableRecord) -> str:
-    state = facts.versions.get(then.location)
+    state = facts.looked.versions.get(then.location)
     if state is None:
         return "gone"
-    shown = f"version {state.version}"
+    moved = facts.looked.moved.get(then.location)
+    what = "" if moved is None or not moved.changes.detail else f": {moved.changes.detail}"
+    shown = f"version {state.version}{what}"
     if then.state.is_put_back(state):
         shown += " of another history: the table was put back from a copy"
     columns = facts.columns.get(then.location)

@@ -17,6 +17,7 @@ from cachemgr.metastore.records import (
     RefreshRunRecord,
 )
 from cachemgr.statements.results import ResultRows
+from cachemgr.statements.status import Moved
 from matcher.model.ir import CachePlan
 
 
@@ -103,8 +104,18 @@ class Engine(Protocol):
         """What stands at each place now, None where there is no table that can be read."""
         ...
 
+    def moved(self, tables: Mapping[str, BaseState]) -> Mapping[str, Moved]:
+        """What happened to tables since they were in these states, and their columns now; those
+        that are gone are left out.
+
+        Args:
+            tables: Location to a state of it, of the table that is there now.
+        """
+        ...
+
     def lag_seconds(self, tables: Mapping[str, BaseState], read_at: datetime) -> int | None:
-        """How long ago the first commit after these versions was, 0 if there is none.
+        """How long ago the first commit after these versions was that changed a row, 0 if there is
+        none.
 
         Args:
             tables: Location to the state that a snapshot read.
@@ -118,6 +129,13 @@ class Engine(Protocol):
 
     def explain_refresh(self, cache: CacheRecord, mode: str | None) -> ResultRows:
         """What a refresh would do."""
+        ...
+
+    def refresh_ways(
+        self, plan: CachePlan, settings: Mapping[str, str]
+    ) -> Sequence[tuple[str, str, str]]:
+        """Of a cache that is not refreshed yet, which ways its refreshes will have: table, kind of
+        change, and the ways in words."""
         ...
 
     def explain_rewrite(self, query: str, *, as_json: bool) -> ResultRows:

@@ -6,11 +6,13 @@ REST) ends here. It decides nothing about text (cachemgr.ddl) and nothing about 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never
 
-from cachemgr.access.redaction import Discretion, is_marked, marked_keys, untold
+from cachemgr.access.redaction import Discretion, is_marked, marked_keys, uncounted, untold
+from cachemgr.base_state import BaseState
 from cachemgr.config.session_settings import Settings
 from cachemgr.ddl.names import namespace_of, no_cache, shown_name
 from cachemgr.ddl.render import render
@@ -76,6 +78,7 @@ from cachemgr.statements.describe import (
 )
 from cachemgr.statements.engine import Engine, JoinVerdict
 from cachemgr.statements.results import ResultRows, done, table
+from cachemgr.statements.status import Looked, Moved
 from cachemgr.statements.tidy import Tidy
 from cachemgr.vocabulary import JoinState, RefreshMode
 
@@ -241,6 +244,7 @@ class CacheService:
         definition = self._engine.define(
             shown_name(namespace, statement.name.last), statement.select
         )
+        refuse_properties(str(statement.name), dict(statement.properties))
         matched_columns(statement, definition)
         self._refuse_place(statement)
         plan = definition.plan
@@ -251,6 +255,13 @@ class CacheService:
         items += [("defined over", name) for name in over]
         items += stored_items(plan)
         items += [(f"setting {key}", value) for key, value in definition.settings.items()]
+        if statement.refresh.mode is RefreshMode.FULL:
+            items.append(("refresh", "FULL: the REFRESH clause asks for that"))
+        else:
+            items += [
+                (f"refresh after {change} in {name}", told)
+                for name, change, told in self._engine.refresh_ways(plan, definition.settings)
+            ]
         items.append(("stored as", stored_select(plan)))
         return table(["item", "value"], items)
 
@@ -343,7 +354,7 @@ class CacheService:
             sets=told.sets(reader.grouping_sets(cache.id), cache),
             last=told.run(runs[0], cache) if runs else None,
             published=None if published is None else told.snapshot(published, cache),
-            versions=self._engine.table_states(places),
+            looked=self._look(places, snapshot, told.may_know(cache)),
             grants=reader.grants(cache.id),
             lag_seconds=self._engine.lag_seconds(snapshot, published.run.started_at)
             if lag and published and snapshot
@@ -351,6 +362,23 @@ class CacheService:
             over=tuple(reader.names(cache.depends_on).values()),
             columns={t.location: t.columns for t in self._engine.base_tables(names)},
         )
+
+    def _look(
+        self, places: Sequence[str], snapshot: Mapping[str, BaseState], may_count: bool
+    ) -> Looked:
+        """The base tables now; what happened to those that moved is looked up in their logs."""
+        states = self._engine.table_states(places)
+        moved = {
+            place: then
+            for place, then in snapshot.items()
+            if (now := states.get(place)) is not None
+            and now.table_id == then.table_id
+            and now.version != then.version
+        }
+        found = self._engine.moved(moved) if moved else {}
+        if not may_count:
+            found = {place: _uncounted_move(one) for place, one in found.items()}
+        return Looked(states, found)
 
     def _namespace(self, name: QualifiedName) -> str:
         return namespace_of(name, *self._engine.current())
@@ -446,6 +474,11 @@ class CacheService:
                 "SHOW RECORD PRESERVING JOINS lists those that exist",
             )
         return join
+
+
+def _uncounted_move(moved: Moved) -> Moved:
+    """What happened to a base table, without the number of rows and files."""
+    return replace(moved, changes=replace(moved.changes, detail=uncounted(moved.changes.detail)))
 
 
 def _mode(mode: RefreshMode | None) -> str | None:

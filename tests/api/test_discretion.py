@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cachemgr.cli import main
+from cachemgr.metastore.accounts import RunAccount
 from cachemgr.metastore.records import JoinRecord, JoinSide, Publication, SnapshotTableRecord
 from cachemgr.roles import Role
 from cachemgr.vocabulary import JoinState
@@ -23,11 +24,14 @@ def published(store, cache):
     run = store.writer.start_refresh(
         cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason=moved
     )
+    detail = f"hr.pay: 1 commit removed {ROWS} rows"
+    counts = {"changed_rows": ROWS, "rows_written": ROWS, "bytes_written": BYTES}
+    account = RunAccount("FULL", "ROWS_REMOVED", detail, "append only", BYTES, BYTES, **counts)
     table = SnapshotTableRecord("hr.pay", "file:/pay", "id-pay", 1)
     store.writer.publish_refresh(
         run.id,
         run.fencing_token,
-        Publication(cache_version=3, rows=ROWS, bytes=BYTES, tables=[table]),
+        Publication(3, ROWS, BYTES, [table], facts=account.to_facts()),
         now=None,
     )
     failed = store.writer.start_refresh(
@@ -85,7 +89,8 @@ def test_the_command_line_tells_no_more(store, new_cache, metastore_url, tmp_pat
     cache = new_cache("pay", plan=PLAN)
     published(store, cache)
     store.writer.restrict_table("hr.pay", "file:/pay", "id-pay", by="root")
-    for words in (("cache", "list"), ("cache", "show", "pay"), ("cache", "history", "pay")):
+    for words in (("cache", "list"), ("cache", "show", "pay"), ("cache", "history", "pay"),
+                  ("cache", "why-full", "pay")):  # fmt: skip
         done = CliRunner().invoke(main, [*words, "--metastore", metastore_url, "-o", "json"])
         assert done.exit_code == 0, done.output
         for secret in (str(ROWS), str(BYTES), VALUE):

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
+from cachemgr.metastore.accounts import RunAccount
 from cachemgr.metastore.records import GroupingSetRecord, Publication, SnapshotTableRecord
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.vocabulary import RunState
@@ -53,6 +54,17 @@ def state_of(store, cache):
         reader.lease(cache.id),
         reader.refreshes(cache.id),
     )
+
+
+def test_facts_come_to_those_that_a_run_has(store, cache, now):
+    store.writer.request_refresh(cache.id, why="w", mode="FULL")
+    run = store.writer.claim_refresh("w1", lease_seconds=60)
+    assert run.asked_mode == "FULL" and run.account == RunAccount()
+    account = RunAccount("FULL", "ASKED_FOR")
+    done = store.writer.update_refresh(run.id, run.fencing_token, facts=account.to_facts())
+    assert (done.account, done.asked_mode, done.seconds) == (account, "FULL", None)
+    failed = store.writer.fail_refresh(run.id, run.fencing_token, "no", now=None)
+    assert failed.account == account and failed.seconds >= 0
 
 
 def test_a_published_refresh_is_what_the_cache_serves_from(store, cache, now):

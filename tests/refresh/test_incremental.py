@@ -342,7 +342,7 @@ def test_two_tables_that_grew_are_computed_as_a_whole(star: Star) -> None:
     star.write("shops", [(4, "Bergen", "north")], SHOPS, "append")
     star.sell(*MORE)
     run = star.refresh(cache, mode="INCREMENTAL")
-    assert run.mode == "FULL" and run.reason.startswith("SEVERAL_TABLES")
+    assert run.mode == "FULL" and run.account.code == "SEVERAL_TABLES"
     check(star, cache, plan)
     star.write("sales", MORE, SALES, "overwrite")
     with pytest.raises(RefreshError, match="ROWS_REMOVED"):  # it stores a MIN
@@ -417,7 +417,7 @@ def test_top_k_is_computed_as_a_whole(star: Star) -> None:
     star.refresh(cache)
     star.sell(*MORE)
     run = star.refresh(cache, mode="INCREMENTAL")
-    assert run.mode == "FULL" and run.reason.startswith("TOP_K")
+    assert run.mode == "FULL" and run.account.code == "TOP_K"
 
 
 def test_a_cache_that_is_partitioned(star: Star) -> None:
@@ -456,4 +456,4 @@ def test_a_definition_that_changed_is_computed_as_a_whole(star: Star) -> None:
     star.sell(*MORE)
     other = replace(plan, columns=plan.columns[:2], visible=plan.visible[:2])
     run = star.refresh(cache, mode="INCREMENTAL", replan=lambda: other)
-    assert run.mode == "FULL" and run.reason.startswith("DEFINITION_CHANGED")
+    assert run.mode == "FULL" and run.account.code == "DEFINITION_CHANGED"

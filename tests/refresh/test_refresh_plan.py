@@ -10,12 +10,11 @@ from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
 from cachemgr.delta.commits import Head
-from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.incremental import Stored
 from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
 from cachemgr.refresh.steps import MoveOn
-from cachemgr.refresh.why_full import CURES, FullCode
+from cachemgr.refresh.why_full import CURES, FullCode, NotIncremental
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
     CachePlan,
@@ -289,6 +288,7 @@ def test_a_change_that_is_as_dear_as_everything_is_left_to_full() -> None:
     request = replace(GREW, changes={"file:/t": large})
     plan = plan_refresh(request)
     assert plan.mode == "FULL" and plan.code is FullCode.FULL_IS_CHEAPER
+    assert plan.estimate is not None and plan.estimate[1] > 0.8 * plan.estimate[0]
     assert plan_refresh(replace(request, mode="INCREMENTAL")).mode == "REPLACE"
 
 
@@ -335,9 +335,11 @@ def test_noop_not_by_the_change_alone(code: FullCode) -> None:
     request = NOT_BY_THE_CHANGE[code]
     plan = plan_refresh(request)
     assert plan.mode == "FULL" and plan.code is code and code.value in plan.reason
-    with pytest.raises(RefreshError, match=code.value) as caught:
+    assert plan.detail and f"{code.value}: {plan.detail}" in plan.reason
+    with pytest.raises(NotIncremental, match=code.value) as caught:
         plan_refresh(replace(request, mode="INCREMENTAL_ONLY"))
     assert caught.value.code == "NOT_INCREMENTAL"
+    assert (caught.value.why.code, caught.value.why.detail) == (code, plan.detail)
 
 
 def test_noop_two_tables_that_grew() -> None:

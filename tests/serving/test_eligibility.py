@@ -9,9 +9,12 @@ import pytest
 
 from cachemgr.base_state import BaseState, TableAt
 from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.delta.past import UNKNOWN_PAST
+from cachemgr.delta.base_commits import BaseCommit, CommitRange, FileAction
+from cachemgr.delta.changes import DataFile
+from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.metastore.records import JoinRecord, JoinSide
-from cachemgr.serving.eligibility import Checks, Cleared, Eligibility, QueryState
+from cachemgr.serving.appended import FreshLimits
+from cachemgr.serving.eligibility import Behind, Checks, Cleared, Eligibility, QueryState
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.spark.hook import HookContext
@@ -85,6 +88,53 @@ def test_a_write_and_a_subquery_take_exact_answers_only() -> None:
     assert write is not None and write.code is ReasonCode.NOT_STRICT_FOR_WRITE
     inside = _exact_only(replace(context, in_subquery=True))
     assert inside is not None and inside.code is ReasonCode.MIXED_SNAPSHOTS
+
+
+GROWN = TableAt("s.t", "file:/t", "id-t", 6, 50, "txn:6")
+NO_COLUMNS = '{"type": "struct", "fields": []}'
+
+
+def grown(cache: ServedCache, appended: bool = True) -> Eligibility:
+    """Of a query that sees the table one commit after the cache's snapshot."""
+    file = FileAction(DataFile("f", "", 10, 7), True)
+    commit = BaseCommit(6, "txn:6", 60, added=(file,) if appended else ())
+    histories = Histories(
+        lambda table, version, *, columns_then: Past("txn:5", 50, 60, NO_COLUMNS),
+        lambda table, version: CommitRange("txn:5", 50, (commit,)),
+    )
+    query = replace(QUERY, seen={"file:/t": [GROWN]}, fresh=FreshLimits(10, 10, 10))
+    return Eligibility(query, replace(checks(cache), histories=histories))
+
+
+def strict(**fields: object) -> ServedCache:
+    plan = CachePlan("c", (Relation("file:/t", "s.t"),), (), None)
+    read = {"file:/t": BaseState("id-t", 5, "txn:5", 50)}
+    return replace(CACHE, plan=plan, snapshot=read, columns={"file:/t": "{}"}, **fields)
+
+
+def test_a_cache_whose_property_keeps_appended_rows_away_is_stale() -> None:
+    block = reading("file:/t")
+    located = LocatedBlock((), block)
+    assert isinstance(grown(strict()).clear(located, block, REWRITE), Behind)
+    switched = strict(fresh_hits=False)
+    found = grown(switched).clear(located, block, REWRITE)
+    assert isinstance(found, Reason) and found.code is ReasonCode.STALE
+    assert "its property cachemgr.freshHits is false" in found.detail
+    assert "SET TBLPROPERTIES ('cachemgr.freshHits' = 'true')" in found.suggestion
+    # another cache of the query may be read with appended rows: not this one
+    again = grown(switched).clear_with_appended(block, REWRITE)
+    assert isinstance(again, Reason) and again.code is ReasonCode.STALE
+    assert isinstance(grown(strict()).clear_with_appended(block, REWRITE), Cleared)
+    lagging = strict(fresh_hits=False, freshness=FreshnessKind.UNLIMITED)
+    assert isinstance(grown(lagging).clear(located, block, REWRITE), Cleared)
+    refused = grown(lagging).clear_with_appended(block, REWRITE)
+    assert isinstance(refused, Reason) and refused.code is ReasonCode.STALE
+
+
+def test_the_property_does_not_matter_where_no_row_changed() -> None:
+    block = reading("file:/t")
+    found = grown(strict(fresh_hits=False), appended=False)
+    assert isinstance(found.clear(LocatedBlock((), block), block, REWRITE), Cleared)
 
 
 PAY = {"file:/pay": "hr.pay", "id-pay": "hr.pay"}

@@ -1,0 +1,225 @@
+"""Where a cache stands, in words: its definition, its refreshes, and what it answers with now.
+
+Each state has a word of its own, and all have one combined word. A cache that cannot be refreshed
+never looks healthy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from cachemgr.base_state import BaseState, TableAt
+from cachemgr.config.cache_properties import FRESH_HITS, has_fresh_hits
+from cachemgr.delta.base_columns import changed_columns
+from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
+from cachemgr.metastore.records import (
+    CacheRecord,
+    RefreshRunRecord,
+    SnapshotRecord,
+    SnapshotTableRecord,
+)
+from cachemgr.vocabulary import FreshnessKind, RunState
+from matcher.model.codec import PLAN_VERSION
+
+Versions = Mapping[str, "BaseState | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A base table that is at another version than the one that a cache's snapshot read.
+
+    Args:
+        table: The table now, with its columns.
+        changes: What happened to its rows since.
+    """
+
+    table: TableAt
+    changes: Changes
+
+
+class Since(Enum):
+    """What became of a base table since a snapshot, as far as hits are concerned.
+
+    `OTHER` is another table, another history of it, or one in which a column that the cache reads
+    is another one: no freshness lets a cache answer for it.
+    """
+
+    SAME = "same"
+    APPENDED = "appended"
+    CHANGED = "changed"
+    OTHER = "other"
+
+
+_ANOTHER_HISTORY: Final = (ChangeCode.HISTORY_REWRITTEN, ChangeCode.TABLE_RECREATED)
+
+
+@dataclass(frozen=True)
+class Status:
+    """The states of a cache; each word is stable, `combined` is the one to watch."""
+
+    definition: str
+    refresh: str
+    availability: str
+    combined: str
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was seen of the base tables of a cache.
+
+    Args:
+        versions: What stands at their places now, None where no table can be read; as far as that
+            was looked at.
+        moved: Those among them that are at other versions of the same history, as far as it was
+            looked at what happened since.
+    """
+
+    versions: Versions = field(default_factory=dict)
+    moved: Mapping[str, Moved] = field(default_factory=dict)
+
+    def since(self, then: SnapshotTableRecord) -> Since:
+        """What became of a table that a snapshot read."""
+        if then.location not in self.versions:
+            return Since.SAME  # nobody looked
+        now = self.versions[then.location]
+        if now is not None and then.state.is_same(now):
+            return Since.SAME
+        moved = self.moved.get(then.location)
+        if moved is None or then.columns is None:
+            return Since.OTHER
+        if changed_columns(then.columns, moved.table.columns):
+            return Since.OTHER
+        changes = moved.changes
+        if changes.kind is ChangeKind.SAME:
+            return Since.SAME
+        if changes.code in _ANOTHER_HISTORY:
+            return Since.OTHER
+        appended = changes.kind is ChangeKind.APPENDS and changes.code is None
+        return Since.APPENDED if appended else Since.CHANGED
+
+
+def status_of(
+    cache: CacheRecord,
+    last: RefreshRunRecord | None,
+    published: SnapshotRecord | None,
+    looked: Looked,
+    *,
+    behind: bool = False,
+) -> Status:
+    """Where a cache stands.
+
+    Args:
+        cache: The cache.
+        last: Its latest refresh run.
+        published: The snapshot that it serves from.
+        looked: What was seen of its base tables.
+        behind: The scheduler has seen a commit that the snapshot lacks.
+
+    Returns:
+        `definition` VALID, OUTDATED (stored by another version of this program) or BROKEN (a base
+        table is gone); `refresh` NEVER, RUNNING, CANCELLED, FAILED or OK; `availability` DISABLED,
+        NOT_REFRESHED, DAMAGED (its files are gone), STALE (the base tables hold other rows by now),
+        APPENDED (a STRICT cache to one of whose tables rows were appended and nothing else: hits
+        read these beside it) or AVAILABLE; `combined` the worst of them, HEALTHY if all is well.
+    """
+    definition = "VALID"
+    if cache.plan_version != PLAN_VERSION:
+        definition = "OUTDATED"
+    elif any(state is None for state in looked.versions.values()):
+        definition = "BROKEN"
+    refresh = "NEVER" if last is None else _run_word(last)
+    if not cache.rewrite_enabled:
+        availability = "DISABLED"
+    elif published is None:
+        availability = "NOT_REFRESHED"
+    elif cache.damaged is not None:
+        availability = "DAMAGED"
+    else:
+        availability = _available(cache, published, looked, behind)
+    return Status(definition, refresh, availability, _combined(definition, refresh, availability))
+
+
+def _available(cache: CacheRecord, published: SnapshotRecord, looked: Looked, behind: bool) -> str:
+    since = [looked.since(table) for table in published.tables]
+    changed = Since.OTHER in since or Since.CHANGED in since
+    if changed or (behind and not looked.versions):
+        return "STALE"
+    grown = since.count(Since.APPENDED)
+    if not grown:
+        return "AVAILABLE"
+    strict = cache.freshness is FreshnessKind.STRICT
+    reads = grown == 1 and strict and has_fresh_hits(cache.properties)
+    return "APPENDED" if reads else "STALE"
+
+
+def _run_word(run: RefreshRunRecord) -> str:
+    if run.state is RunState.RUNNING:
+        return "RUNNING"
+    if run.state is RunState.CANCELLED:
+        return "CANCELLED"
+    return "OK" if run.state in (RunState.PUBLISHED, RunState.UNCHANGED) else "FAILED"
+
+
+def _combined(definition: str, refresh: str, availability: str) -> str:
+    if definition != "VALID":
+        return definition
+    if availability == "DAMAGED":
+        return availability
+    if refresh == "FAILED":
+        return "REFRESH_FAILED"
+    return "HEALTHY" if availability == "AVAILABLE" else availability
+
+
+def answers(
+    cache: CacheRecord, published: SnapshotRecord | None, looked: Looked, availability: str
+) -> str:
+    """Whether queries over a cache's tables are answered from it now, and with which rows.
+
+    Args:
+        cache: The cache.
+        published: The snapshot that it serves from.
+        looked: What was seen of its base tables.
+        availability: From `status_of`.
+    """
+    simple = {
+        "DISABLED": "no: it has DISABLE REWRITE",
+        "NOT_REFRESHED": "no: it was never refreshed",
+        "DAMAGED": "no: its files are damaged",
+        "AVAILABLE": "yes: it holds what its base tables hold",
+    }
+    if availability in simple or published is None:
+        return simple.get(availability, simple["NOT_REFRESHED"])
+    since = {table: looked.since(table) for table in published.tables}
+    what = "; ".join(
+        _happened(table, looked) for table, found in since.items() if found is not Since.SAME
+    )
+    if availability == "APPENDED":
+        return f"yes: with the appended rows, which hits read beside it ({what})"
+    if Since.OTHER in since.values():
+        return f"no: not before its next refresh ({what})"
+    if cache.freshness is FreshnessKind.UNLIMITED:
+        return f"yes: as of its snapshot ({what})"
+    grown = [found for found in since.values() if found is not Since.SAME] == [Since.APPENDED]
+    if cache.freshness is FreshnessKind.MAX_STALENESS:
+        beyond = ", then with the appended rows" if _reads(cache, grown) else ""
+        bound = f"yes: as of its snapshot, while its lag is below {cache.max_staleness_seconds} s"
+        return f"{bound}{beyond} ({what})"
+    switched = f"; its property {FRESH_HITS} is false" if grown else ""
+    return f"no: not before its next refresh ({what}{switched})"
+
+
+def _reads(cache: CacheRecord, grown: bool) -> bool:
+    return grown and has_fresh_hits(cache.properties)
+
+
+def _happened(table: SnapshotTableRecord, looked: Looked) -> str:
+    moved = looked.moved.get(table.location)
+    if moved is None:
+        return f"{table.name} is another table or another history now, or gone"
+    changed = {} if table.columns is None else changed_columns(table.columns, moved.table.columns)
+    told = [moved.changes.detail] if moved.changes.detail else []
+    told += [f"column {name} {how}" for name, how in changed.items()]
+    return f"{table.name}: {'; '.join(told) or 'it has moved on'}"

@@ -1,0 +1,84 @@
+"""What a run notes down of its way and its cost, on plain data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
+from cachemgr.delta.commits import AddedFile, Commit
+from cachemgr.metastore.accounts import RunAccount, account_of
+from cachemgr.refresh.account import planned, published, refused
+from cachemgr.refresh.plan import RefreshPlan
+from cachemgr.refresh.why_full import CURES, FullCode, WhyFull
+
+APPENDED = Changes(
+    ChangeKind.APPENDS,
+    added=(DataFile("a", "", 100, 7), DataFile("b", "", 50, 3)),
+    commits=2,
+)
+SAME = Changes(ChangeKind.SAME, added=(), commits=1)
+COMMIT = Commit(4, {}, None, (AddedFile("f", {}, 30, 2, {}), AddedFile("g", {}, 12, 1, {})))
+
+
+def test_a_delta_has_both_estimates_and_the_change() -> None:
+    plan = RefreshPlan("c", "REPLACE", "why", (), estimate=(12.6, 100.0))
+    account = planned(plan, [APPENDED, SAME])
+    assert account == RunAccount(
+        "REPLACE", change_estimate=13, full_estimate=100, changed_rows=10, changed_bytes=150
+    )
+    assert account_of(account.to_facts()) == account
+    assert "13% of a full refresh" in account.told() and "10 rows appended since" in account.told()
+
+
+def test_a_full_one_has_the_same_estimates_and_says_why() -> None:
+    plan = RefreshPlan("c", "FULL", "why", (), FullCode.FULL_IS_CHEAPER, (100.0, 95.0), "dear")
+    account = planned(plan, [APPENDED])
+    assert (account.change_estimate, account.full_estimate) == (95, 100)
+    assert (account.code, account.detail) == ("FULL_IS_CHEAPER", "dear")
+    assert account.cure == CURES[FullCode.FULL_IS_CHEAPER] != ""
+
+
+def test_rows_that_went_are_not_counted() -> None:
+    file = DataFile("old", "", 1000, None)
+    signed = replace(
+        APPENDED, kind=ChangeKind.SIGNED, code=ChangeCode.ROWS_REMOVED, removed=(file,)
+    )
+    account = planned(RefreshPlan("c", "REPLACE", "", ()), [signed])
+    assert (account.changed_rows, account.changed_bytes) == (None, 1150)
+    unknown = Changes(ChangeKind.UNKNOWN, ChangeCode.LOG_CLEANED)
+    account = planned(RefreshPlan("c", "FULL", "", ()), [APPENDED, unknown])
+    assert (account.changed_rows, account.changed_bytes) == (None, None)
+
+
+def test_rows_that_their_writer_did_not_count() -> None:
+    unknown = replace(APPENDED, added=(DataFile("a", "", 100, None),))
+    account = planned(RefreshPlan("c", "APPEND", "", ()), [unknown])
+    assert (account.changed_rows, account.changed_bytes) == (None, 100)
+
+
+def test_what_was_written_comes_with_publishing() -> None:
+    facts = {"spec": "s", **RunAccount("APPEND", changed_rows=3).to_facts()}
+    assert published(facts, COMMIT) == RunAccount(
+        "APPEND", changed_rows=3, rows_written=3, bytes_written=42
+    )
+    assert published(facts, None) == RunAccount("APPEND", changed_rows=3)
+    adopted = RunAccount("ADOPT").to_facts()
+    assert published(adopted, COMMIT).bytes_written is None, "an earlier run wrote it"
+
+
+def test_a_refusal_has_the_code_and_no_way() -> None:
+    account = refused(WhyFull(FullCode.TOP_K, "its first 3 rows"))
+    assert (account.way, account.code, account.detail) == (None, "TOP_K", "its first 3 rows")
+    assert "ORDER BY" in account.cure
+
+
+def test_runs_of_earlier_releases_say_nothing() -> None:
+    assert account_of({}) == account_of({"account": None}) == RunAccount()
+    assert account_of({"account": {"way": "FULL", "later": 1}}) == RunAccount("FULL")
+
+
+def test_counts_are_left_out_where_they_may_not_be_told() -> None:
+    whole = RunAccount("FULL", "ROWS_REMOVED", "12 rows", "append", 1, 2, 3, 4, 5, 6)
+    assert whole.without_counts(lambda text: "some rows") == RunAccount(
+        "FULL", "ROWS_REMOVED", "some rows", "append"
+    )

@@ -1,0 +1,136 @@
+"""Where a cache stands, on plain data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from cachemgr.base_state import BaseState, TableAt
+from cachemgr.delta.base_columns import kept_columns
+from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
+from cachemgr.metastore.records import (
+    CacheRecord,
+    RefreshRunRecord,
+    SnapshotRecord,
+    SnapshotTableRecord,
+    as_utc,
+)
+from cachemgr.statements.status import Looked, Moved, answers, status_of
+from cachemgr.vocabulary import FreshnessKind, RunState
+from matcher.model.codec import PLAN_VERSION
+
+
+def schema(kind: str = "long") -> str:
+    field = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
+    return json.dumps({"type": "struct", "fields": [field]})
+
+
+CACHE = CacheRecord("default", "c", "SELECT", "h", "file:/c", plan_version=PLAN_VERSION)
+RUN = RefreshRunRecord("r", "c", RunState.PUBLISHED, "FULL", "", "w", 1, as_utc(0))
+KEPT = kept_columns(schema(), {"x"})
+T, U = (
+    SnapshotTableRecord(f"s.{n}", f"file:/{n}", f"id-{n}", 5, 1, f"txn:{n}", KEPT) for n in "tu"
+)
+APPENDS = Changes(ChangeKind.APPENDS, detail="1 commit appended 7 rows in 2 files", commits=1)
+SAME = Changes(ChangeKind.SAME, detail="2 commits without data change", commits=2)
+REMOVED = Changes(ChangeKind.SIGNED, ChangeCode.ROWS_REMOVED, "1 commit removed 3 rows")
+
+
+def look(columns: str = schema(), **changes: Changes) -> Looked:
+    """Both tables, those that are named two versions on."""
+    versions: dict[str, BaseState | None] = {t.location: t.state for t in (T, U)}
+    moved = {}
+    for name, found in changes.items():
+        now = TableAt(f"s.{name}", f"file:/{name}", f"id-{name}", 7, 2, "txn:new", columns)
+        versions[now.location] = now.state
+        moved[now.location] = Moved(now, found)
+    return Looked(versions, moved)
+
+
+def words(looked: Looked, cache: CacheRecord = CACHE) -> tuple[str, str, str]:
+    published = SnapshotRecord(RUN, (T, U))
+    found = status_of(cache, RUN, published, looked)
+    told = answers(cache, published, looked, found.availability)
+    return found.availability, found.combined, told
+
+
+def test_commits_without_data_change_are_nothing() -> None:
+    assert words(look()) == words(look(t=SAME, u=SAME))
+    assert words(look(t=SAME))[:2] == ("AVAILABLE", "HEALTHY")
+
+
+def test_a_strict_cache_answers_with_the_rows_that_were_appended_to_one_table() -> None:
+    availability, combined, told = words(look(t=APPENDS, u=SAME))
+    assert (availability, combined) == ("APPENDED", "APPENDED")
+    assert told == (
+        "yes: with the appended rows, which hits read beside it "
+        "(s.t: 1 commit appended 7 rows in 2 files)"
+    )
+
+
+@pytest.mark.parametrize(
+    "looked",
+    [
+        look(t=REMOVED),
+        look(t=APPENDS, u=APPENDS),
+        look(t=APPENDS, u=REMOVED),
+        look(t=replace(APPENDS, code=ChangeCode.RANGE_REWRITTEN)),
+        look(schema("double"), t=APPENDS),
+        look(schema("double"), t=SAME),
+        Looked(look(t=SAME).versions),  # nobody looked at what happened
+    ],
+)
+def test_what_a_strict_cache_does_not_answer(looked: Looked) -> None:
+    availability, combined, told = words(looked)
+    assert (availability, combined) == ("STALE", "STALE")
+    assert told.startswith("no: not before its next refresh (s.")
+
+
+def test_the_property_is_named_where_it_alone_keeps_the_rows_away() -> None:
+    switched = replace(CACHE, properties={"cachemgr.freshHits": "false"})
+    availability, _, told = words(look(t=APPENDS), switched)
+    assert availability == "STALE" and "its property cachemgr.freshHits is false" in told
+    assert "freshHits" not in words(look(t=REMOVED), switched)[2]
+    assert words(look(t=SAME), switched)[0] == "AVAILABLE"
+
+
+def test_caches_that_may_lag_answer_from_their_snapshot() -> None:
+    bound = replace(CACHE, freshness=FreshnessKind.MAX_STALENESS, max_staleness_seconds=60)
+    availability, _, told = words(look(t=APPENDS), bound)
+    assert availability == "STALE"
+    assert told.startswith("yes: as of its snapshot, while its lag is below 60 s, then with the")
+    assert "then with" not in words(look(t=REMOVED), bound)[2]
+    assert words(look(t=SAME), bound)[0] == "AVAILABLE"
+    unlimited = replace(CACHE, freshness=FreshnessKind.UNLIMITED)
+    assert words(look(t=REMOVED), unlimited)[2].startswith("yes: as of its snapshot (s.t: 1 commit")
+
+
+@pytest.mark.parametrize(
+    "looked",
+    [
+        look(schema("double"), t=APPENDS),
+        look(t=Changes(ChangeKind.UNKNOWN, ChangeCode.HISTORY_REWRITTEN, "put back")),
+        Looked({"file:/t": T.state._replace(table_id="another"), "file:/u": U.state}),
+    ],
+)
+@pytest.mark.parametrize("freshness", [FreshnessKind.MAX_STALENESS, FreshnessKind.UNLIMITED])
+def test_no_freshness_makes_up_for_another_table(looked: Looked, freshness: FreshnessKind) -> None:
+    availability, _, told = words(looked, replace(CACHE, freshness=freshness))
+    assert availability == "STALE" and told.startswith("no: not before its next refresh (s.t")
+
+
+def test_what_does_not_depend_on_the_tables() -> None:
+    assert words(look(), replace(CACHE, rewrite_enabled=False))[2].startswith("no: it has DISABLE")
+    assert words(look(), replace(CACHE, damaged="gone"))[:2] == ("DAMAGED", "DAMAGED")
+    gone = status_of(CACHE, RUN, SnapshotRecord(RUN, (T, U)), Looked({"file:/t": None}))
+    assert (gone.definition, gone.combined) == ("BROKEN", "BROKEN")
+    never = status_of(CACHE, None, None, Looked())
+    assert (never.refresh, never.combined) == ("NEVER", "NOT_REFRESHED")
+
+
+def test_what_the_scheduler_saw_counts_where_nobody_looked() -> None:
+    published = SnapshotRecord(RUN, (T, U))
+    assert status_of(CACHE, RUN, published, Looked(), behind=True).combined == "STALE"
+    assert status_of(CACHE, RUN, published, look(t=SAME), behind=True).combined == "HEALTHY"
