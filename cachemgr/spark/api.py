@@ -278,7 +278,11 @@ def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
 
 
 def counters(spark: SparkSession) -> dict[str, int]:
-    """Hits, misses, errors and pins of an enabled session since it was enabled."""
+    """Hits, misses, errors and pins of an enabled session since it was enabled.
+
+    Of the `hits`, `fresh_hits` read rows that were appended to a base table since the cache's
+    refresh; `fresh_rows` is how many rows these were.
+    """
     return dict(_of(spark).session.telemetry.counters())
 
 

@@ -187,9 +187,12 @@ def test_refresh_modes(lab):
     added = lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL ONLY")[0]
     assert added.mode == "REPLACE" and "appended 1 row" in added.reason
     lab.plain.sql("DELETE FROM sales WHERE id = 50")
+    assert lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL ONLY")[0].mode == "REPLACE"
+    lab.cache("most AS SELECT region, MAX(amt) AS m FROM sales GROUP BY region")
+    lab.plain.sql("DELETE FROM sales WHERE id = 1")
     with pytest.raises(RefreshError, match="cannot be refreshed incrementally: ROWS_REMOVED"):
-        lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL ONLY")
-    fell = lab.sql("REFRESH RELATIONAL CACHE by_region INCREMENTAL")[0]
+        lab.sql("REFRESH RELATIONAL CACHE most INCREMENTAL ONLY")
+    fell = lab.sql("REFRESH RELATIONAL CACHE most INCREMENTAL")[0]
     assert fell.mode == "FULL" and "running FULL, because ROWS_REMOVED" in fell.reason
 
 
