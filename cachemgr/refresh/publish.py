@@ -15,6 +15,7 @@ from cachemgr.metastore.records import (
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.refresh.adopt import behind_fact
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.measure_delta import encode_bounds
 from cachemgr.refresh.progress import Progress, source_json
@@ -44,6 +45,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
         "bounds": encode_bounds(found.bounds),
         "groups": _groups(job, found.plan),
         **_join_facts(job, progress),
+        **behind_fact(progress.is_behind),
     }
     if progress.source is not None:
         facts["source"] = source_json(progress.source)
