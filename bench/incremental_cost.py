@@ -1,5 +1,6 @@
 """What a refresh by the change alone costs, as a share of a full one of the same cache: after
 appends, after updates in one partition and after scattered ones.
+
 The fact of the Star Schema Benchmark in 50 partitions; caches of few groups, of many, and a cube.
 Each change is made anew for each round, the first round warms up, and the median of the others
 counts.

@@ -135,8 +135,8 @@ public final class ChangedFiles {
             for (int i = 0; i < lines.size(); i++) {
                 String line = (String) lines.get(i);
                 if (line.contains("\"" + kind + "\"")) {
-                    JsonNode action = JSON.readTree(line).path(kind);
-                    AddFile file = action.isObject() ? file(action, line, removed) : null;
+                    JsonNode action = (JsonNode) JSON.readTree(line).get(kind);
+                    AddFile file = action != null && action.isObject() ? file(action, line, removed) : null;
                     if (file != null && wanted.contains(key(file))) {
                         found.put(key(file), file);
                     }
@@ -163,13 +163,13 @@ public final class ChangedFiles {
         String[] kept = {"path", "partitionValues", "size", "deletionVector"};
         for (int i = 0; i < kept.length; i++) {
             if (action.hasNonNull(kept[i])) {
-                add.set(kept[i], action.get(kept[i]));
+                add.put(kept[i], (JsonNode) action.get(kept[i]));
             }
         }
         add.put("modificationTime", 0L);
         add.put("dataChange", true);
         ObjectNode whole = JSON.createObjectNode();
-        whole.set("add", add);
+        whole.put("add", (JsonNode) add);
         return (AddFile) Action$.MODULE$.fromJson(whole.toString());
     }
 }

@@ -163,7 +163,7 @@ public final class Request {
     }
 
     /** Of that table only the files named by `keys`, which were added after version `since`; see ChangedFiles. */
-    public LogicalPlan added(String path, String location, long since, List keys) {
+    public LogicalPlan added(String path, String location, long since, List keys) throws Exception {
         LogicalRelation found = Grafter.relation(Grafter.at(plan, Split.steps(path)), location);
         Snapshot snapshot = (Snapshot) moment.snapshots.get(location);
         if (found == null || snapshot == null) {
