@@ -32,6 +32,12 @@ WAYS = tuple(PLANS)
 BEFORE = ("started", "pinned", "PinVersions", "writing")
 AFTER = ("written", "WriteDelta", "Measure", "CheckJoins", "publishing")
 IN_SHORT = {"writing", "written", "publishing"}
+ALSO = {
+    ("APPEND", "written"),
+    ("REPLACE", "Measure"),
+    ("PARTIALS", "written"),
+    ("APPEND", "writing"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +53,21 @@ def sales(star: Star) -> Iterator[Callable[[int], None]]:
     return lambda count: star.sell(*(sale(next(numbers)) for _ in range(count)))
 
 
-def steps(names: tuple[str, ...]) -> list[Any]:
-    return [n if n in IN_SHORT else pytest.param(n, marks=pytest.mark.long) for n in names]
+def deaths(names: tuple[str, ...], *more: Any) -> list[Any]:
+    """Each way with each step, and with `more`; `make test` has a few of each step and way."""
+    return [
+        pytest.param(*case, marks=() if _is_short(*case) else pytest.mark.long)
+        for case in itertools.product(WAYS, names, *more)
+    ]
+
+
+def _is_short(way: str, step: str, grows: bool = True) -> bool:
+    return grows and ((way == "MIXED" and step in IN_SHORT) or (way, step) in ALSO)
+
+
+def ways(*short: str) -> list[Any]:
+    """All ways, of which `make test` has some."""
+    return [w if w in short else pytest.param(w, marks=pytest.mark.long) for w in WAYS]
 
 
 def begin(star: Star, way: str, sales: Callable[[int], None]) -> Made:
@@ -81,7 +100,7 @@ def check(made: Made) -> None:
     made.check_as_full()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ways("APPEND", "MIXED"))
 def test_these_are_all_steps(star: Star, sales, way: str) -> None:
     """A step that comes later is one to die at."""
     made = begin(star, way, sales)
@@ -91,8 +110,7 @@ def test_these_are_all_steps(star: Star, sales, way: str) -> None:
     check(made)
 
 
-@pytest.mark.parametrize("step", steps(BEFORE))
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "step"), deaths(BEFORE))
 def test_a_death_before_the_commit(star: Star, sales, way: str, step: str) -> None:
     made = begin(star, way, sales)
     before, top = made.served(), star.head(made.cache)
@@ -103,9 +121,7 @@ def test_a_death_before_the_commit(star: Star, sales, way: str, step: str) -> No
     check(made)
 
 
-@pytest.mark.parametrize("grows", [False, True], ids=["at rest", "live"])
-@pytest.mark.parametrize("step", steps(AFTER))
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "step", "grows"), deaths(AFTER, (False, True)))
 def test_a_death_after_the_commit(star: Star, sales, way: str, step: str, grows: bool) -> None:
     """What was written is published at its own versions, and the rest added by a second run."""
     made = begin(star, way, sales)
@@ -126,7 +142,7 @@ def test_a_death_after_the_commit(star: Star, sales, way: str, step: str, grows:
     check(made)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ways("PARTIALS"))
 def test_what_was_adopted_is_served_before_the_rest_is_added(star: Star, sales, way: str) -> None:
     """The second run dies as well."""
     made = begin(star, way, sales)
@@ -148,9 +164,7 @@ def test_what_was_adopted_is_served_before_the_rest_is_added(star: Star, sales, 
     check(made)
 
 
-@pytest.mark.parametrize(
-    "step", ["PinVersions", "Adopt", *map(pytest.param, ("Measure",)), "publishing"]
-)
+@pytest.mark.parametrize("step", ["PinVersions", "Adopt", "Measure", "publishing"])
 @pytest.mark.parametrize("way", ["PARTIALS", "MIXED"])
 @pytest.mark.long
 def test_a_death_while_adopting(star: Star, sales, way: str, step: str) -> None:
@@ -167,7 +181,7 @@ def test_a_death_while_adopting(star: Star, sales, way: str, step: str) -> None:
 
 
 @pytest.mark.parametrize("step", ["RestorePublished", "written"])
-@pytest.mark.parametrize("way", ["APPEND", "MIXED"])
+@pytest.mark.parametrize("way", ways("MIXED"))
 def test_a_death_above_a_version_that_was_put_back(star: Star, sales, way: str, step: str) -> None:
     """A commit above a restored version is not looked into: it is undone too, never doubled."""
     made = begin(star, way, sales)
@@ -181,7 +195,7 @@ def test_a_death_above_a_version_that_was_put_back(star: Star, sales, way: str, 
     check(made)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ways("MIXED"))
 def test_a_full_commit_is_adopted_though_the_table_grew(star: Star, sales, way: str) -> None:
     made = begin(star, way, sales)
     dies(made, "written", "FULL")
@@ -249,7 +263,7 @@ def test_two_tables_that_changed_since(star: Star, sales) -> None:
     check(made)
 
 
-@pytest.mark.parametrize("way", ["APPEND", "PARTIALS", "MIXED"])
+@pytest.mark.parametrize("way", ways("MIXED"))
 def test_a_refresh_that_was_thought_dead_commits_late(star: Star, sales, way: str) -> None:
     """Its commit holds what the new one is about to add as well: above that nothing is added."""
     made = begin(star, way, sales)
@@ -286,7 +300,7 @@ def test_a_refresh_that_was_thought_dead_commits_late(star: Star, sales, way: st
 
 
 @pytest.mark.parametrize("step", ["pinned", "PinVersions", "writing"])
-@pytest.mark.parametrize("way", ["APPEND", "MIXED"])
+@pytest.mark.parametrize("way", ways("APPEND"))
 def test_somebody_else_writes_to_the_table(star: Star, sales, way: str, step: str) -> None:
     """Whenever it happens, nothing is added above rows that are not ours."""
     made = begin(star, way, sales)
@@ -327,6 +341,7 @@ def test_a_commit_that_removed_what_it_should_not_is_not_adopted(
     assert check_replaced  # what has refused it
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_many_deaths_in_a_row(star: Star, sales, way: str) -> None:
     """One cache through deaths at random steps, on a table that grows all the time."""
