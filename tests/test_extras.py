@@ -32,6 +32,7 @@ CONNECTED = {
     "cache refresh": "c --wait",
     "cache history": "c",
     "cache why": "c",
+    "cache why-full": "c",
     "cache enable": "c",
     "cache disable": "c",
     "cache pause": "c",

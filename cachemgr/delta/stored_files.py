@@ -22,12 +22,37 @@ from matcher.model.ir import GROUPING_ID_COLUMN
 
 LOOK_SECONDS: Final = 10.0
 _CAPACITY: Final = 1024
+# Each commit of a chain adds to the files of the version below, so few versions are worth keeping.
+_VERSIONS: Final = 3
 
 # Of each file its path as `Files` takes it, and its length.
 _Listed = Mapping[str, int]
 _Key = tuple[str, int, int | None]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+
+
+class Listings:
+    """Remembers which files versions have by their log, which never changes, so that of a chain of
+    commits each is read once. Safe for several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listed: OrderedDict[str, OrderedDict[int, _Listed]] = OrderedDict()
+
+    def get(self, root: str, version: int) -> _Listed | None:
+        """The files of a version of the table at `root`; None if they are not known."""
+        with self._lock:
+            versions = self._listed.get(root)
+            return None if versions is None else versions.get(version)
+
+    def keep(self, root: str, version: int, listed: Mapping[str, int]) -> None:
+        """Remember them."""
+        with self._lock:
+            versions = self._listed.get(root, OrderedDict())
+            _keep(versions, version, listed, _VERSIONS)
+            _keep(self._listed, root, versions)
 
 
 class StoredFiles:
@@ -37,16 +62,20 @@ class StoredFiles:
     Args:
         files_of: The storage of a place.
         clock: Monotonic seconds.
+        listings: What is known of logs already; nothing unless given.
     """
 
     def __init__(
-        self, files_of: Callable[[str], Files], clock: Callable[[], float] = time.monotonic
+        self,
+        files_of: Callable[[str], Files],
+        clock: Callable[[], float] = time.monotonic,
+        listings: Listings | None = None,
     ) -> None:
         self._files_of = files_of
         self._clock = clock
         self._lock = threading.Lock()
         self._seen: OrderedDict[_Key, tuple[str, float]] = OrderedDict()
-        self._listed: OrderedDict[tuple[str, int], _Listed] = OrderedDict()
+        self._listed = listings or Listings()
 
     def missing(self, location: str, version: int, grouping_id: int | None = None) -> str:
         """What was found wrong within the last `LOOK_SECONDS`; see `look`."""
@@ -68,7 +97,8 @@ class StoredFiles:
 
     def has_version(self, location: str, version: int) -> bool:
         """Whether the log still tells of a version, by its commit or by a checkpoint."""
-        return self._files(self._files_of(location), root_of(location), version) is not None
+        files, root = self._files_of(location), root_of(location)
+        return _has_commit(files, root, version) or _has_checkpoint(files, root, version)
 
     def look(self, location: str, version: int, grouping_id: int | None = None) -> str:
         """What is wrong with the files of a version, now.
@@ -113,18 +143,17 @@ class StoredFiles:
     def _files(self, files: Files, root: str, version: int) -> _Listed | None:
         """The files of a version, as far as the log still says; None where it holds nothing of
         it."""
-        known = self._known(root, version)
+        known = self._listed.get(root, version)
         if known is not None:
             return known
         log = f"{root}/_delta_log"
-        if not files.exists(f"{log}/{version:020d}.json"):
-            kept = (n for n in files.names(log) if n[:20].isdigit() and ".checkpoint" in n)
-            return {} if any(int(n[:20]) >= version for n in kept) else None
+        if not _has_commit(files, root, version):
+            return {} if _has_checkpoint(files, root, version) else None
         listed: dict[str, int] = {}
         removed: set[str] = set()
         # downwards, to the last commit that replaced all that was there
         for number in range(version, -1, -1):
-            below = self._known(root, number)
+            below = self._listed.get(root, number)
             if below is not None:
                 listed |= {path: size for path, size in below.items() if path not in removed}
                 break
@@ -137,17 +166,22 @@ class StoredFiles:
             if commit.stamp.get("kind") == RefreshMode.FULL:
                 break
             removed |= {under(root, path) for path in commit.removed} - listed.keys()
-        with self._lock:
-            _keep(self._listed, (root, version), listed)
+        self._listed.keep(root, version, listed)
         return listed
 
-    def _known(self, root: str, version: int) -> _Listed | None:
-        with self._lock:
-            return self._listed.get((root, version))
+
+def _has_commit(files: Files, root: str, version: int) -> bool:
+    return files.exists(f"{root}/_delta_log/{version:020d}.json")
 
 
-def _keep(store: OrderedDict[_K, _V], key: _K, value: _V) -> None:
+def _has_checkpoint(files: Files, root: str, version: int) -> bool:
+    """Whether a checkpoint tells of a version whose commit may be gone."""
+    names = files.names(f"{root}/_delta_log")
+    return any(int(n[:20]) >= version for n in names if n[:20].isdigit() and ".checkpoint" in n)
+
+
+def _keep(store: OrderedDict[_K, _V], key: _K, value: _V, most: int = _CAPACITY) -> None:
     store[key] = value
     store.move_to_end(key)
-    while len(store) > _CAPACITY:
+    while len(store) > most:
         store.popitem(last=False)

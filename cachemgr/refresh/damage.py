@@ -8,14 +8,18 @@ given out twice in the old one, and whoever has its log in memory would read the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyspark.sql import SparkSession
 
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.log import head
 from cachemgr.delta.places import moved_location
-from cachemgr.delta.stored_files import StoredFiles
+from cachemgr.delta.stored_files import Listings, StoredFiles
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
+
+# Each refresh looks; what earlier ones have read of the log is not read again.
+_LISTINGS: Final = Listings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ def damage_of(
     if newest.version < version:
         ends = f"its log ends at version {newest.version}, and {version} was published"
         return Damage(ends, is_lost=True)
-    stored = StoredFiles(files_of(session))
+    stored = StoredFiles(files_of(session), listings=_LISTINGS)
     if not stored.has_version(cache.location, version):
         return Damage(f"its log has no version {version} any more", is_lost=True)
     return Damage(cache.damaged or stored.look(cache.location, version))

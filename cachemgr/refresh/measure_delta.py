@@ -40,7 +40,7 @@ def measure_delta(
     facts: Mapping[str, Any],
     delta: Delta,
     commit: Commit,
-    seen: Mapping[str, int] | None,
+    totals: Mapping[str, int],
 ) -> Measured:
     """Measure a version that an incremental refresh wrote.
 
@@ -51,8 +51,7 @@ def measure_delta(
         facts: What the refresh before noted down.
         delta: What was added.
         commit: The commit that wrote it.
-        seen: The totals of the set that `watched_set` names, as the write saw them: of all its
-            rows where it was written anew, else of the delta. None if the write did not tell.
+        totals: The sum of each stored count over all rows, the delta's included.
     """
     before = stored.plan
     sized = replace(
@@ -66,12 +65,11 @@ def measure_delta(
     if plan.keys is None:
         kept = before.non_null & columns_without_nulls(plan, commit)
         return Measured(replace(sized, non_null=kept), rows, size, rows)
-    totals = _totals(facts, delta, seen)
     base_rows = totals.get(rows_name(plan))
     bounds = _bounds(session, plan, facts, delta, open_columns(plan, base_rows))
     measured = replace(
         sized,
-        non_null=arguments_without_nulls(plan, totals) if totals else frozenset(),
+        non_null=arguments_without_nulls(plan, totals),
         exact_sums=exact_sums(plan, base_rows, bounds),
     )
     return Measured(measured, rows, size, base_rows, totals, bounds)
@@ -80,6 +78,25 @@ def measure_delta(
 def watched_set(delta: Delta) -> int:
     """The set whose totals the write is to watch: one that is written anew, if there is any."""
     return (*delta.replaced, *delta.appended)[0]
+
+
+def totals_with(
+    facts: Mapping[str, Any], delta: Delta, seen: Mapping[str, int]
+) -> dict[str, int] | None:
+    """The sum of each stored count over all rows; None where what was known before does not tell.
+
+    Args:
+        facts: What the refresh before noted down.
+        delta: What was added.
+        seen: The totals of the set that `watched_set` names, as the write saw them: of all its
+            rows where it was written anew, else of the delta.
+    """
+    if delta.replaced:
+        return dict(seen)
+    before: Mapping[str, int] = facts.get("totals") or {}
+    if not seen.keys() <= before.keys():
+        return None
+    return {name: before[name] + count for name, count in seen.items()}
 
 
 def keeps_all_rows(
@@ -164,18 +181,6 @@ def _partials(before: CachePlan, delta: Delta, commit: Commit) -> frozenset[int]
     else:
         grown = frozenset(s.grouping_id for s in set_sizes(before, commit) if s.rows != 0)
     return (before.partials - frozenset(delta.replaced)) | (grown & frozenset(delta.appended))
-
-
-def _totals(
-    facts: Mapping[str, Any], delta: Delta, seen: Mapping[str, int] | None
-) -> Mapping[str, int]:
-    """Of all rows; empty where they are not known."""
-    if seen is None:
-        return {}
-    if delta.replaced:
-        return seen
-    before: Mapping[str, int] = facts.get("totals") or {}
-    return {name: before[name] + count for name, count in seen.items() if name in before}
 
 
 def _bounds(

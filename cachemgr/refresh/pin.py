@@ -4,22 +4,26 @@ had.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import expressions_of
+from cachemgr.delta.changes import Changes
+from cachemgr.delta.ranges import changes_between
 from cachemgr.delta.tables import (
     TableRead,
     Unreadable,
+    commits_of,
     current_versions,
     run_select,
     with_columns,
 )
 from cachemgr.errors import ErrorCode, RefreshError
-from cachemgr.metastore.records import CacheRecord
+from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from matcher.model.expr import Col, walk
 from matcher.model.ir import CachePlan
 
@@ -91,6 +95,28 @@ def pin_versions(spark: SparkSession, cache: CacheRecord, plan: CachePlan) -> tu
             )
         pinned.append(with_columns(spark, found))
     return tuple(pinned)
+
+
+def changes_since(
+    session: SparkSession, published: SnapshotRecord | None, tables: Iterable[TableAt]
+) -> dict[str, Changes]:
+    """What happened to the rows of tables since a snapshot, by location; nothing of those that did
+    not move or were created again.
+
+    Args:
+        session: A session of ours.
+        published: The snapshot; None for none.
+        tables: The tables, as they are or were later.
+    """
+    then = {} if published is None else {t.location: t for t in published.tables}
+    read = partial(commits_of, session)
+    return {
+        table.location: changes_between(table, old.state, read)
+        for table in tables
+        if (old := then.get(table.location)) is not None
+        and old.table_id == table.table_id
+        and old.version != table.version
+    }
 
 
 def check_columns(

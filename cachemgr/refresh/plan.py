@@ -9,9 +9,9 @@ ONLY` fails with that code instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import changed_columns
@@ -19,6 +19,7 @@ from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.delta.commits import Head
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
+from cachemgr.refresh.adopt import Written
 from cachemgr.refresh.incremental import Delta, Stored, find_delta
 from cachemgr.refresh.steps import (
     Adopt,
@@ -37,6 +38,7 @@ from cachemgr.refresh.steps import (
     WriteFull,
 )
 from cachemgr.refresh.why_full import FullCode, NotIncremental, WhyFull
+from cachemgr.refresh.write import read_versions
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan, MatchOptions
 
@@ -71,6 +73,8 @@ class RefreshRequest:
         published: The snapshot that serves now, None before the first one.
         head: The newest commit of the cache's table, None if there is no table.
         adoptable: Refresh id of the cache's last run if that run ended without publishing.
+        written: The base tables of that run's commit, if it is the newest one; None where they
+            cannot be told.
         properties_changed: The cache's table lacks a property that it should have.
         joins_known: The published snapshot says of every declared join whether it held.
         sources: The caches that it is defined over, nearest first.
@@ -91,6 +95,7 @@ class RefreshRequest:
     published: Published | None
     head: Head | None
     adoptable: str | None = None
+    written: Written | None = None
     properties_changed: bool = False
     joins_known: bool = True
     sources: tuple[SourceOffer, ...] = ()
@@ -166,8 +171,9 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
         return _nothing_to_compute(request)
     if moved is None:
         return _full(request, WhyFull(FullCode.ASKED_FOR, _nothing_changed(request)))
-    if _can_adopt(request):
-        return _adopt(request)
+    adopted = _adoptable(request)
+    if adopted is not None:
+        return _adopt(request, adopted)
     if request.mode == RefreshMode.FULL:
         return _full(request, WhyFull(FullCode.ASKED_FOR, moved))
     found = _delta(request, moved)
@@ -306,38 +312,77 @@ def _lacks_identity(request: RefreshRequest) -> bool:
     )
 
 
-def _can_adopt(request: RefreshRequest) -> bool:
-    head = request.head
-    if head is None or request.adoptable is None or request.damage:
-        return False
+def _adoptable(request: RefreshRequest) -> Adopt | None:
+    """The commit on top, if the run before left it complete; see `Adopt`."""
+    head, refresh_id = request.head, request.adoptable
+    if head is None or refresh_id is None or request.damage:
+        return None
     stamp = head.stamp
-    parent = stamp.get("parent_version")
-    versions = stamp.get("base_versions")
-    return (
-        stamp.get("refresh_id") == request.adoptable
-        and stamp.get("kind") == RefreshMode.FULL
-        and isinstance(parent, int)
-        and head.version == parent + 1
-        and stamp.get("spec") == request.spec
-        and isinstance(versions, list)
-        and sorted(map(tuple, versions)) == sorted(t.identity for t in request.tables)
+    if (
+        stamp.get("refresh_id") != refresh_id
+        or stamp.get("parent_version") != head.version - 1
+        or stamp.get("spec") != request.spec
+    ):
+        return None
+    kind, written = stamp.get("kind"), request.written
+    now = [t.identity for t in request.tables]
+    if request.mode == RefreshMode.FULL and (kind != RefreshMode.FULL or stamp.get("source")):
+        return None  # whoever asks for it may not trust what was stored before
+    if kind == RefreshMode.FULL and _is_of(stamp.get("base_versions"), now):
+        return Adopt(refresh_id, head.version, request.tables)
+    if written is None or request.mode == RefreshMode.FULL:
+        return None
+    found = Adopt(refresh_id, head.version, written.tables, is_behind=written.is_behind)
+    if kind == RefreshMode.FULL:
+        return found
+    delta = _written_delta(request, written, stamp) if kind == INCREMENTAL else None
+    return None if delta is None else replace(found, delta=delta)
+
+
+def _is_of(stamped: object, states: Iterable[Sequence[object]]) -> bool:
+    """Whether a stamp names these states of base tables, in whatever order."""
+    if not isinstance(stamped, list):
+        return False
+    return sorted(map(tuple, stamped), key=str) == sorted(map(tuple, states), key=str)
+
+
+def _written_delta(
+    request: RefreshRequest, written: Written, stamp: Mapping[str, Any]
+) -> Delta | None:
+    """What the commit on top added to the published version; None if that is not certain.
+
+    Its rows are right only above the very rows and base versions that it was added to. One that
+    failed after it was written is not tried again, and one above a restored version is not looked
+    into: they are undone.
+    """
+    published, sets = request.published, stamp.get("sets")
+    if published is None or request.has_failed or not isinstance(sets, Mapping):
+        return None
+    if stamp.get("parent_version") != published.cache_version:
+        return None
+    if not _is_of(stamp.get("since"), read_versions(published.tables)):
+        return None
+    found = _delta(
+        replace(request, tables=written.tables, changes=written.changes, gone=written.gone), ""
     )
+    if not isinstance(found, Delta):
+        return None
+    return replace(found, replaced=tuple(sets["replaced"]), appended=tuple(sets["appended"]))
 
 
-def _adopt(request: RefreshRequest) -> RefreshPlan:
-    assert request.head is not None and request.adoptable is not None
+def _adopt(request: RefreshRequest, adopted: Adopt) -> RefreshPlan:
+    joins = request.plan.joins
+    before: tuple[Stage, ...] = _join_stage(request)
+    after: tuple[Stage, ...] = ()
+    if adopted.delta is not None:
+        before, after = (), (CheckJoins(joins, adopted.delta),) if joins else ()
+    behind = "; a run of its own adds what came since" if adopted.is_behind else ""
     return RefreshPlan(
         request.cache,
         ADOPT,
-        f"refresh {request.adoptable} wrote these base versions and ended before publishing; "
-        "computed once only",
-        (
-            PinVersions(request.tables),
-            *_join_stage(request),
-            Adopt(request.adoptable, request.head.version),
-            Measure(),
-            Publish(),
-        ),
+        f"refresh {adopted.refresh_id} wrote these base versions and ended before publishing; "
+        f"computed once only{behind}",
+        (PinVersions(adopted.tables), *before, adopted, Measure(), *after, Publish()),
     )
 
 
@@ -382,7 +427,7 @@ def _incremental(request: RefreshRequest, delta: Delta, moved: str) -> RefreshPl
     stages: list[Stage] = [PinVersions(request.tables), *_restore_stage(request)]
     if request.properties_changed:
         stages.append(PrepareTable(create=False))
-    stages += [WriteDelta(delta, request.plan.keys is not None), Measure()]
+    stages += [WriteDelta(delta, request.plan.keys is not None, request.head.version), Measure()]
     if request.plan.joins:
         stages.append(CheckJoins(request.plan.joins, delta))
     way = APPEND if request.plan.keys is None else PARTIALS if delta.appended else REPLACE

@@ -28,6 +28,7 @@ class Progress:
         version: The version to publish.
         built: The rows of a full refresh.
         delta: What an incremental one has added.
+        is_behind: What is published is a commit that base tables have later versions than.
         commit: What was written.
         totals: The counts that the write saw.
         measured: What is known of the written version.
@@ -40,6 +41,7 @@ class Progress:
     version: int | None = None
     built: Built | None = None
     delta: Delta | None = None
+    is_behind: bool = False
     commit: Commit | None = None
     totals: Mapping[str, int] | None = None
     measured: Measured | None = None

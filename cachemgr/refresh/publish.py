@@ -16,6 +16,7 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.refresh.account import published
+from cachemgr.refresh.adopt import behind_fact
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.measure_delta import encode_bounds
 from cachemgr.refresh.progress import Progress, source_json
@@ -46,6 +47,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
         "groups": _groups(job, found.plan),
         **_join_facts(job, progress),
         **published(progress.run.facts, progress.commit).to_facts(),
+        **behind_fact(progress.is_behind),
     }
     if progress.source is not None:
         facts["source"] = source_json(progress.source)

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
+from cachemgr.delta.commits import Head
 from cachemgr.delta.log import head, size_in_bytes
 from cachemgr.metastore.records import JoinRecord, RefreshRunRecord
+from cachemgr.refresh.adopt import Written, find_written
 from cachemgr.refresh.job import Job
-from cachemgr.refresh.plan import DELTA_WAYS, Published, RefreshRequest
+from cachemgr.refresh.plan import ADOPT, DELTA_WAYS, Published, RefreshRequest
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties
@@ -26,6 +28,7 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
         run: The open run; None where the refresh is only explained.
     """
     newest = head(job.session, job.table.location)
+    adoptable = _adoptable(job, run)
     joins = declared_joins(job.metastore, job.plan)
     wanted = tuple(as_fact(j, is_checked(j)) for j in joins)
     return RefreshRequest(
@@ -36,7 +39,8 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
         tables=job.tables,
         published=_published(job),
         head=newest,
-        adoptable=_adoptable(job, run),
+        adoptable=adoptable,
+        written=_written(job, newest, adoptable),
         properties_changed=newest is not None and bool(missing_properties(job.session, job.table)),
         joins_known=_joins_known(job, joins),
         sources=tuple(s.offer if isinstance(s, Source) else s for s in job.sources),
@@ -50,10 +54,14 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
 
 
 def _has_failed(job: Job, run: RefreshRunRecord | None) -> bool:
-    """Whether the refresh before this one added a delta, and failed."""
+    """Whether the refresh before this one added a delta, or found one written, and failed."""
     recent = job.metastore.reader.refreshes(job.cache.id, limit=2)
     before = next((r for r in recent if run is None or r.id != run.id), None)
-    return before is not None and before.state is RunState.FAILED and before.mode in DELTA_WAYS
+    return (
+        before is not None
+        and before.state is RunState.FAILED
+        and before.mode in (*DELTA_WAYS, ADOPT)
+    )
 
 
 def _published(job: Job) -> Published | None:
@@ -81,6 +89,13 @@ def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
     if run is not None and before[0].fencing_token != run.fencing_token - 1:
         return None
     return before[0].id
+
+
+def _written(job: Job, newest: Head | None, adoptable: str | None) -> Written | None:
+    """The base tables of the newest commit, if the run before this one left it."""
+    if newest is None or adoptable is None or newest.stamp.get("refresh_id") != adoptable:
+        return None
+    return find_written(job.session, newest.stamp, job.published, job.tables)
 
 
 def _joins_known(job: Job, joins: tuple[JoinRecord, ...]) -> bool:

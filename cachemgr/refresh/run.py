@@ -7,22 +7,19 @@ metastore learns of it, and hits read the published version alone. Whatever happ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.base_state import TableAt, versions_of
+from cachemgr.base_state import versions_of
 from cachemgr.delta.changed_files import gone_files
-from cachemgr.delta.changes import Changes
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session
-from cachemgr.delta.ranges import changes_between
-from cachemgr.delta.tables import commits_of, refuse_inside_table
+from cachemgr.delta.tables import refuse_inside_table
 from cachemgr.errors import (
     CacheManagerError,
     DefinitionError,
@@ -31,16 +28,17 @@ from cachemgr.errors import (
     RefreshError,
 )
 from cachemgr.jvm.alive import jvm_is_gone
-from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, SnapshotRecord
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.account import refused
+from cachemgr.refresh.adopt import has_more_to_do
 from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.damage import damage_of, placed
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.incremental import stored_of
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
-from cachemgr.refresh.pin import check_columns, pin_versions, what_serves
+from cachemgr.refresh.pin import changes_since, check_columns, pin_versions, what_serves
 from cachemgr.refresh.plan import RefreshPlan, plan_refresh
 from cachemgr.refresh.request import request_of
 from cachemgr.refresh.source import find_sources
@@ -69,7 +67,8 @@ def run_refresh(
     drop_grace_seconds: int = DEFAULT_DROP_GRACE,
     checkpoint: Checkpoint = lambda step: None,
 ) -> RefreshRunRecord:
-    """Refresh a cache.
+    """Refresh a cache, to the versions of now: in two runs if the first one publishes what a run
+    that died has written of earlier ones.
 
     Args:
         spark: Any session of the application; the work is done in one of our own.
@@ -86,7 +85,7 @@ def run_refresh(
             there, as tests do to see what a crash leaves behind.
 
     Returns:
-        The run as stored: PUBLISHED or UNCHANGED.
+        The last run as stored: PUBLISHED or UNCHANGED.
 
     Raises:
         NotFoundError: There is no such cache.
@@ -95,25 +94,30 @@ def run_refresh(
         RefreshError: It failed; the snapshot before keeps serving.
     """
     cache = _cache(metastore, cache_id)
-    run = metastore.writer.start_refresh(
-        cache_id,
-        holder,
-        now=now(),
-        lease_seconds=lease_seconds,
-        mode=mode or cache.refresh_mode.value,
-        reason="looking at the base tables",
-    )
-    return run_claimed(
-        spark,
-        metastore,
-        run,
-        mode=mode,
-        now=now,
-        replan=replan,
-        lease_seconds=lease_seconds,
-        drop_grace_seconds=drop_grace_seconds,
-        checkpoint=checkpoint,
-    )
+
+    def once() -> RefreshRunRecord:
+        run = metastore.writer.start_refresh(
+            cache_id,
+            holder,
+            now=now(),
+            lease_seconds=lease_seconds,
+            mode=mode or cache.refresh_mode.value,
+            reason="looking at the base tables",
+        )
+        return run_claimed(
+            spark,
+            metastore,
+            run,
+            mode=mode,
+            now=now,
+            replan=replan,
+            lease_seconds=lease_seconds,
+            drop_grace_seconds=drop_grace_seconds,
+            checkpoint=checkpoint,
+        )
+
+    done = once()
+    return once() if has_more_to_do(done) else done
 
 
 def run_claimed(
@@ -129,7 +133,8 @@ def run_claimed(
     checkpoint: Checkpoint = lambda step: None,
     failing: Callable[[CacheManagerError], None] = lambda error: None,
 ) -> RefreshRunRecord:
-    """Carry out a refresh whose lease is held already; see `run_refresh` for the rest.
+    """Carry out one run whose lease is held already; see `run_refresh` for the rest, and
+    `has_more_to_do` for whether another one is to follow.
 
     Args:
         run: The run, RUNNING.
@@ -275,7 +280,7 @@ def _prepare(
     plan = _current_plan(session, cache, replan)
     tables = pin_versions(session, cache, plan)
     check_columns(session, cache, plan, versions_of(tables))
-    changes = _changes(session, published, tables)
+    changes = changes_since(session, published, tables)
     checkpoint("pinned")
     return Job(
         metastore=metastore,
@@ -367,18 +372,3 @@ def _blame_base_table(session: SparkSession, cache: CacheRecord, stored: CachePl
         return
     tables = pin_versions(session, cache, stored)
     check_columns(session, cache, stored, versions_of(tables))
-
-
-def _changes(
-    session: SparkSession, published: SnapshotRecord | None, tables: Iterable[TableAt]
-) -> dict[str, Changes]:
-    """What happened to the rows of the tables that moved since the published snapshot."""
-    then = {} if published is None else {t.location: t for t in published.tables}
-    read = partial(commits_of, session)
-    return {
-        table.location: changes_between(table, old.state, read)
-        for table in tables
-        if (old := then.get(table.location)) is not None
-        and old.table_id == table.table_id
-        and old.version != table.version
-    }

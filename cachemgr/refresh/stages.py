@@ -13,12 +13,17 @@ from cachemgr.delta.tables import TableRead, normalise_location
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.account import planned
 from cachemgr.refresh.build import Built, build_rows
-from cachemgr.refresh.delta_rows import delta_rows, of_sets
+from cachemgr.refresh.delta_rows import delta_rows
 from cachemgr.refresh.incremental import Delta
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.measure import measure
-from cachemgr.refresh.measure_delta import keeps_all_rows, measure_delta, watched_set
+from cachemgr.refresh.measure_delta import (
+    keeps_all_rows,
+    measure_delta,
+    totals_with,
+    watched_set,
+)
 from cachemgr.refresh.plan import INCREMENTAL, RESTORE, RefreshPlan
 from cachemgr.refresh.progress import Progress, source_json
 from cachemgr.refresh.publish import publish, publish_again
@@ -49,6 +54,7 @@ from cachemgr.refresh.write import (
     WHOLE,
     Target,
     base_versions,
+    check_above,
     check_replaced,
     create_table,
     missing_properties,
@@ -90,6 +96,9 @@ def carry_out(
         facts=planned(plan, job.changes.values()).to_facts(),
     )
     progress = Progress(run, _source(job, plan))
+    adopted = next((s for s in plan.stages if isinstance(s, Adopt)), None)
+    if adopted is not None:
+        job = replace(job, tables=adopted.tables)
     try:
         for stage in plan.stages:
             beat.check()
@@ -149,11 +158,10 @@ def _work(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> None
             _prepare_table(job, progress, create)
         case WriteFull():
             _write_full(job, plan, progress)
-        case WriteDelta(delta=delta):
-            _write_delta(job, plan, delta, progress)
-        case Adopt(version=version):
-            progress.commit = read_commit(job.session, location, version)
-            progress.version = version
+        case WriteDelta():
+            _write_delta(job, plan, stage, progress)
+        case Adopt():
+            _adopt(job, stage, progress)
         case Measure():
             _measure(job, progress)
 
@@ -225,7 +233,21 @@ def _write_full(job: Job, plan: RefreshPlan, progress: Progress) -> None:
     _write(job, plan, progress, watched, stages, WHOLE, {"source": source})
 
 
-def _write_delta(job: Job, plan: RefreshPlan, delta: Delta, progress: Progress) -> None:
+def _adopt(job: Job, stage: Adopt, progress: Progress) -> None:
+    commit = read_commit(job.session, job.table.location, stage.version)
+    if stage.delta is not None:
+        # the run that wrote it may have ended before it looked
+        check_replaced(job.name, job.plan, _target(stage.delta), commit)
+    progress.commit, progress.version = commit, stage.version
+    progress.delta, progress.is_behind = stage.delta, stage.is_behind
+
+
+def _target(delta: Delta) -> Target:
+    return Target(delta.replaced, is_append=not delta.replaced)
+
+
+def _write_delta(job: Job, plan: RefreshPlan, stage: WriteDelta, progress: Progress) -> None:
+    delta = stage.delta
     published, before = job.published, job.stored
     assert published is not None and published.run.cache_version is not None
     assert before is not None
@@ -244,10 +266,14 @@ def _write_delta(job: Job, plan: RefreshPlan, delta: Delta, progress: Progress) 
         small=small,
     )
     watched = Watched(rows, job.plan, watched_set(delta) if job.plan.is_cube else None)
-    said = {"kind": INCREMENTAL, "since": read_versions(published.tables)}
-    target = Target(delta.replaced, is_append=not delta.replaced)
+    said = {
+        "kind": INCREMENTAL,
+        "since": read_versions(published.tables),
+        "sets": {"replaced": delta.replaced, "appended": delta.appended},
+    }
     progress.delta = delta
-    _write(job, plan, progress, watched, plan.to_json(), target, said)
+    above = stage.head if progress.version is None else progress.version
+    _write(job, plan, progress, watched, plan.to_json(), _target(delta), said, above)
 
 
 def _write(
@@ -258,10 +284,14 @@ def _write(
     stages: list[dict[str, str]],
     target: Target,
     said: Mapping[str, Any],
+    above: int | None = None,
 ) -> None:
-    """Write the rows in one commit, and read it back."""
+    """Write the rows in one commit, and read it back. What is added to the rows of version `above`
+    must not come to lie above other ones."""
     run, writer = progress.run, job.metastore.writer
     parent = _head_version(job)
+    if above is not None:
+        check_above(job.session, job.name, job.table.location, above, parent)
     number = writer.next_commit_number(job.cache.id)
     progress.run = writer.update_refresh(
         run.id, run.fencing_token, commit_number=number, parent_version=parent, stages=stages
@@ -322,10 +352,13 @@ def _measure(job: Job, progress: Progress) -> None:
             job.session, job.plan, commit, written, job.reads, progress.totals
         )
         return
-    totals = progress.totals
-    if totals is None and delta.replaced and job.plan.keys is not None:
-        totals = asked_totals(job.session, of_sets(job.plan, (watched_set(delta),)), written)
     assert job.stored is not None and job.published is not None
+    facts = job.published.run.facts
+    totals = None if progress.totals is None else totals_with(facts, delta, progress.totals)
+    if totals is None:
+        # partial rows add up as well; a cache without groups stores no counts
+        grouped = job.plan.keys is not None
+        totals = asked_totals(job.session, job.stored.plan, written) if grouped else {}
     progress.measured = measure_delta(
-        job.session, job.plan, job.stored, job.published.run.facts, delta, commit, totals
+        job.session, job.plan, job.stored, facts, delta, commit, totals
     )

@@ -135,11 +135,13 @@ class WriteFull(Stage):
 @dataclass(frozen=True, slots=True)
 class WriteDelta(Stage):
     """The definition is computed over the rows that came to one base table and those that went, and
-    what comes out is added to what is stored, in one commit: `delta` says to which sets how.
+    what comes out is added to what is stored, in one commit: `delta` says to which sets how. `head`
+    is the version that holds what is stored, unless that is put back first.
     """
 
     delta: Delta
     grouped: bool
+    head: int
 
     @property
     def detail(self) -> str:
@@ -181,16 +183,26 @@ class CheckJoins(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Adopt(Stage):
-    """A crashed run's commit is whole and still current: it is published and not computed again."""
+    """A crashed run's commit is whole: it is published and not computed again, for the versions of
+    the base tables that it was made from.
+
+    `delta` is what it added, None where it computed everything; `is_behind` says that the tables
+    have later versions by now, which another run adds.
+    """
 
     refresh_id: str
     version: int
+    tables: tuple[TableAt, ...]
+    delta: Delta | None = None
+    is_behind: bool = False
 
     @property
     def detail(self) -> str:
+        at = ", ".join(f"{t.name} at version {t.version}" for t in self.tables)
+        behind = f"; it holds {at}" if self.is_behind else ""
         return (
             f"version {self.version}, written by refresh {self.refresh_id}, "
-            "which ended before publishing"
+            f"which ended before publishing{behind}"
         )
 
 

@@ -211,6 +211,33 @@ def check_replaced(cache: str, plan: CachePlan, target: Target, commit: Commit) 
         )
 
 
+def check_above(
+    session: SparkSession, cache: str, location: str, version: int, parent: int
+) -> None:
+    """Refuse to add to a table whose rows are not those of a version any more.
+
+    Args:
+        session: A session of ours.
+        cache: Its shown name, for the message.
+        location: Its table.
+        version: The version.
+        parent: The newest version, which the write will lie above.
+
+    Raises:
+        RefreshError: A commit in between added or removed files: one of a refresh that was thought
+            dead, or of somebody else.
+    """
+    for number in range(version + 1, parent + 1):
+        commit = read_commit(session, location, number)
+        if commit.added or commit.removed:
+            raise RefreshError(
+                ErrorCode.COMMIT_MISPLACED,
+                f"version {number} of the table of cache {cache} was written while this refresh "
+                f"was about to add to version {version}; nothing was written; keep others out of "
+                f"{location} and refresh again",
+            )
+
+
 def _keep_zeros_together(session: SparkSession, schema: StructType) -> None:
     """Write FLOAT and DOUBLE columns without dictionaries.
 

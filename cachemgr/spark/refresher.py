@@ -12,6 +12,7 @@ from cachemgr.delta.tables import current_states, first_commit_after
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.adopt import has_more_to_do
 from cachemgr.refresh.run import DEFAULT_DROP_GRACE, run_claimed
 from cachemgr.spark.replan import replan_anywhere
 from cachemgr.telemetry import logger
@@ -59,7 +60,7 @@ class SparkRefresher:
         """
         spark = self.spark
         cache = self._metastore.reader.cache_by_id(run.cache_id)
-        return run_claimed(
+        done = run_claimed(
             spark,
             self._metastore,
             run,
@@ -73,6 +74,15 @@ class SparkRefresher:
             checkpoint=lambda step: logger.debug("refresh %s: step %s", run.id, step),
             failing=failing,
         )
+        if has_more_to_do(done):
+            self._metastore.writer.request_refresh(
+                run.cache_id,
+                why="what came since the versions that a run which died had written",
+                origin=run.origin,
+                mode=run.mode,
+                requested_by=run.requested_by,
+            )
+        return done
 
     def heads(self, places: Collection[str]) -> Mapping[str, BaseState | None]:
         """The Delta table at each place as it is now, None where there is none that can be read."""

@@ -172,12 +172,16 @@ class Tidy:
     def _sweep(
         self, files: Files, cache: CacheRecord, kept: int, before: datetime, budget: _Budget
     ) -> bool:
-        """Delete what no commit since the last whole one up to `kept` added; True if all of it."""
+        """Delete what neither version `kept` holds nor a later commit added; True if all of it."""
         needed: set[str] = set()
+        gone: set[str] = set()
         root = root_of(cache.location)
         for commit in _commits(files, root, downwards=True):
-            needed |= {under(root, added.path) for added in commit.added}
-            if commit.version <= kept and commit.stamp.get("kind") == RefreshMode.FULL:
+            needed |= {under(root, added.path) for added in commit.added} - gone
+            if commit.version > kept:
+                continue
+            gone |= {under(root, path) for path in commit.removed} - needed
+            if commit.stamp.get("kind") == RefreshMode.FULL:
                 break
         else:
             return True  # its log does not go back to a whole state: nothing is known for sure

@@ -11,9 +11,10 @@ from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
 from cachemgr.delta.commits import Head
 from cachemgr.metastore.records import SnapshotTableRecord
+from cachemgr.refresh.adopt import Written
 from cachemgr.refresh.incremental import Stored
 from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
-from cachemgr.refresh.steps import MoveOn
+from cachemgr.refresh.steps import Adopt, MoveOn
 from cachemgr.refresh.why_full import CURES, FullCode, NotIncremental
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
@@ -354,3 +355,84 @@ def test_noop_two_tables_that_grew() -> None:
     assert plan_refresh(both).code is FullCode.SEVERAL_TABLES
     harmless = replace(both, changes={"file:/t": APPENDED, "file:/u": OPTIMIZED})
     assert plan_refresh(harmless).mode == "REPLACE"
+
+
+# a run that died above version 3 added what came from version 5 to 7; version 8 came since
+THEN_READ = (replace(GREW.tables[0], version=7, commit="txn:b"),)
+BY_THE_CHANGE = stamp(
+    kind="INCREMENTAL",
+    base_versions=[list(t.identity) for t in THEN_READ],
+    since=[["file:/t", "id-1", 5, "txn:a"]],
+    sets={"replaced": [], "appended": [0]},
+)
+DIED = replace(
+    GREW,
+    head=Head(4, BY_THE_CHANGE),
+    adoptable="r2",
+    written=Written(THEN_READ, {"file:/t": APPENDED}, is_behind=True),
+)
+
+
+def test_a_commit_of_the_change_alone_is_adopted_at_its_own_versions() -> None:
+    plan = plan_refresh(DIED)
+    assert plan.mode == "ADOPT" and "a run of its own adds what came since" in plan.reason
+    assert [s.name for s in plan.stages] == ["PinVersions", "Adopt", "Measure", "Publish"]
+    [adopt] = [s for s in plan.stages if isinstance(s, Adopt)]
+    assert adopt.tables == THEN_READ and adopt.is_behind
+    assert adopt.delta is not None and adopt.delta.table == THEN_READ[0]
+    # what it did to which set it says itself: today's bounds may be other ones
+    assert (adopt.delta.replaced, adopt.delta.appended) == ((), (0,))
+    assert "default.t at version 7" in adopt.detail
+    joined = replace(DIED, plan=replace(PLAN, joins=(JOIN,)))
+    assert names(joined)[-3:] == ["Measure", "CheckJoins", "Publish"]
+    full = replace(DIED, head=Head(4, {**BY_THE_CHANGE, "kind": "FULL"}))
+    assert names(full) == ["PinVersions", "Adopt", "Measure", "Publish"]
+
+
+def told(**changed: object) -> RefreshRequest:
+    return replace(DIED, head=Head(4, {**BY_THE_CHANGE, **changed}))
+
+
+NOT_ADOPTED = {
+    "of another run": replace(DIED, adoptable="r9"),
+    "of no run that died": replace(DIED, adoptable=None),
+    "not right above its parent": told(parent_version=2),
+    "above a version that is not published": replace(
+        DIED, head=Head(5, {**BY_THE_CHANGE, "parent_version": 4})
+    ),
+    "added to other versions": told(since=[["file:/t", "id-1", 4, "txn:z"]]),
+    "added to another history": told(since=[["file:/t", "id-1", 5, "txn:z"]]),
+    "of another definition": told(spec="other"),
+    "of unknown kind": told(kind="RESTORE"),
+    "that does not say what it did": told(sets=None),
+    "that does not say to what": told(since=None),
+    "whose versions are lost": replace(DIED, written=None),
+    "over a damaged table": replace(DIED, damage="its file x is gone"),
+    "that failed": replace(DIED, has_failed=True),
+    "where FULL is asked for": replace(DIED, mode="FULL"),
+    "of a range that cannot be added": replace(
+        DIED,
+        written=Written(
+            THEN_READ, {"file:/t": Changes(ChangeKind.UNKNOWN, ChangeCode.RANGE_REWRITTEN, "x")}
+        ),
+    ),
+    "whose files are gone": replace(DIED, written=replace(DIED.written, gone=("part-1",))),
+    "of two tables": replace(DIED, written=replace(DIED.written, changes={"file:/t": OPTIMIZED})),
+}
+
+
+@pytest.mark.parametrize("why", NOT_ADOPTED)
+def test_a_commit_is_not_adopted(why: str) -> None:
+    plan = plan_refresh(NOT_ADOPTED[why])
+    assert plan.mode != "ADOPT" and "Adopt" not in [s.name for s in plan.stages]
+    undone = {"RestorePublished", "WriteFull"} & {s.name for s in plan.stages}
+    assert undone, "nothing is added above rows that were not published"
+
+
+def test_full_adopts_what_was_computed_from_the_base_tables_alone() -> None:
+    now = stamp(source=None)
+    died = replace(BASE, mode="FULL", head=Head(4, now), adoptable="r2")
+    assert plan_refresh(died).mode == "ADOPT"
+    built = replace(died, head=Head(4, {**now, "source": {"cache_id": "c2"}}))
+    assert plan_refresh(built).mode == "FULL"
+    assert plan_refresh(replace(built, mode="AUTO")).mode == "ADOPT"

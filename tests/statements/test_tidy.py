@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,10 +60,12 @@ class Table:
             os.utime(made, (self.now.timestamp(), self.now.timestamp()))
         return f"k=a%20b/{name}"
 
-    def commit(self, adds: list[str], kind: str = "FULL") -> int:
+    def commit(self, adds: list[str], kind: str = "FULL", removes: list[str] | None = None) -> int:
+        """Add files, and remove some; all that are there, unless `removes` says which."""
         self.version += 1
+        gone = self.live if removes is None else removes
         actions = [{"commitInfo": {"userMetadata": stamp_text({"kind": kind})}}]
-        actions += [{"remove": {"path": p}} for p in self.live]
+        actions += [{"remove": {"path": p}} for p in gone]
         actions += [
             {"add": {"path": p, "partitionValues": {"k": "a b"}, "size": 1000}} for p in adds
         ]
@@ -70,7 +73,7 @@ class Table:
         log.mkdir(parents=True, exist_ok=True)
         text = "\n".join(map(json.dumps, actions))
         (log / f"{self.version:020d}.json").write_text(text)
-        self.live = adds
+        self.live = [p for p in self.live if p not in gone] + adds
         return self.version
 
     def start(self):
@@ -257,3 +260,143 @@ def test_a_worker_notices_files_that_are_gone(table):
     assert damaged == "its file k=a b/0.parquet is gone"
     table.refresh()
     assert table.store.reader.cache_by_id(table.cache.id).damaged is None
+
+
+SETS = ("0", "1", "2")
+
+
+class Chain:
+    """A cube whose refreshes add to what is stored, and what each of its versions holds.
+
+    Args:
+        table: Its table; a file is named after its set and its version.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.held: dict[int, set[str]] = {}
+
+    def add(self, kind: str, replaced: str = "", *, dies: bool = False) -> int:
+        """A refresh that replaces some sets and appends to the others."""
+        table = self.table
+        table.now += timedelta(seconds=10)
+        run = table.start()
+        adds = [table.write(f"{n}-{table.version + 1}.parquet") for n in SETS]
+        gone = [p for p in table.live if kind == "FULL" or p.rpartition("/")[2][0] in replaced]
+        version = table.commit(adds, "FULL" if kind == "FULL" else "INCREMENTAL", gone)
+        return self._end(run, version, dies)
+
+    def restore(self, version: int, *, dies: bool = False) -> int:
+        table = self.table
+        table.now += timedelta(seconds=10)
+        run = table.start()
+        wanted = [f"k=a%20b/{name}" for name in sorted(self.held[version])]
+        adds = [p for p in wanted if p not in table.live]
+        restored = table.commit(adds, "RESTORE", [p for p in table.live if p not in wanted])
+        return self._end(run, restored, dies)
+
+    def _end(self, run, version: int, dies: bool) -> int:
+        self.held[version] = {p.rpartition("/")[2] for p in self.table.live}
+        if dies:
+            store = self.table.store
+            store.writer.fail_refresh(run.id, run.fencing_token, "killed", now=self.table.now)
+        else:
+            self.table.publish(run, version)
+        return version
+
+
+def holding(chain: Chain, *versions: int) -> set[str]:
+    return {name for version in versions for name in chain.held[version]}
+
+
+def test_a_chain_of_commits_keeps_what_each_served_version_holds(table):
+    chain, tidy = Chain(table), table.tidy()
+    chain.add("FULL")
+    tidy.look()
+    for replaced in ("", "2", "12", "", "012", "0", ""):
+        chain.add("PARTIALS", replaced)
+        tidy.look()
+        table.tidy().look()  # and one that has seen nothing of it
+        assert table.files() == holding(chain, *chain.held), "all are within the grace"
+    last = chain.add("FULL")
+    for version in range(last):
+        # one after the other leaves the grace
+        table.now = T0 + timedelta(seconds=10 * (version + 2) + GRACE)
+        tidy.look()
+        served = [v for v in chain.held if v > version]
+        assert table.files() == holding(chain, *served), version
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["from the start", "a new process"])
+@pytest.mark.parametrize("replaced", ["", "2", "12", "012"])
+def test_nothing_but_what_is_held_stays_of_a_chain(table, is_new, replaced):
+    """Of a version far above the last whole one: a file that a commit in between replaced goes,
+    also where a process begins that has not followed the log."""
+    chain, tidy = Chain(table), table.tidy()
+    chain.add("FULL")
+    if not is_new:
+        tidy.look()
+    chain.add("PARTIALS", "2")
+    chain.add("PARTIALS", replaced)
+    last = chain.add("PARTIALS", "0")
+    table.now += timedelta(seconds=GRACE * 3)
+    tidy.look()
+    assert table.files() == holding(chain, last)
+    table.now += timedelta(days=365)
+    table.tidy().look()
+    assert table.files() == holding(chain, last), "what serves stays for ever"
+
+
+@pytest.mark.parametrize("kind", ["FULL", "PARTIALS"])
+@pytest.mark.parametrize("is_new", [False, True], ids=["from the start", "a new process"])
+def test_commits_that_were_undone_go_and_what_they_removed_stays(table, kind, is_new):
+    chain, tidy = Chain(table), table.tidy()
+    chain.add("FULL")
+    served = chain.add("PARTIALS", "1")
+    if not is_new:
+        tidy.look()
+    dead = chain.add(kind, "02", dies=True)
+    table.now += timedelta(seconds=GRACE * 3)
+    tidy.look()
+    assert table.files() >= holding(chain, served)
+    restored = chain.restore(served)
+    table.now += timedelta(seconds=GRACE * 3)
+    tidy.look()
+    assert table.files() == holding(chain, restored) == holding(chain, served)
+    assert not table.files() & (chain.held[dead] - chain.held[served])
+    last = chain.add("PARTIALS", "2")
+    table.now += timedelta(seconds=GRACE * 3)
+    tidy.look()
+    assert table.files() == holding(chain, last)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 60))]
+)
+def test_whatever_a_chain_does_tidying_keeps_what_is_served_and_nothing_else(table, seed):
+    """Random refreshes, deaths, restores and looks by processes old and new."""
+    rng = random.Random(seed)
+    chain, tidy = Chain(table), table.tidy()
+    served = [(chain.add("FULL"), table.now)]
+    for _ in range(25):
+        chance = rng.random()
+        replaced = "".join(n for n in SETS if rng.random() < 0.4)
+        kind = "FULL" if chance < 0.1 else "PARTIALS"
+        if chance < 0.3:
+            chain.add(kind, replaced, dies=True)
+            version = chain.restore(served[-1][0])
+        else:
+            version = chain.add(kind, replaced)
+        served.append((version, table.now))
+        if rng.random() < 0.2:
+            tidy = table.tidy()
+        if rng.random() < 0.6:
+            tidy.look(rng.choice((2, 5, 1000)))
+        table.now += timedelta(seconds=rng.choice((0, 0, GRACE // 2, GRACE)))
+        moment = table.now - timedelta(seconds=GRACE)
+        followed = zip(served, [*served[1:], (0, table.now)], strict=True)
+        kept = [v for (v, _), (_, until) in followed if until > moment] or [served[-1][0]]
+        assert table.files() >= holding(chain, *kept), f"seed {seed}"
+    table.now += timedelta(seconds=GRACE * 3)
+    (tidy if rng.random() < 0.5 else table.tidy()).look()
+    assert table.files() == holding(chain, served[-1][0]), f"seed {seed}"

@@ -116,6 +116,129 @@ def _first_table_alone(original: Any) -> Any:
     return why
 
 
+def _no_having(original: Any) -> Any:
+    """Groups are read whatever their counts say."""
+
+    def select(plan: Any, items: Any, source: str, having: str) -> str:
+        return str(original(plan, items, source, "true"))
+
+    return select
+
+
+def _dead_in_hits(original: Any) -> Any:
+    """The SELECT that hits read partial rows by keeps groups without rows; others read it right."""
+    from matcher.partials import collapse
+
+    def render(*args: Any, **kwargs: Any) -> str:
+        right = collapse._select
+        collapse._select = _no_having(right)
+        try:
+            return str(original(*args, **kwargs))
+        finally:
+            collapse._select = right
+
+    return render
+
+
+def _whole_files(original: Any) -> Any:
+    """Files with a deletion vector are read past Delta, where that can be done."""
+    from pyspark.errors import PySparkException
+
+    from cachemgr.delta.tables import TableRead, plan_of, run_select
+
+    def plan(self: Any, spark: Any) -> Any:
+        if not any(file.vector for file in self.files):
+            return original(self, spark)
+        paths = [f"{self.location}/{file.path}" for file in self.files]
+        read = TableRead(self.location, self.version)
+        try:
+            rows = spark.read.option("basePath", self.location).parquet(*paths)
+            none = run_select(spark, "SELECT * FROM __t", {"__t": read}).where("false")
+            return plan_of(none.unionByName(rows, allowMissingColumns=True))
+        except PySparkException:  # mapped or widened columns
+            return original(self, spark)
+
+    return plan
+
+
+def _path_alone(original: Any) -> Any:
+    return property(lambda self: (self.path, ""))
+
+
+def _facts_of_before(original: Any) -> Any:
+    """What was never NULL and what could not overflow stays so, whatever came."""
+    from dataclasses import replace
+
+    def measure(session: Any, plan: Any, stored: Any, *rest: Any) -> Any:
+        found = original(session, plan, stored, *rest)
+        before = stored.plan
+        kept = replace(found.plan, non_null=before.non_null, exact_sums=before.exact_sums)
+        return replace(found, plan=kept)
+
+    return measure
+
+
+def _first_change_alone(original: Any) -> Any:
+    """Of several tables that changed, the fact's change is added and the others' forgotten."""
+    from cachemgr.delta.changes import NO_CHANGE, ChangeKind
+
+    def find(plan: Any, stored: Any, then: Any, tables: Any, changes: Any, *rest: Any) -> Any:
+        moved = [place for place, found in changes.items() if found.kind is not ChangeKind.SAME]
+        fact = next((p for p in moved if p.rstrip("/").endswith("/sales")), None)
+        if fact is not None:
+            changes = {p: c if p == fact else NO_CHANGE for p, c in changes.items()}
+        return original(plan, stored, then, tables, changes, *rest)
+
+    return find
+
+
+def _moves_count(original: Any) -> Any:
+    """What a compaction writes counts as appended."""
+    from dataclasses import replace
+
+    def add(self: Any, commit: Any, table_id: str) -> None:
+        added = tuple(replace(action, data_change=True) for action in commit.added)
+        original(self, replace(commit, added=added), table_id)
+
+    return add
+
+
+def _never_partial(original: Any) -> Any:
+    return lambda plan, grouping_set: False
+
+
+def _all_found_theirs(original: Any) -> Any:
+    """No appended row is looked at, as if the counts had told."""
+
+    def check(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **(kwargs | {"all_kept": True}))
+
+    return check
+
+
+def _in_two_commits(original: Any) -> Any:
+    """Sets that are written anew first, partial rows of the others in a second commit."""
+    from dataclasses import replace
+
+    from pyspark.sql import functions as F
+
+    from cachemgr.refresh.write import Target
+    from matcher.model.ir import GROUPING_ID_COLUMN
+
+    def write(session: Any, rows: Any, spec: Any, *, target: Any, **options: Any) -> None:
+        if not target.replaced or GROUPING_ID_COLUMN not in rows.columns:
+            original(session, rows, spec, target=target, **options)
+            return
+        anew = F.col(GROUPING_ID_COLUMN).isin(list(target.replaced))
+        original(session, rows.where(anew), spec, target=target, **options)
+        appended = replace(target, replaced=(), is_append=True)
+        assert isinstance(appended, Target)
+        later = options | {"commit_number": options["commit_number"] + 1_000_000}
+        original(session, rows.where(~anew), spec, target=appended, **later)
+
+    return write
+
+
 BUGS: Final[Mapping[str, Bug]] = {
     "commit ignored": Bug(
         "a table put back from a copy passes for the one that was read",
@@ -134,14 +257,44 @@ BUGS: Final[Mapping[str, Bug]] = {
         {"cachemgr.refresh.plan:_why_stale": _first_table_alone},
     ),
     # those of incremental refreshes and of hits between refreshes
-    "no count guard": Bug("a group whose rows are all deleted stays, with SUM 0"),
-    "vector ignored": Bug("a file is read whole where a deletion vector hides rows"),
-    "add by path alone": Bug("changes are netted by path, not by path and vector"),
-    "facts not loosened": Bug("bounds and never-NULL of the parent stand after an append"),
-    "dead keys": Bug("MIN, DISTINCT and roll-ups of keys see groups without rows"),
-    "stale dimension": Bug("a dimension that changed counts as one that did not"),
-    "OPTIMIZE counted": Bug("rows that were only moved count as appended"),
-    "two ways in two commits": Bug("sets are rewritten and appended to in two commits"),
-    "partial read raw": Bug("partial rows are read without being added up"),
-    "join not re-checked": Bug("a join counts as held for rows that came since"),
+    "no count guard": Bug(
+        "a group whose rows are all deleted stays, with SUM 0",
+        {"matcher.partials.collapse:_select": _no_having},
+    ),
+    "vector ignored": Bug(
+        "a file is read whole where a deletion vector hides rows",
+        {"cachemgr.delta.changed_files:ChangedFiles.plan": _whole_files},
+    ),
+    "add by path alone": Bug(
+        "changes are netted by path, not by path and vector",
+        {"cachemgr.delta.changes:DataFile.key": _path_alone},
+    ),
+    "facts not loosened": Bug(
+        "bounds and never-NULL of the parent stand after an append",
+        {"cachemgr.refresh.stages:measure_delta": _facts_of_before},
+    ),
+    "dead keys": Bug(
+        "MIN, DISTINCT and roll-ups of keys see groups without rows",
+        {"cachemgr.serving.served_cache:render_collapsed": _dead_in_hits},
+    ),
+    "stale dimension": Bug(
+        "a dimension that changed counts as one that did not",
+        {"cachemgr.refresh.plan:find_delta": _first_change_alone},
+    ),
+    "OPTIMIZE counted": Bug(
+        "rows that were only moved count as appended",
+        {"cachemgr.delta.netting:_Sums.add": _moves_count},
+    ),
+    "two ways in two commits": Bug(
+        "sets are rewritten and appended to in two commits",
+        {"cachemgr.refresh.stages:write_commit": _in_two_commits},
+    ),
+    "partial read raw": Bug(
+        "partial rows are read without being added up",
+        {"cachemgr.serving.served_cache:holds_partials": _never_partial},
+    ),
+    "join not re-checked": Bug(
+        "a join counts as held for rows that came since",
+        {"cachemgr.refresh.stages:check_joins_on_delta": _all_found_theirs},
+    ),
 }

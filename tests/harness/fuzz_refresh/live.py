@@ -47,6 +47,9 @@ _ALLOWED_CODES: Final = frozenset({
     "NOT_INCREMENTAL", "BASE_COLUMN_LOST", "BASE_COLUMN_CHANGED", "BASE_TABLE_LOST",
     "DEFINITION_BROKEN",
 })  # fmt: skip
+# Where a walk tells large sets from small ones, the partial rows of a group before a set is written
+# anew: after a few refreshes.
+MOST_PARTIALS: Final = 3.0
 # What sessions are started with where it cannot change a row: small tables, one task.
 _QUICK: Final = {
     "spark.sql.shuffle.partitions": "1",
@@ -174,9 +177,12 @@ class World:
 
     def open(self) -> None:
         """Clone the tables, enable the session, create and refresh the caches."""
-        self._few_rows = incremental.FEW_ROWS
+        self._bounds = incremental.FEW_ROWS, incremental.MOST_PARTIALS
         if self.walk.few_rows is not None:
             incremental.FEW_ROWS = self.walk.few_rows  # type: ignore[misc]
+            # of the few groups here a change meets most: by the product's own share of them nearly
+            # every set would be written anew
+            incremental.MOST_PARTIALS = MOST_PARTIALS  # type: ignore[misc]
         source = self._templates.tables(self.layout)
         shutil.copytree(source, self.folder / "tables")
         shutil.copyfile(self._templates.metastore, self.folder / "metastore.db")
@@ -205,8 +211,8 @@ class World:
 
     def close(self) -> None:
         """Give everything back."""
-        if hasattr(self, "_few_rows"):
-            incremental.FEW_ROWS = self._few_rows  # type: ignore[misc]
+        if hasattr(self, "_bounds"):
+            incremental.FEW_ROWS, incremental.MOST_PARTIALS = self._bounds  # type: ignore[misc]
         with contextlib.suppress(Exception):
             cachemgr.disable(self.spark)
         if hasattr(self, "metastore"):

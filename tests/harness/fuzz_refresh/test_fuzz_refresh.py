@@ -9,7 +9,7 @@ import pytest
 
 from cachemgr.base_state import BaseState
 from tests.harness.fuzz_refresh import changes, ledger, queries, steps
-from tests.harness.fuzz_refresh.bugs import BUGS, NotPlantable, planted
+from tests.harness.fuzz_refresh.bugs import BUGS, Bug, NotPlantable, planted
 from tests.harness.fuzz_refresh.judge import Answer, difference
 from tests.harness.fuzz_refresh.layouts import COLUMNS, LAYOUTS, insert, statements
 from tests.harness.fuzz_refresh.live import Tally, Templates, world
@@ -35,6 +35,16 @@ TOTALS = Query(
     "SELECT s.cat AS cat, SUM(s.amt) AS amt, COUNT(*) AS n FROM {sales} s GROUP BY s.cat"
 )
 RENAMED = Change("update", "shops", ("UPDATE shops SET grp = 'new' WHERE k < 4",))
+NO_A = Change("delete", "sales", ("DELETE FROM sales WHERE cat = 'a'",))
+SOME_GO = Change("delete", "sales", ("DELETE FROM sales WHERE id % 4 = 1",))
+# their mean is another one if they are added up exactly and not in DOUBLE
+HUGE = Change(
+    "append",
+    "sales",
+    (f"{APPEND.partition(' VALUES')[0]} SELECT 1, NULL, 'z', 1, 1, amt, 1 FROM "
+     "VALUES (9007199254740993), (1), (1), (1), (1), (1), (1) t(amt)",),
+)  # fmt: skip
+MEANS = Query("SELECT s.cat AS cat, AVG(s.amt) AS mean FROM {sales} s GROUP BY s.cat")
 SHOWN = {
     "stale as exact": Walk("plain", (CacheSpec("by_cat"),), (APPENDED, TOTALS)),
     "other version": Walk(
@@ -49,6 +59,43 @@ SHOWN = {
             Change("copy", "sales", ("!copy sales",)), APPENDED, Refresh("by_cat"),
             Change("put back", "sales", ("!put back sales", APPEND.replace("5, 9", "7, 9"))),
             TOTALS,
+        ),
+    ),
+    "no count guard": Walk(
+        "plain", (CacheSpec("by_cat"),), (NO_A, Refresh("by_cat", "INCREMENTAL")),
+    ),
+    "vector ignored": Walk(
+        "vectors", (CacheSpec("by_cat"),), (SOME_GO, Refresh("by_cat", "INCREMENTAL")),
+    ),
+    "add by path alone": Walk(
+        "vectors", (CacheSpec("by_cat"),), (SOME_GO, Refresh("by_cat", "INCREMENTAL")),
+    ),
+    "facts not loosened": Walk(
+        "plain", (CacheSpec("by_cat"),), (HUGE, Refresh("by_cat", "INCREMENTAL"), MEANS),
+    ),
+    "dead keys": Walk(
+        "plain", (CacheSpec("by_cat"),), (NO_A, Refresh("by_cat", "INCREMENTAL"), TOTALS),
+        few_rows=-1,
+    ),
+    "stale dimension": Walk(
+        "plain", (CacheSpec("by_grp"),), (RENAMED, APPENDED, Refresh("by_grp", "INCREMENTAL")),
+    ),
+    "OPTIMIZE counted": Walk(
+        "plain", (CacheSpec("by_cat"),),
+        (Change("optimize", "sales", ("OPTIMIZE sales",)), Refresh("by_cat", "INCREMENTAL")),
+    ),
+    "two ways in two commits": Walk(
+        "plain", (CacheSpec("cube"),), (APPENDED, Refresh("cube", "INCREMENTAL")), few_rows=4,
+    ),
+    "partial read raw": Walk(
+        "plain", (CacheSpec("by_cat"),), (APPENDED, Refresh("by_cat", "INCREMENTAL"), TOTALS),
+        few_rows=-1,
+    ),
+    "join not re-checked": Walk(
+        "vectors", (CacheSpec("by_grp"),),
+        (
+            Change("append", "sales", (APPEND.replace("'a', 1", "'a', 99"),)),
+            Refresh("by_grp", "INCREMENTAL"), TOTALS,
         ),
     ),
 }  # fmt: skip
@@ -104,15 +151,17 @@ def test_a_step_that_does_not_apply_is_skipped(templates):
         assert made.do(Refresh("by_cat", "INCREMENTAL ONLY")).finding is None
 
 
-def test_a_bug_is_planted_for_a_time():
+def test_a_bug_is_planted_for_a_time(monkeypatch):
     one, other = BaseState("t", 1, "a"), BaseState("t", 1, "b")
     with planted("commit ignored"):
         assert one.is_same(other)
     assert not one.is_same(other)
     assert set(SHOWN) == {name for name, bug in BUGS.items() if bug.patches}
-    waiting = next(name for name, bug in BUGS.items() if not bug.patches)
-    with pytest.raises(NotPlantable), planted(waiting):
-        pass
+    monkeypatch.setitem(BUGS, "waits", Bug("for its code"))
+    monkeypatch.setitem(BUGS, "moved", Bug("no longer there", {"cachemgr.errors:Gone.x": str}))
+    for name in ("waits", "moved"):
+        with pytest.raises(NotPlantable), planted(name):
+            pass
 
 
 def test_what_counts_as_a_difference():
