@@ -10,6 +10,7 @@ from typing import Any
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
+from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.account import planned
 from cachemgr.refresh.build import Built, build_rows
@@ -67,6 +68,7 @@ from cachemgr.refresh.write import (
 )
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan
+from matcher.partials.partial_rows import why_not_partials
 
 
 def carry_out(
@@ -359,6 +361,18 @@ def _measure(job: Job, progress: Progress) -> None:
         # partial rows add up as well; a cache without groups stores no counts
         grouped = job.plan.keys is not None
         totals = asked_totals(job.session, job.stored.plan, written) if grouped else {}
-    progress.measured = measure_delta(
-        job.session, job.plan, job.stored, facts, delta, commit, totals
-    )
+    found = measure_delta(job.session, job.plan, job.stored, facts, delta, commit, totals)
+    _refuse_inexact(job, found.plan)
+    progress.measured = found
+
+
+def _refuse_inexact(job: Job, measured: CachePlan) -> None:
+    """Refuse what can no longer be added up with the rows that came: sums that an AVG is computed
+    from have left 2^53. The next refresh computes everything."""
+    reason = why_not_partials(measured, match_options(job.cache.settings), signed=False)
+    if reason is not None:
+        raise RefreshError(
+            ErrorCode.REFRESH_FAILED,
+            f"the change cannot be added to cache {job.name}: {reason.detail}; nothing was "
+            "published; refresh again, which then computes everything",
+        )

@@ -30,6 +30,7 @@ from tests.worlds.refresh_star import (
     Star,
     cube_plan,
     flat_plan,
+    plain_plan,
     rows_of,
     total,
 )
@@ -308,6 +309,26 @@ def test_rows_that_went_of_what_has_extremes_are_computed_as_a_whole(star: Star)
         assert run.mode == "FULL" and "ROWS_REMOVED" in run.reason
         check(star, cache, plan)
         star.sell((1, "ink", 2, 7, "2.00"))
+
+
+def test_sums_that_an_average_can_no_longer_be_computed_from(star: Star) -> None:
+    plan = plain_plan(star)  # has an AVG of whole numbers
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    assert star.refresh(cache, mode="INCREMENTAL").mode == "REPLACE"
+    check(star, cache, plan)
+    published = star.store.reader.published(cache.id).run.id
+    star.sell((1, "pen", 9, 9_007_199_254_740_993, "1.00"))
+    with pytest.raises(RefreshError, match=r"AVG\(amount\).* not proven to stay within 2\^53"):
+        star.refresh(cache, mode="INCREMENTAL")
+    assert star.store.reader.published(cache.id).run.id == published
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "FULL" and "LAST_ATTEMPT_FAILED" in run.reason
+    check(star, cache, plan)
+    star.sell((1, "pen", 9, 1, "1.00"))
+    assert "NOT_MERGEABLE" in star.refresh(cache, mode="INCREMENTAL").reason
+    check(star, cache, plan)
 
 
 def test_files_that_are_gone_are_not_read(star: Star) -> None:
