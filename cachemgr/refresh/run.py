@@ -46,6 +46,7 @@ from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.why_full import NotIncremental
 from cachemgr.refresh.write import table_spec
 from cachemgr.telemetry import logger
+from cachemgr.vocabulary import RefreshMode
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
@@ -162,9 +163,17 @@ def run_claimed(
             # for those who match texts without a Spark
             metastore.writer.note_tables(job.tables)
             put_back = _catch_up(job)
-            plan = plan_refresh(request_of(job, mode or cache.refresh_mode.value, run))
+            asked = mode or cache.refresh_mode.value
+            plan = plan_refresh(request_of(job, asked, run))
             plan = replace(plan, reason=f"{plan.reason}{put_back}")
-            return carry_out(job, plan, run, beat)
+            try:
+                return carry_out(job, plan, run, beat)
+            except NotIncremental:
+                # found out by what was written: the same run computes everything
+                request = replace(request_of(job, asked, run), has_failed=True)
+                if asked == RefreshMode.INCREMENTAL_ONLY:
+                    raise
+                return carry_out(job, plan_refresh(request), run, beat)
         except Exception as error:
             if jvm_is_gone(spark, error):
                 raise RefreshError(

@@ -10,7 +10,6 @@ from typing import Any
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
-from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.account import planned
 from cachemgr.refresh.build import Built, build_rows
@@ -51,6 +50,7 @@ from cachemgr.refresh.validate_snapshot_joins import (
     check_joins_on_delta,
     declared_joins,
 )
+from cachemgr.refresh.why_full import FullCode, NotIncremental, WhyFull
 from cachemgr.refresh.write import (
     WHOLE,
     Target,
@@ -368,11 +368,11 @@ def _measure(job: Job, progress: Progress) -> None:
 
 def _refuse_inexact(job: Job, measured: CachePlan) -> None:
     """Refuse what can no longer be added up with the rows that came: sums that an AVG is computed
-    from have left 2^53. The next refresh computes everything."""
+    from have left 2^53.
+
+    Raises:
+        NotIncremental: Everything has to be computed.
+    """
     reason = why_not_partials(measured, match_options(job.cache.settings), signed=False)
     if reason is not None:
-        raise RefreshError(
-            ErrorCode.REFRESH_FAILED,
-            f"the change cannot be added to cache {job.name}: {reason.detail}; nothing was "
-            "published; refresh again, which then computes everything",
-        )
+        raise NotIncremental(job.name, WhyFull(FullCode.NOT_MERGEABLE, reason.detail))

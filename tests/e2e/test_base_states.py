@@ -149,7 +149,7 @@ def test_a_commit_that_is_only_in_a_checkpoint_is_no_other_history(lab):
     hits = lab.hits()
     assert sorted(lab.spark.sql(TOTALS).collect(), key=str) == stored_rows
     assert lab.hits() == hits + 1
-    assert mode(lab)[0] == "FULL" and mode(lab)[2] == "UNCHANGED"
+    assert mode(lab)[0] == "REPLACE" and mode(lab)[2] == "UNCHANGED"
     lab.hit(TOTALS)
 
 

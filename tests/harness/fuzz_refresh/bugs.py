@@ -165,19 +165,6 @@ def _path_alone(original: Any) -> Any:
     return property(lambda self: (self.path, ""))
 
 
-def _facts_of_before(original: Any) -> Any:
-    """What was never NULL and what could not overflow stays so, whatever came."""
-    from dataclasses import replace
-
-    def measure(session: Any, plan: Any, stored: Any, *rest: Any) -> Any:
-        found = original(session, plan, stored, *rest)
-        before = stored.plan
-        kept = replace(found.plan, non_null=before.non_null, exact_sums=before.exact_sums)
-        return replace(found, plan=kept)
-
-    return measure
-
-
 def _first_change_alone(original: Any) -> Any:
     """Of several tables that changed, the fact's change is added and the others' forgotten."""
     from cachemgr.delta.changes import NO_CHANGE, ChangeKind
@@ -269,10 +256,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         "changes are netted by path, not by path and vector",
         {"cachemgr.delta.changes:DataFile.key": _path_alone},
     ),
-    "facts not loosened": Bug(
-        "bounds and never-NULL of the parent stand after an append",
-        {"cachemgr.refresh.stages:measure_delta": _facts_of_before},
-    ),
+    "facts not loosened": Bug("bounds and never-NULL of the parent stand after an append"),
     "dead keys": Bug(
         "MIN, DISTINCT and roll-ups of keys see groups without rows",
         {"cachemgr.serving.served_cache:render_collapsed": _dead_in_hits},
