@@ -25,8 +25,11 @@ NORTH = "SELECT region, SUM(amt), SUM(price), COUNT(*) FROM sales WHERE region =
 
 
 @pytest.fixture
-def chain(lab):
-    """Three levels, none refreshed yet."""
+def chain(lab, monkeypatch):
+    """Three levels, none refreshed yet. What is looked at is how they are built from each other, so
+    nothing is added to them, and nothing read beside them."""
+    monkeypatch.setattr("cachemgr.refresh.incremental.WORTH_IT", 0.0)
+    lab.spark.conf.set("spark.cachemgr.freshHits", "false")
     for text in (BY_DAY, BY_MONTH, BY_REGION):
         lab.cache(text, refresh=False)
     return lab
