@@ -143,12 +143,12 @@ class StoredFiles:
     def _files(self, files: Files, root: str, version: int) -> _Listed | None:
         """The files of a version, as far as the log still says; None where it holds nothing of
         it."""
+        log = f"{root}/_delta_log"
+        if not _has_commit(files, root, version):  # asked each time: the log may be lost
+            return {} if _has_checkpoint(files, root, version) else None
         known = self._listed.get(root, version)
         if known is not None:
             return known
-        log = f"{root}/_delta_log"
-        if not _has_commit(files, root, version):
-            return {} if _has_checkpoint(files, root, version) else None
         listed: dict[str, int] = {}
         removed: set[str] = set()
         # downwards, to the last commit that replaced all that was there
