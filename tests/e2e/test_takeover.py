@@ -169,6 +169,7 @@ def make_stage(
     first, second = stack.enter_context(replicas(*pair))
     # It knows the service alone, and starts while nobody answers yet.
     conf = {
+        "spark.cachemgr.freshHits": "false",  # what is looked at is who refreshes
         "spark.cachemgr.url": f"http://127.0.0.1:{first.port},http://127.0.0.1:{second.port}",
         "spark.cachemgr.token": token,
     }
