@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
+from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.commits import Head
 from cachemgr.delta.log import head, size_in_bytes
 from cachemgr.metastore.records import JoinRecord, RefreshRunRecord
@@ -47,10 +48,18 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
         damage=job.damage.what,
         changes=job.changes,
         gone=job.gone,
-        sizes={t.location: size_in_bytes(job.session, t.location) for t in job.tables},
+        sizes=_sizes(job),
         options=match_options(job.cache.settings),
         has_failed=_has_failed(job, run),
     )
+
+
+def _sizes(job: Job) -> dict[str, int]:
+    """The bytes of the base tables, where some change is to be weighed against them: without a
+    checksum each of them is a job."""
+    if all(found.kind is ChangeKind.SAME for found in job.changes.values()):
+        return {}
+    return {t.location: size_in_bytes(job.session, t.location) for t in job.tables}
 
 
 def _has_failed(job: Job, run: RefreshRunRecord | None) -> bool:
