@@ -336,6 +336,16 @@ SETTINGS: tuple[Setting, ...] = (
         "rows are always few.",
     ),
     _setting(
+        "freshHits.tailMaxBytes",
+        "fresh_tail_max_bytes",
+        "size",
+        "64m",
+        "runtime",
+        "Memory of the application for appended rows that hits read, grouped as their caches are; "
+        "the largest of its sessions' holds, as it was when they were enabled. A session with 0 "
+        "uses none.",
+    ),
+    _setting(
         "dropGrace",
         "drop_grace_seconds",
         "duration",
@@ -386,6 +396,7 @@ class Settings:
     fresh_max_files: int = 1_000
     fresh_max_rows: int = 50_000_000
     fresh_max_percent: int = 20
+    fresh_tail_max_bytes: int = 64 * 1024 * 1024
     drop_grace_seconds: int = 24 * 3600
     explain_fallback: bool = False
     decision_log_enabled: bool = True

@@ -7,7 +7,7 @@ commit's `dataChange=false` is trusted: such files hold rows that were there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -61,6 +61,16 @@ class DataFile:
         return (self.path, self.vector)
 
 
+def rows_of(files: Iterable[DataFile]) -> int | None:
+    """How many rows files show together; None where some writer did not say.
+
+    Args:
+        files: The files.
+    """
+    counts = [file.rows for file in files]
+    return None if None in counts else sum(c for c in counts if c is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What happened to a table's rows from one state (not included) to a later one (included).
@@ -92,8 +102,7 @@ class Changes:
     @property
     def rows_added(self) -> int | None:
         """Rows of the added files; None where some writer did not say."""
-        counts = [file.rows for file in self.added]
-        return None if None in counts else sum(c for c in counts if c is not None)
+        return rows_of(self.added)
 
     @property
     def bytes_added(self) -> int:

@@ -26,8 +26,9 @@ from cachemgr.refresh.measure import (
     rows_name,
     set_sizes,
 )
-from matcher.model.expr import Call, Col, Expr
+from matcher.model.expr import Col
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
+from matcher.partials.lossless import joins_by_unique_keys_alone
 
 # so many rows that no type bounds a sum of them
 _ANY_NUMBER: Final = 1 << 62
@@ -121,29 +122,7 @@ def keeps_all_rows(
     after = measured.totals.get(name)
     if plan.keys is None or added is None or before is None or after is None or delta.is_signed:
         return False
-    return after - before == added and _only_joins(plan, held, delta.table.location)
-
-
-def _only_joins(plan: CachePlan, held: Iterable[RecordPreservingJoin], grown: str) -> bool:
-    """Whether a definition is nothing but one table joined to others by their unique keys."""
-    places = [relation.key for relation in plan.relations]
-    by_right = {join.right: join for join in held if join.left in places}
-    others = [place for place in places if place != grown]
-    if plan.outer or len(set(places)) != len(places) or not set(others) <= by_right.keys():
-        return False
-    wanted = {
-        frozenset({(by_right[place].left, left.lower()), (place, right.lower())})
-        for place in others
-        for left, right in by_right[place].keys
-    }
-    return {_equality(part, places) for part in plan.predicates} == wanted
-
-
-def _equality(part: Expr, places: list[str]) -> frozenset[tuple[str, str]] | None:
-    if not isinstance(part, Call) or part.op != "eq":
-        return None
-    sides = [(places[c.rel], c.name.lower()) for c in part.args if isinstance(c, Col)]
-    return frozenset(sides) if len(sides) == len(part.args) else None
+    return after - before == added and joins_by_unique_keys_alone(plan, held, delta.table.location)
 
 
 def _sizes(before: CachePlan, delta: Delta, commit: Commit) -> tuple[GroupingSet, ...]:

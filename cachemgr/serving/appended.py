@@ -15,9 +15,10 @@ from typing import Final
 
 from cachemgr.base_state import TableAt
 from cachemgr.config.cache_properties import FRESH_HITS
-from cachemgr.delta.changes import ChangeCode, Changes
+from cachemgr.delta.changes import ChangeCode, Changes, DataFile, rows_of
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.tails import Tail, files_beside
 from matcher.model.ir import Block
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.partials.linear import why_not_linear
@@ -36,11 +37,13 @@ class FreshLimits:
         files: Files at most; 0 where hits are to read none.
         rows: Rows at most.
         share: Of the rows behind the cache at most, in percent.
+        tails: Whether it may read some of them from memory.
     """
 
     files: int
     rows: int
     share: int
+    tails: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,39 @@ class Appended:
         table: The table as the query sees it.
         since: The version that the cache holds.
         changes: What was appended since.
+        tail: What is read in the place of some of the files.
     """
 
     table: TableAt
     since: int
     changes: Changes
+    tail: Tail | None = None
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The files that are read themselves."""
+        return files_beside(self.tail, self.changes.added)
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
-        """The files, by path and deletion vector."""
-        return tuple(file.key for file in self.changes.added)
+        """The same, by path and deletion vector."""
+        return tuple(file.key for file in self.files)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows these files have; None where some writer did not say."""
+        return rows_of(self.files)
 
     def told(self) -> str:
         """For people: how much it is."""
         changes = self.changes
         rows = "rows" if changes.rows_added is None else f"{changes.rows_added} rows"
         files = f"{len(changes.added)} file{'s' * (len(changes.added) != 1)}"
-        return f"{rows} in {files} appended to {self.table.name} after version {self.since}"
+        text = f"{rows} in {files} appended to {self.table.name} after version {self.since}"
+        if self.tail is None:
+            return text
+        rest = len(self.files)
+        return f"{text}, {len(changes.added) - rest if rest else 'all'} of them held in memory"
 
 
 def appended_to(

@@ -18,9 +18,10 @@ from cachemgr.serving.appended import Appended, FreshLimits, appended_to, withou
 from cachemgr.serving.freshness import Histories, Verdict, check_freshness
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.tails import Tail, Tails
 from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
-from matcher.model.ir import Block, Rewrite
+from matcher.model.ir import Block, GroupingSet, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable, render_rewrite
 from matcher.rules.choose import not_named
@@ -67,13 +68,14 @@ class QueryState:
 class Checks:
     """The sources that eligibility asks; `restricted` gives what `cachemgr.access.grants` calls so,
     `missing` what is wrong with the files of a cache's grouping set (None: of all that it stores),
-    for people; empty if nothing is."""
+    for people; empty if nothing is; `tails` what is held in memory of rows that were appended."""
 
     served: Callable[[str], ServedCache | None]
     comparer: SettingsComparer
     histories: Histories
     restricted: Callable[[], Mapping[str, str]]
     missing: Callable[[ServedCache, int | None], str] = lambda cache, grouping_id: ""
+    tails: Tails | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,22 @@ class Eligibility:
         if isinstance(appended, Reason):
             return appended
         return self._files(rewrite, cache) or Cleared(cache, True, sql, appended)
+
+    def tail(
+        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
+    ) -> Tail | None:
+        """What is held in memory of rows that a hit reads beside its cache.
+
+        Args:
+            cache: The cache.
+            grouping_set: Which of its sets is read.
+            appended: The rows.
+        """
+        limits, tails = self.query.fresh, self.checks.tails
+        if limits is None or not limits.tails or tails is None:
+            return None
+        place, files = appended.table.location, frozenset(appended.keys)
+        return tails.find(cache, grouping_set, place, files)
 
     def _cleared(self, block: Block, rewrite: Rewrite) -> tuple[ServedCache, str] | Reason:
         """The cache and the rewrite as SQL, if nothing but its freshness may stand against it."""

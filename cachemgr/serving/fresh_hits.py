@@ -63,16 +63,22 @@ def fresh_hit(
     if chosen.rewrite is None:
         return chosen.reasons
     found = cleared[id(chosen.rewrite)]
-    sides = [found.sql]
+    sides, appended = [found.sql], found.appended
     try:
-        if found.appended is not None:
-            sides.append(render_stored(states.stored, [quote(n) for n in base_names(block)]))
+        if appended is not None:
+            tail = eligibility.tail(found.cache, chosen.rewrite.grouping_set, appended)
+            held = None if tail is None else tail.states(states.block, options)
+            if held is not None:
+                appended = replace(appended, tail=tail)
+                sides.append(held)
+            if appended.files:
+                sides.append(render_stored(states.stored, [quote(n) for n in base_names(block)]))
         sql = render_merged(merged, sides)
     except NotRenderable as error:
         return (not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, str(error)),)
     steps = (*chosen.rewrite.steps, STEP)
     rewrite = replace(chosen.rewrite, steps=steps)
-    return Hit(located.path, block, rewrite, found.cache, True, sql, located.split, found.appended)
+    return Hit(located.path, block, rewrite, found.cache, True, sql, located.split, appended)
 
 
 def with_fresh(candidates: tuple[Candidate, ...], hit: Hit) -> tuple[Candidate, ...]:

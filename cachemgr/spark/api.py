@@ -137,7 +137,7 @@ def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
         if not settings.enabled:
             spark.conf.set(ENABLED, "true")
         _enabled[key] = found
-        application.join(key, feed, settings.pin_max_bytes)
+        application.join(key, feed, settings)
         ended = _forget_gone(spark)
         _wrap_sql()
         failures.watch(session.failed_on)
@@ -281,7 +281,7 @@ def counters(spark: SparkSession) -> dict[str, int]:
     """Hits, misses, errors and pins of an enabled session since it was enabled.
 
     Of the `hits`, `fresh_hits` read rows that were appended to a base table since the cache's
-    refresh; `fresh_rows` is how many rows these were.
+    refresh; `tail_hits` of these from memory; `fresh_rows` is how many rows were read from files.
     """
     return dict(_of(spark).session.telemetry.counters())
 

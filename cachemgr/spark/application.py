@@ -1,5 +1,5 @@
-"""What all sessions of one Spark application share: pins, lists of files, and what is remembered of
-tables and settings.
+"""What all sessions of one Spark application share: pins, tails, lists of files, and what is
+remembered of tables and settings.
 
 None of it depends on a session or on who asks, so a further session finds it warm, and it takes its
 memory once. What a session decides with its own settings and principal is in `session`.
@@ -24,6 +24,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.spark.pins import PinKey, PinStore
 from cachemgr.spark.set_files import FileReads
+from cachemgr.spark.tails import TailStore
 from matcher.memory.bounded import Bounded
 
 _MOST_SETTINGS = 100
@@ -47,25 +48,26 @@ class Application:
         self.histories = Histories(
             partial(past_of, self.session), partial(commits_of, self.session)
         )
+        self.tails = TailStore(self.session, self.histories, self._is_served)
         self.stored = StoredFiles(files_of(self.session))
         # what was told to the hook
         self.known: frozenset[str] | None = None
         self._lock = threading.Lock()
-        self._members: dict[str, tuple[Feed, int]] = {}
+        self._members: dict[str, tuple[Feed, Settings]] = {}
         self._parsed: Bounded[Settings] = Bounded(_MOST_SETTINGS)
 
-    def join(self, key: str, feed: Feed, pin_max_bytes: int) -> None:
+    def join(self, key: str, feed: Feed, settings: Settings) -> None:
         """A session takes part.
 
         Args:
             key: The session's.
             feed: The caches that it uses.
-            pin_max_bytes: What it lets pins take. The application's bound is the largest of its
-                sessions'.
+            settings: Say what pins and tails may take. The application's bound is the largest of
+                its sessions'.
         """
         with self._lock:
-            self._members[key] = (feed, pin_max_bytes)
-        feed.listen(self.pins.sweep)
+            self._members[key] = (feed, settings)
+        feed.listen(self._sweep)
         self._resize()
 
     def leave(self, key: str) -> bool:
@@ -82,18 +84,19 @@ class Application:
             feeds = [feed for feed, _ in self._members.values()]
             last = not self._members
         if gone is not None and all(feed is not gone[0] for feed in feeds):
-            gone[0].unlisten(self.pins.sweep)
-            self.pins.sweep()
+            gone[0].unlisten(self._sweep)
+            self._sweep()
         self._resize()
         return last
 
     def close(self) -> None:
-        """Let go of everything. Waits for a pin that is being made."""
+        """Let go of everything. Waits for a pin and a tail that are being made."""
         with self._lock:
             members = list(self._members.values())
             self._members.clear()
         for feed, _ in members:
-            feed.unlisten(self.pins.sweep)
+            feed.unlisten(self._sweep)
+        self.tails.close()
         self.pins.close()
 
     def settings(self, explicit: Mapping[str, str]) -> Settings:
@@ -107,8 +110,13 @@ class Application:
 
     def _resize(self) -> None:
         with self._lock:
-            bounds = [size for _, size in self._members.values()]
-        self.pins.resize(max(bounds, default=0))
+            settings = [each for _, each in self._members.values()]
+        self.pins.resize(max((s.pin_max_bytes for s in settings), default=0))
+        self.tails.resize(max((s.fresh_tail_max_bytes for s in settings), default=0))
+
+    def _sweep(self) -> None:
+        self.pins.sweep()
+        self.tails.sweep()
 
     def _is_served(self, key: PinKey) -> bool:
         """Whether some session may still be answered from what a pin holds."""

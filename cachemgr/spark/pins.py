@@ -24,9 +24,11 @@ from pyspark.sql import functions as F
 from cachemgr.delta.tables import PinnedSet
 from cachemgr.jvm.alive import is_stopped
 from cachemgr.jvm.loader import java_class, session_of
+from matcher.model.ir import CachePlan
+from matcher.model.types import FLOATS
 from matcher.render.select import quote
 
-__all__ = ["PinKey", "PinStats", "PinStore", "PinnedSet", "most_selective_first"]
+__all__ = ["PinKey", "PinStats", "PinStore", "PinnedSet", "holds_floats", "most_selective_first"]
 
 _log = logging.getLogger("cachemgr.pins")
 _CANCELLED: Final = "SPARK_JOB_CANCELLED"
@@ -34,6 +36,7 @@ _CANCELLED: Final = "SPARK_JOB_CANCELLED"
 
 class PinKey(NamedTuple):
     """One stored state of one grouping set; `grouping_id` is None for a cache that is no cube.
+    Of a tail, also the appended files that it holds, as a digest.
 
     Nothing in it says who asks: whether somebody may be answered from a pin is decided before.
     """
@@ -42,6 +45,7 @@ class PinKey(NamedTuple):
     version: int
     grouping_id: int | None = None
     location: str = ""
+    appended: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class PinStore:
         max_bytes: What all pins together may take, as Spark measures them after they were made; 0
             pins nothing.
         wanted: Whether some query may still read what a key stands for. Called without a lock.
+        thread_name: Of the background thread.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class PinStore:
         spark: SparkSession,
         max_bytes: int,
         wanted: Callable[[PinKey], bool] = lambda key: True,
+        thread_name: str = "cachemgr-pins",
     ) -> None:
         self._spark = spark
         self._max_bytes = max_bytes
@@ -83,7 +89,7 @@ class PinStore:
         self._pins: OrderedDict[PinKey, PinnedSet] = OrderedDict()
         self._asked: dict[PinKey, Future[None]] = {}
         self._hits = self._misses = self._evicted = self._failed = 0
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="cachemgr-pins")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=thread_name)
         self._closed = False
 
     def get(self, key: PinKey) -> PinnedSet | None:
@@ -260,3 +266,15 @@ def most_selective_first(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     ]
     order = sorted(keys, key=lambda key: (-counts[key], key))
     return rows.coalesce(1).sortWithinPartitions(*(quote(key) for key in order))
+
+
+def holds_floats(plan: CachePlan) -> bool:
+    """Whether a cache stores FLOAT or DOUBLE. Such a cache is not pinned: Spark's statistics of
+    pinned batches leave NaN out, so it would pass over batches with it.
+
+    Args:
+        plan: The cache.
+    """
+    stored = [*(plan.keys or ()), *plan.columns]
+    kinds = {c.expr.type for c in stored} | {m.agg.type for m in plan.measures}
+    return not kinds.isdisjoint(FLOATS)

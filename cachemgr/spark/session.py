@@ -35,6 +35,7 @@ from cachemgr.serving.fresh_hits import base_names
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.seen_tables import TableRef
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
+from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.application import Application
 from cachemgr.spark.failures import cache_ids, is_read_failure
@@ -47,19 +48,17 @@ from cachemgr.spark.hook import (
     QueryTable,
     Replacement,
 )
-from cachemgr.spark.pins import PinKey, most_selective_first
+from cachemgr.spark.pins import PinKey, holds_floats, most_selective_first
 from cachemgr.telemetry import Telemetry
 from cachemgr.vocabulary import Outcome
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names
 from matcher.model.ir import (
     GROUPING_ID_COLUMN,
-    CachePlan,
     GroupingSet,
     RecordPreservingJoin,
 )
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.model.types import FLOATS
 from matcher.render.select import quote
 from matcher.rules.cost import rows_left
 
@@ -92,7 +91,12 @@ class CacheSession:
         self.histories = application.histories
         self.stored = application.stored
         self.checks = Checks(
-            feed.served, self.comparer, self.histories, feed.restricted, self._missing
+            feed.served,
+            self.comparer,
+            self.histories,
+            feed.restricted,
+            self._missing,
+            application.tails,
         )
 
     @property
@@ -296,6 +300,8 @@ class CacheSession:
         for name, extra in zip(extra_names(hit.rewrite), hit.rewrite.extra, strict=True):
             relations[name] = QueryTable(extra.relation.key)
         relations |= _base_relations(hit)
+        if hit.appended is not None and settings.fresh_tail_max_bytes > 0:
+            self.application.tails.request(cache, hit.rewrite.grouping_set, hit.appended)
         sql = hit.sql
         if is_sorted and pinned is None and _few_of_many(hit):
             sql = f"SELECT /*+ REPARTITION(1) */ * FROM (\n{sql}\n)"
@@ -304,7 +310,7 @@ class CacheSession:
     def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
         chosen = hit.rewrite.grouping_set
         rows = chosen.rows if chosen is not None else hit.cache.plan.rows
-        if rows is None or rows > settings.pin_max_rows_per_set or _holds_floats(hit.cache.plan):
+        if rows is None or rows > settings.pin_max_rows_per_set or holds_floats(hit.cache.plan):
             return None
         number = None if chosen is None else chosen.grouping_id
         key = PinKey(hit.cache.id, read.version, number, read.location)
@@ -354,7 +360,9 @@ class CacheSession:
         appended = [hit.appended for hit in found.hits if hit.appended is not None]
         if appended:
             self.telemetry.count("fresh_hits")
-            self.telemetry.count("fresh_rows", sum(a.changes.rows_added or 0 for a in appended))
+            self.telemetry.count("fresh_rows", sum(a.rows or 0 for a in appended))
+            if any(a.tail is not None for a in appended):
+                self.telemetry.count("tail_hits")
         if found.hits and settings.mode is Mode.PLAN_ONLY:
             self.telemetry.count("plan_only")
 
@@ -375,7 +383,8 @@ class CacheSession:
 
 def _fresh_limits(settings: Settings) -> FreshLimits:
     files = settings.fresh_max_files if settings.fresh_hits else 0
-    return FreshLimits(files, settings.fresh_max_rows, settings.fresh_max_percent)
+    tails = settings.fresh_tail_max_bytes > 0
+    return FreshLimits(files, settings.fresh_max_rows, settings.fresh_max_percent, tails)
 
 
 def known_locations(feed: Feed) -> frozenset[str]:
@@ -388,21 +397,18 @@ def known_locations(feed: Feed) -> frozenset[str]:
     return read | validated_places(feed.joins()) if read else read
 
 
-def _holds_floats(plan: CachePlan) -> bool:
-    """Spark's statistics of pinned batches leave NaN out, so it would pass over batches with it."""
-    stored = [*(plan.keys or ()), *plan.columns]
-    kinds = {c.expr.type for c in stored} | {m.agg.type for m in plan.measures}
-    return not kinds.isdisjoint(FLOATS)
-
-
 def _base_relations(hit: Hit) -> dict[str, object]:
-    """What a hit reads of the base tables beside its cache."""
+    """What a hit reads beside its cache: of the base tables, and a tail."""
     if hit.appended is None:
         return {}
+    tail = hit.appended.tail
+    held = {} if tail is None else {TAIL: tail.relation}
+    if not hit.appended.files:
+        return held
     grown = hit.appended.table.location
     files = QueryFiles(grown, hit.appended.since, hit.appended.keys)
     pairs = zip(base_names(hit.block), hit.block.relations, strict=True)
-    return {n: files if r.key == grown else QueryTable(r.key) for n, r in pairs}
+    return held | {n: files if r.key == grown else QueryTable(r.key) for n, r in pairs}
 
 
 def _few_of_many(hit: Hit) -> bool:

@@ -90,8 +90,8 @@ def report(entries: list[dict[str, Any]]) -> str:
         f"{len(entries)} runs, {minutes:.0f} minutes, {found['worlds']:,} worlds, "
         f"{found['steps']:,} steps ({found['steps'] / minutes:.0f} a minute)",
         f"{counts['queries']:,} queries: {counts['hits']:,} hits, {counts['fresh hits']:,} fresh "
-        f"hits, {counts['lagging hits']:,} of a stale cache that may lag, "
-        f"{counts['misses']:,} misses",
+        f"hits, {counts['tail hits']:,} of them by rows in memory, {counts['lagging hits']:,} of "
+        f"a stale cache that may lag, {counts['misses']:,} misses",
         f"{counts['skipped']:,} steps did not apply; {counts['states that are gone']:,} "
         "comparisons with states that are gone were left out",
         "",

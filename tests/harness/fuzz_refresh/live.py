@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from cachemgr.delta.tables import current_versions
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.refresh import incremental
+from cachemgr.spark import api
 from tests.harness.fuzz_refresh.folders import NotApplicable, carry_out
 from tests.harness.fuzz_refresh.judge import Answer, answer, difference, one_line, rows_answer
 from tests.harness.fuzz_refresh.layouts import JOINS, LAYOUTS, VIEWS, Layout, statements
@@ -42,6 +44,8 @@ from tests.harness.fuzz_refresh.steps import (
 )
 
 _numbers = itertools.count(1)
+# A tail of a dozen rows is there sooner.
+_TAIL_SECONDS: Final = 20.0
 # Refresh refused for what the world did; the definition itself may still run.
 _ALLOWED_CODES: Final = frozenset({
     "NOT_INCREMENTAL", "BASE_COLUMN_LOST", "BASE_COLUMN_CHANGED", "BASE_TABLE_LOST",
@@ -199,8 +203,12 @@ class World:
         self.spark.conf.set("spark.cachemgr.location", str(self.folder / "caches"))
         self.spark.conf.set("spark.cachemgr.mode", "failFast")
         self.spark.conf.set("spark.cachemgr.pin.enabled", str(self.walk.pins).lower())
+        if not self.walk.tails:
+            self.spark.conf.set("spark.cachemgr.freshHits.tailMaxBytes", "0")
         self.spark.conf.set("spark.cachemgr.decisionLog.enabled", "false")
         cachemgr.enable(self.spark)
+        self._tails = api._of(self.spark).session.application.tails
+        self._tails._clock = lambda: 0.0  # without pauses
         self.metastore = open_metastore(self._url)
         if self.layout.joins:
             for text in JOINS:
@@ -369,27 +377,37 @@ class World:
     # -- queries --------------------------------------------------------------------------------
 
     def _query(self, step: Query, check: bool) -> Done:
+        done, fresh = self._asked(step, check)
+        if done.finding is not None or not fresh or not self.walk.tails:
+            return done
+        deadline = time.monotonic() + _TAIL_SECONDS
+        while self._tails.is_making and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self._asked(step, check)[0]
+
+    def _asked(self, step: Query, check: bool) -> tuple[Done, bool]:
+        """What came of a query, and whether it was a fresh hit."""
         text = named(step.text)
         before = cachemgr.counters(self.spark)
         got = answer(self.spark, text, step.action)
         after = cachemgr.counters(self.spark)
+        names = ("hits", "fresh_hits", "tail_hits")
+        hit, fresh, tail = (after.get(n, 0) > before.get(n, 0) for n in names)
         if not check:
-            return Done()
-        hit, fresh = (after.get(n, 0) > before.get(n, 0) for n in ("hits", "fresh_hits"))
+            return Done(), fresh
         counts = self.tally.counts
+        counts["tail hits"] += tail
         counts["queries"] += 1
         counts["fresh hits" if fresh else "hits" if hit else "misses"] += 1
         if hit or fresh:
             self.tally.shapes[step.shape] += 1
         wanted = self.wanted(text, step.action)
         found = difference(got, wanted, ordered=step.ordered)
-        if not found:
-            return Done()
-        if hit and self._lags(step, text, got):
-            return Done()
-        kind = "fresh hit" if fresh else "hit" if hit else "miss"
+        if not found or (hit and self._lags(step, text, got)):
+            return Done(), fresh
+        kind = "tail hit" if tail else "fresh hit" if fresh else "hit" if hit else "miss"
         why = self._explained(text)
-        return Done(finding=Finding("query", f"{kind}: {found}\n  {text}\n{why}"))
+        return Done(finding=Finding("query", f"{kind}: {found}\n  {text}\n{why}")), fresh
 
     def _lags(self, step: Query, text: str, got: Answer) -> bool:
         """Whether an answer is that of an earlier state, which some cache may give."""

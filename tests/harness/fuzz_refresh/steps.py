@@ -97,6 +97,8 @@ class Walk:
         caches: The caches over them, each created and refreshed before the first step.
         steps: The steps, in order.
         pins: Whether hot sets are pinned in memory.
+        tails: Whether appended rows that a hit has read are held in memory: such a query is asked
+            once more when they are.
         few_rows: Sets of so many rows are written anew by an incremental refresh, the others are
             appended to; None for the product's own number, which no set here exceeds.
     """
@@ -105,6 +107,7 @@ class Walk:
     caches: tuple[CacheSpec, ...]
     steps: tuple[Step, ...] = ()
     pins: bool = False
+    tails: bool = False
     few_rows: int | None = None
 
 
@@ -117,6 +120,6 @@ def script(walk: Walk) -> str:
         "from tests.harness.fuzz_refresh.replay import replay\n"
         "from tests.harness.fuzz_refresh.steps import *\n"
         f"replay(Walk({walk.layout!r}, ({caches},), (\n{lines}\n), pins={walk.pins}, "
-        f"few_rows={walk.few_rows}))\n"
+        f"tails={walk.tails}, few_rows={walk.few_rows}))\n"
         "END\n"
     )

@@ -41,7 +41,8 @@ def beginning(rng: random.Random) -> Walk:
         CacheSpec(s.name, _LAGGING if lagging and not n else "") for n, s in enumerate(chosen)
     )
     few_rows = rng.choice((None, -1, -1, 4))
-    return Walk(layout.name, specs, pins=rng.random() < 0.3, few_rows=few_rows)
+    pins, tails = rng.random() < 0.3, rng.random() < 0.5
+    return Walk(layout.name, specs, pins=pins, tails=tails, few_rows=few_rows)
 
 
 class Walker:
@@ -58,6 +59,8 @@ class Walker:
         wild = not world.layout.joins or rng.random() < 0.3
         self.scene = changes.Scene(rng, world.layout, world.columns, wild)
         self._due: list[Step] = []
+        # refreshed after each change, so that it is refreshed after each kind of change alone
+        self._focus = self._cache() if rng.random() < 0.6 else None
 
     def step(self) -> Step:
         """The next step."""
@@ -71,6 +74,10 @@ class Walker:
         if chance < 0.3:
             return self._query()
         change = self._undo() or self._change()
+        if self._focus is not None:
+            due = [self._query(self._focus), self._query()]
+            self._due += [*due, self._refresh(self._focus), self._query(self._focus)]
+            return change
         if self.rng.random() < 0.75:
             self._due += [self._query() for _ in range(self.rng.randrange(1, 3))]
         if self.rng.random() < 0.4:

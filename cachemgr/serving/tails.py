@@ -1,0 +1,133 @@
+"""Tails: rows that were appended since a cache's refresh, as its definition has them, held in
+memory.
+
+A tail is a cache of these rows alone. What is known of the cache does not hold for it, so that it
+is matched anew, as a cache of which nothing is known but which of its joins kept each row. It holds
+files and no versions: whoever sees these files among those that were appended since the refresh may
+read it in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, Protocol
+
+from cachemgr.delta.changes import DataFile
+from cachemgr.serving.served_cache import ServedCache
+from matcher.model.ir import (
+    Block,
+    CachePlan,
+    GroupingSet,
+    MatchOptions,
+    RecordPreservingJoin,
+    Rewrite,
+)
+from matcher.normalize.normal_form import Interner, NormalQuery, PreparedPlan, occurrences
+from matcher.render.select import NotRenderable, render_rewrite
+from matcher.rules.match_view import match_plan
+
+# The name under which the text of a hit reads a tail.
+TAIL = "__tail"
+
+
+class Tail:
+    """The rows of some appended files, grouped as a cache groups them; safe for several threads.
+
+    Args:
+        plan: What is known of them; see `plan_of_tail`.
+        files: The files that they come from, by path and deletion vector.
+        relation: What a hit reads.
+    """
+
+    __slots__ = ("_intern", "_view", "files", "plan", "relation")
+
+    def __init__(
+        self, plan: CachePlan, files: frozenset[tuple[str, str]], relation: object
+    ) -> None:
+        self.plan: Final = plan
+        self.files: Final = files
+        self.relation: Final = relation
+        self._intern = Interner()
+        self._view = PreparedPlan(plan, self._intern)
+
+    def states(self, block: Block, options: MatchOptions) -> str | None:
+        """The SELECT of a block's states over the tail, outputs named c0, c1, …; None if they do
+        not follow from it.
+
+        Args:
+            block: The query for them.
+            options: The session's switches.
+        """
+        if not {r.key for r in block.relations} <= {r.key for r in self.plan.relations}:
+            return None
+        relations = occurrences(self._intern(r.key) for r in block.relations)
+        options = replace(options, forced=frozenset(), keys=())
+        found = match_plan(NormalQuery(block, relations), self._view, options)
+        rewrite = next((each for each in found if isinstance(each, Rewrite)), None)
+        if rewrite is None:
+            return None
+        try:
+            return render_rewrite(rewrite, TAIL, positional=True)
+        except NotRenderable:
+            return None
+
+
+class Tails(Protocol):
+    """The tails at hand."""
+
+    def find(
+        self,
+        cache: ServedCache,
+        grouping_set: GroupingSet | None,
+        place: str,
+        files: frozenset[tuple[str, str]],
+    ) -> Tail | None:
+        """The tail that holds most of some files, and no other one.
+
+        Args:
+            cache: The cache, as the query is answered from it.
+            grouping_set: Which of its sets the query reads.
+            place: The table that was appended to.
+            files: The files that were appended, by path and deletion vector.
+        """
+        ...
+
+
+def plan_of_tail(
+    plan: CachePlan,
+    grouping_set: GroupingSet | None,
+    joins: Iterable[RecordPreservingJoin],
+    rows: int,
+) -> CachePlan:
+    """What is known of a tail.
+
+    Args:
+        plan: The cache's plan.
+        grouping_set: Its set that the tail is a part of.
+        joins: The joins that are known to have kept each row of the tail.
+        rows: How many rows it has.
+    """
+    sets = () if grouping_set is None else (replace(grouping_set, rows=rows, bytes=None),)
+    return replace(
+        plan,
+        grouping_sets=sets,
+        rows=rows,
+        bytes=None,
+        exact_sums=frozenset(),
+        non_null=frozenset(),
+        joins=tuple(joins),
+        partials=frozenset(),
+        base_rows=None,
+        base_bytes=(),
+    )
+
+
+def files_beside(tail: Tail | None, files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+    """Those of some files that a tail does not hold.
+
+    Args:
+        tail: The tail; None for none.
+        files: The files.
+    """
+    return tuple(f for f in files if tail is None or f.key not in tail.files)

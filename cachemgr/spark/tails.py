@@ -1,0 +1,337 @@
+"""The tails of one Spark application: made beside queries that read appended files, extended by
+later files, and let go of when a longer one stands.
+
+See `cachemgr.serving.tails` for what a tail is. It is a pin (`pins`) with a bound of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.config.match_options import match_options
+from cachemgr.delta.changed_files import ChangedFiles
+from cachemgr.delta.changes import ChangeKind, rows_of
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.tables import PinnedSet, TableRead, base_tables, run_select
+from cachemgr.refresh.measure import rows_name
+from cachemgr.serving.appended import Appended
+from cachemgr.serving.freshness import Histories
+from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
+from cachemgr.spark.hook import suspended
+from cachemgr.spark.pins import PinKey, PinStore, holds_floats, most_selective_first
+from matcher.index.explain import set_names
+from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
+from matcher.normalize.stored_block import stored_block
+from matcher.partials.collapse import merged_rows
+from matcher.partials.linear import why_not_linear
+from matcher.partials.lossless import joins_by_unique_keys_alone
+from matcher.partials.partial_rows import why_not_partials
+from matcher.render.select import quote, render_stored
+
+_log = logging.getLogger("cachemgr.tails")
+_CAME: Final = "__came"
+# Tails that are made of one another; the next one is made of files alone.
+_MOST_LINKS: Final = 8
+# To make one may take a fifth of the time: after that it waits four times as long.
+_REST: Final = 4.0
+
+
+class _Place(NamedTuple):
+    """What a tail is a part of: one stored state of one grouping set, and the table that grew."""
+
+    pin: PinKey
+    grown: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A tail, and how many it was made of."""
+
+    tail: Tail
+    key: PinKey
+    links: int
+
+
+class TailStore:
+    """The tails of one application; safe for several threads.
+
+    Args:
+        spark: A session of ours.
+        histories: What happened to tables.
+        wanted: Whether some query may still read what a key stands for.
+        clock: Seconds, for pauses.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        histories: Histories,
+        wanted: Callable[[PinKey], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spark = spark
+        self._histories = histories
+        self._wanted = wanted
+        self._clock = clock
+        self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails")
+        self._lock = threading.Lock()
+        self._made: dict[_Place, _Made] = {}
+        self._busy: dict[_Place, PinKey] = {}
+        self._not_before: dict[_Place, float] = {}
+
+    def find(
+        self,
+        cache: ServedCache,
+        grouping_set: GroupingSet | None,
+        place: str,
+        files: frozenset[tuple[str, str]],
+    ) -> Tail | None:
+        """See `Tails`."""
+        at = _place(cache, grouping_set, place)
+        with self._lock:
+            made = self._made.get(at)
+        if made is None or not made.tail.files <= files:
+            return None
+        if self._pins.get(made.key) is None:  # another one took its memory
+            with self._lock:
+                if self._made.get(at) is made:
+                    del self._made[at]
+            return None
+        return made.tail
+
+    def request(
+        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
+    ) -> Future[None] | None:
+        """Have a tail made in the background for what a query read beside its cache.
+
+        Args:
+            cache: The cache.
+            grouping_set: Which of its sets the query reads.
+            appended: What it read.
+
+        Returns:
+            What ends when the tail is there or was given up; None if nothing was started.
+        """
+        if _never(cache, grouping_set, appended):
+            return None
+        at = _place(cache, grouping_set, appended.table.location)
+        key = at.pin._replace(appended=_digest(appended))
+        with self._lock:
+            if at in self._busy or self._clock() < self._not_before.get(at, 0.0):
+                return None
+            self._busy[at] = key
+            before = self._made.get(at)
+        maker = _Maker(self._spark, self._histories, cache, grouping_set, appended, before)
+        future = self._pins.request(key, maker.rows)
+        if future is None:
+            with self._lock:
+                self._busy.pop(at, None)
+            return None
+        finished: Future[None] = Future()
+        started = self._clock()
+        future.add_done_callback(lambda _: self._finish(at, key, maker, started, finished))
+        return finished
+
+    @property
+    def is_making(self) -> bool:
+        """Whether one is being made."""
+        with self._lock:
+            return bool(self._busy)
+
+    def sweep(self) -> None:
+        """Let go of all tails that nobody wants."""
+        with self._lock:
+            for at in [at for at in self._made if not self._wanted(at.pin)]:
+                del self._made[at]
+            for at in [at for at in self._not_before if not self._wanted(at.pin)]:
+                del self._not_before[at]
+        self._pins.sweep()
+
+    def resize(self, max_bytes: int) -> None:
+        """Give the tails another bound.
+
+        Args:
+            max_bytes: What all of them together may take; 0 makes none.
+        """
+        self._pins.resize(max_bytes)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._pins.close()
+
+    def _finish(
+        self, at: _Place, key: PinKey, maker: _Maker, started: float, finished: Future[None]
+    ) -> None:
+        try:
+            pinned = self._pins.get(key)
+            made = None if pinned is None else maker.made(key, pinned)
+            with self._lock:
+                if made is not None:
+                    self._made[at] = made
+        except Exception:
+            _log.warning("cannot use a tail of %s; queries read its files", at, exc_info=True)
+        finally:
+            now = self._clock()
+            with self._lock:
+                self._busy.pop(at, None)
+                self._not_before[at] = now + _REST * (now - started)
+            finished.set_result(None)
+            self._pins.sweep()  # the tail that this one was made of
+
+    def _is_wanted(self, key: PinKey) -> bool:
+        with self._lock:
+            keys = {made.key for made in self._made.values()} | set(self._busy.values())
+        return key in keys and self._wanted(key._replace(appended=""))
+
+
+class _Maker:
+    """Makes one tail.
+
+    Args:
+        spark: A session of ours.
+        histories: What happened to tables.
+        cache: The cache.
+        grouping_set: The set.
+        appended: What it is to hold.
+        before: The tail that is there.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        histories: Histories,
+        cache: ServedCache,
+        grouping_set: GroupingSet | None,
+        appended: Appended,
+        before: _Made | None,
+    ) -> None:
+        self._spark = spark
+        self._histories = histories
+        self._cache = cache
+        self._set = grouping_set
+        self._appended = appended
+        self._before = before if before is not None and self._goes_on(before) else None
+
+    def rows(self) -> DataFrame:
+        """The rows of the tail.
+
+        Raises:
+            LookupError: A table that the cache's definition joins is not as the cache read it.
+        """
+        cache, plan = self._cache, self._plan
+        session = own_session(self._spark, dict(cache.settings))
+        with suspended(session):
+            rows = self._definition(session, plan)
+            if self._before is not None:
+                relations = {TAIL: self._before.tail.relation, _CAME: rows}
+                names = ", ".join(map(quote, rows.columns))
+                parts = [f"SELECT {names} FROM {name}" for name in relations]
+                text = merged_rows(plan, parts, [], match_options(dict(cache.settings)))
+                rows = run_select(session, text, relations)
+            keys = set_names(cache.plan, self._set) or [c.name for c in cache.plan.keys or ()]
+            return most_selective_first(rows, keys)
+
+    def made(self, key: PinKey, pinned: PinnedSet) -> _Made:
+        """The tail, once its rows are held.
+
+        Args:
+            key: What it is held by.
+            pinned: Its rows.
+        """
+        changes = self._appended.changes
+        joins = self._joins_kept(pinned)
+        plan = plan_of_tail(self._cache.plan, self._set, joins, pinned.rows)
+        files = frozenset(file.key for file in changes.added)
+        links = 1 if self._before is None else self._before.links + 1
+        return _Made(Tail(plan, files, pinned), key, links)
+
+    @property
+    def _plan(self) -> CachePlan:
+        """The cache with the one set."""
+        sets = () if self._set is None else (self._set,)
+        return replace(self._cache.plan, grouping_sets=sets)
+
+    def _goes_on(self, before: _Made) -> bool:
+        """Whether the new tail is the old one and more."""
+        plan, options = self._cache.plan, match_options(dict(self._cache.settings))
+        return (
+            before.links < _MOST_LINKS
+            and before.tail.files <= {file.key for file in self._appended.changes.added}
+            and why_not_partials(plan, options, signed=False) is None
+        )
+
+    def _definition(self, session: SparkSession, plan: CachePlan) -> DataFrame:
+        """The cache's definition over the files that the old tail does not have."""
+        grown, since = self._appended.table, self._appended.since
+        held = None if self._before is None else self._before.tail
+        files = files_beside(held, self._appended.changes.added)
+        came = ChangedFiles(grown.location, since, grown.version, files).plan(session)
+        others = self._others(relation.key for relation in plan.relations)
+        relations = {
+            f"__t{number}": others.get(relation.key, came)
+            for number, relation in enumerate(plan.relations)
+        }
+        return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
+
+    def _others(self, places: Iterable[str]) -> dict[str, TableRead]:
+        """The tables that are joined to the one that grew: as they are now, which holds the rows
+        that the cache read."""
+        names = {
+            relation.key: relation.name
+            for relation in self._cache.plan.relations
+            if relation.key != self._appended.table.location
+        }
+        found = {table.location: table for table in base_tables(self._spark, names)}
+        for place, name in names.items():
+            table, then = found.get(place), self._cache.snapshot[place]
+            if table is None or self._histories.changes(table, then).kind is not ChangeKind.SAME:
+                raise LookupError(f"{name} changed since cache {self._cache.name} was refreshed")
+        return {place: TableRead(place, found[place].version) for place in names}
+
+    def _joins_kept(self, pinned: PinnedSet) -> tuple[RecordPreservingJoin, ...]:
+        """The joins of the cache, if the tail's rows tell that they kept each row."""
+        plan, grown = self._cache.plan, self._appended.table.location
+        rows = rows_of(self._appended.changes.added)
+        joins = tuple(join for join in plan.joins if join.validated)
+        if rows is None or not joins_by_unique_keys_alone(plan, joins, grown):
+            return ()
+        text = f"SELECT SUM({quote(rows_name(plan))}) FROM {TAIL}"
+        with suspended(self._spark):
+            ((counted,),) = run_select(self._spark, text, {TAIL: pinned}).collect()
+        return joins if (counted or 0) == rows else ()
+
+
+def _place(cache: ServedCache, grouping_set: GroupingSet | None, grown: str) -> _Place:
+    assert cache.version is not None
+    number = None if grouping_set is None else grouping_set.grouping_id
+    return _Place(PinKey(cache.id, cache.version, number, cache.location), grown)
+
+
+def _digest(appended: Appended) -> str:
+    text = "\n".join(sorted("\t".join(file.key) for file in appended.changes.added))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _never(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended) -> bool:
+    """Whether a cache has no tails: its rows are no groups, are only the first ones, or are not
+    those of the old and the new files together."""
+    plan = cache.plan
+    if plan.keys is None or plan.limit is not None or not appended.files or holds_floats(plan):
+        return True
+    if plan.is_cube and grouping_set is None:
+        return True
+    places = [relation.key for relation in plan.relations]
+    if appended.table.location not in places:
+        return True
+    rel = places.index(appended.table.location)
+    return why_not_linear(stored_block(plan), rel) is not None
