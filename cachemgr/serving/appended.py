@@ -55,12 +55,14 @@ class Appended:
         since: The version that the cache holds.
         changes: What was appended since.
         tail: What is read in the place of some of the files.
+        beside_grown: Dimensions were appended to as well, under new keys alone.
     """
 
     table: TableAt
     since: int
     changes: Changes
     tail: Tail | None = None
+    beside_grown: bool = False
 
     @property
     def files(self) -> tuple[DataFile, ...]:

@@ -16,6 +16,7 @@ from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.serving.appended import Appended, FreshLimits, appended_to, without_fresh_hits
 from cachemgr.serving.freshness import Histories, Verdict, check_freshness
+from cachemgr.serving.grown_dimensions import NewKeys, without_new_keys
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import Tail, Tails
@@ -68,7 +69,8 @@ class QueryState:
 class Checks:
     """The sources that eligibility asks; `restricted` gives what `cachemgr.access.grants` calls so,
     `missing` what is wrong with the files of a cache's grouping set (None: of all that it stores),
-    for people; empty if nothing is; `tails` what is held in memory of rows that were appended."""
+    for people; empty if nothing is; `tails` what is held in memory of rows that were appended,
+    `new_keys` which dimensions got new keys alone."""
 
     served: Callable[[str], ServedCache | None]
     comparer: SettingsComparer
@@ -76,6 +78,7 @@ class Checks:
     restricted: Callable[[], Mapping[str, str]]
     missing: Callable[[ServedCache, int | None], str] = lambda cache, grouping_id: ""
     tails: Tails | None = None
+    new_keys: NewKeys | None = None
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class Eligibility:
         if isinstance(found, Reason):
             return found
         cache, sql = found
-        verdict = self._freshness(block, cache)
+        verdict = self._verdict(block, cache)
         refused = verdict.reason or (None if verdict.exact else self._stale(rewrite, cache))
         if refused is not None and verdict.appended:
             return Behind(refused) if cache.fresh_hits else without_fresh_hits(cache, refused)
@@ -163,13 +166,15 @@ class Eligibility:
         if isinstance(found, Reason):
             return found
         cache, sql = found
-        verdict = self._freshness(block, cache)
+        verdict = self._verdict(block, cache)
         if not verdict.appended:
             return verdict.reason or self._files(rewrite, cache) or Cleared(cache, True, sql)
         if not cache.fresh_hits:
             return without_fresh_hits(cache, verdict.reason)
         query = self.query
         appended = appended_to(block, cache, verdict.appended, query.seen, query.fresh)
+        if isinstance(appended, Appended) and verdict.grown:
+            appended = replace(appended, beside_grown=True)
         if isinstance(appended, Reason):
             return appended
         return self._files(rewrite, cache) or Cleared(cache, True, sql, appended)
@@ -188,7 +193,10 @@ class Eligibility:
         if limits is None or not limits.tails or tails is None:
             return None
         place, files = appended.table.location, frozenset(appended.keys)
-        return tails.find(cache, grouping_set, place, files)
+        found = tails.find(cache, grouping_set, place, files)
+        if found is not None and appended.beside_grown and not found.is_lossless:
+            return None  # a row that was without a partner may have one now
+        return found
 
     def _cleared(self, block: Block, rewrite: Rewrite) -> tuple[ServedCache, str] | Reason:
         """The cache and the rewrite as SQL, if nothing but its freshness may stand against it."""
@@ -240,6 +248,21 @@ class Eligibility:
             ids = {t.table_id for p in places for t in self.query.seen.get(p, ()) if t.table_id}
             reads = cache.reads.union(ids, *map(keys_of, places))
         return may_use(self.query.principal, cache.name, cache.principals, reads, restricted)
+
+    def _verdict(self, block: Block, cache: ServedCache) -> Verdict:
+        """How fresh a cache is for a block, where new keys of a dimension change nothing."""
+        found = self._freshness(block, cache)
+        limits, keys = self.query.fresh, self.checks.new_keys
+        if not found.appended or keys is None or limits is None or limits.files == 0:
+            return found
+        if not cache.fresh_hits:
+            return found
+        left = without_new_keys(block, cache, found.appended, self.query.seen, keys)
+        if len(left) == len(found.appended):
+            return found
+        if not left:
+            return Verdict(None, exact=True, grown=True)
+        return replace(found, appended=left, grown=True)
 
     def _freshness(self, block: Block, cache: ServedCache) -> Verdict:
         # What the cache has not read is joined to it, and read by Spark as in the query itself.

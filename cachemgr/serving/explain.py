@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.decision import Decision, Hit
+from cachemgr.serving.tails import TAIL
 from cachemgr.statements.results import ResultRows, table
 from matcher.index.explain import set_names
 from matcher.model.ir import Candidate
@@ -160,7 +161,9 @@ def _steps(hit: Hit) -> tuple[str, ...]:
 
 def _sql(hit: Hit) -> str:
     if hit.appended is not None:
-        return f"-- beside it, {hit.appended.told()}, as __base; the cache as __cache\n{hit.sql}"
+        read = ["__base"] * bool(hit.appended.files) + [TAIL] * (hit.appended.tail is not None)
+        names = " and ".join(read)
+        return f"-- beside it, {hit.appended.told()}, as {names}; the cache as __cache\n{hit.sql}"
     try:
         return render_rewrite(hit.rewrite, quote_path(hit.rewrite.cache))
     except NotRenderable as error:

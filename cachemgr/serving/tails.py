@@ -51,6 +51,12 @@ class Tail:
         self._intern = Interner()
         self._view = PreparedPlan(plan, self._intern)
 
+    @property
+    def is_lossless(self) -> bool:
+        """Whether each row of its files found its partners: it then holds the same rows however the
+        joined tables grow under new keys."""
+        return bool(self.plan.joins)
+
     def states(self, block: Block, options: MatchOptions) -> str | None:
         """The SELECT of a block's states over the tail, outputs named c0, c1, …; None if they do
         not follow from it.

@@ -22,6 +22,7 @@ from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.delta.tables import commits_of, past_of
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
+from cachemgr.spark.new_keys import NewKeyChecks
 from cachemgr.spark.pins import PinKey, PinStore
 from cachemgr.spark.set_files import FileReads
 from cachemgr.spark.tails import TailStore
@@ -48,7 +49,8 @@ class Application:
         self.histories = Histories(
             partial(past_of, self.session), partial(commits_of, self.session)
         )
-        self.tails = TailStore(self.session, self.histories, self._is_served)
+        self.new_keys = NewKeyChecks(self.session)
+        self.tails = TailStore(self.session, self.histories, self.new_keys, self._is_served)
         self.stored = StoredFiles(files_of(self.session))
         # what was told to the hook
         self.known: frozenset[str] | None = None
@@ -90,13 +92,14 @@ class Application:
         return last
 
     def close(self) -> None:
-        """Let go of everything. Waits for a pin and a tail that are being made."""
+        """Let go of everything. Waits for what is being made or looked at."""
         with self._lock:
             members = list(self._members.values())
             self._members.clear()
         for feed, _ in members:
             feed.unlisten(self._sweep)
         self.tails.close()
+        self.new_keys.close()
         self.pins.close()
 
     def settings(self, explicit: Mapping[str, str]) -> Settings:

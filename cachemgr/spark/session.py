@@ -97,6 +97,7 @@ class CacheSession:
             feed.restricted,
             self._missing,
             application.tails,
+            application.new_keys,
         )
 
     @property

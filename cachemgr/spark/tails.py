@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.changes import ChangeKind, rows_of
@@ -25,6 +26,7 @@ from cachemgr.delta.tables import PinnedSet, TableRead, base_tables, run_select
 from cachemgr.refresh.measure import rows_name
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.freshness import Histories
+from cachemgr.serving.grown_dimensions import NewKeys
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
 from cachemgr.spark.hook import suspended
@@ -68,6 +70,7 @@ class TailStore:
     Args:
         spark: A session of ours.
         histories: What happened to tables.
+        new_keys: Which dimensions got new keys alone.
         wanted: Whether some query may still read what a key stands for.
         clock: Seconds, for pauses.
     """
@@ -76,11 +79,13 @@ class TailStore:
         self,
         spark: SparkSession,
         histories: Histories,
+        new_keys: NewKeys,
         wanted: Callable[[PinKey], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spark = spark
         self._histories = histories
+        self._new_keys = new_keys
         self._wanted = wanted
         self._clock = clock
         self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails")
@@ -131,7 +136,9 @@ class TailStore:
                 return None
             self._busy[at] = key
             before = self._made.get(at)
-        maker = _Maker(self._spark, self._histories, cache, grouping_set, appended, before)
+        maker = _Maker(
+            self._spark, self._histories, self._new_keys, cache, grouping_set, appended, before
+        )
         future = self._pins.request(key, maker.rows)
         if future is None:
             with self._lock:
@@ -200,6 +207,7 @@ class _Maker:
     Args:
         spark: A session of ours.
         histories: What happened to tables.
+        new_keys: Which dimensions got new keys alone.
         cache: The cache.
         grouping_set: The set.
         appended: What it is to hold.
@@ -210,6 +218,7 @@ class _Maker:
         self,
         spark: SparkSession,
         histories: Histories,
+        new_keys: NewKeys,
         cache: ServedCache,
         grouping_set: GroupingSet | None,
         appended: Appended,
@@ -217,9 +226,11 @@ class _Maker:
     ) -> None:
         self._spark = spark
         self._histories = histories
+        self._new_keys = new_keys
         self._cache = cache
         self._set = grouping_set
         self._appended = appended
+        self._grown = False
         self._before = before if before is not None and self._goes_on(before) else None
 
     def rows(self) -> DataFrame:
@@ -241,8 +252,9 @@ class _Maker:
             keys = set_names(cache.plan, self._set) or [c.name for c in cache.plan.keys or ()]
             return most_selective_first(rows, keys)
 
-    def made(self, key: PinKey, pinned: PinnedSet) -> _Made:
-        """The tail, once its rows are held.
+    def made(self, key: PinKey, pinned: PinnedSet) -> _Made | None:
+        """The tail, once its rows are held; None if it is of no use: some of its rows are without a
+        partner, which they may get.
 
         Args:
             key: What it is held by.
@@ -250,6 +262,8 @@ class _Maker:
         """
         changes = self._appended.changes
         joins = self._joins_kept(pinned)
+        if self._grown and not joins:
+            return None
         plan = plan_of_tail(self._cache.plan, self._set, joins, pinned.rows)
         files = frozenset(file.key for file in changes.added)
         links = 1 if self._before is None else self._before.links + 1
@@ -293,10 +307,23 @@ class _Maker:
         }
         found = {table.location: table for table in base_tables(self._spark, names)}
         for place, name in names.items():
-            table, then = found.get(place), self._cache.snapshot[place]
-            if table is None or self._histories.changes(table, then).kind is not ChangeKind.SAME:
+            table = found.get(place)
+            if table is None or not self._is_as_before(table):
                 raise LookupError(f"{name} changed since cache {self._cache.name} was refreshed")
         return {place: TableRead(place, found[place].version) for place in names}
+
+    def _is_as_before(self, table: TableAt) -> bool:
+        """Whether a joined table gives the rows that the cache has read what it gave them then."""
+        then = self._cache.snapshot[table.location]
+        changes = self._histories.changes(table, then)
+        if changes.kind is not ChangeKind.APPENDS:
+            return changes.kind is ChangeKind.SAME
+        self._grown = True
+        return any(
+            self._new_keys.are_new(table, then, changes, tuple(right for _, right in join.keys))
+            for join in self._cache.plan.joins
+            if join.validated and join.right == table.location
+        )
 
     def _joins_kept(self, pinned: PinnedSet) -> tuple[RecordPreservingJoin, ...]:
         """The joins of the cache, if the tail's rows tell that they kept each row."""

@@ -84,13 +84,12 @@ def test_later_files_are_read_beside_it_until_it_is_extended(lab) -> None:
     lab.cache(GROUPED)
     append(lab, 100)
     by_tail(lab, QUERIES[0])
-    for number in range(12):
+    for number in range(10):
         append(lab, 200 + number, region="'east'" if number % 2 else "'south'")
         told = cachemgr.explain(lab.spark, QUERIES[0]).text()
         assert f"{number + 2} rows in {number + 2} files" in told
         assert "held in memory" in told
-        for query in QUERIES:
-            by_tail(lab, query)
+        by_tail(lab, QUERIES[number % len(QUERIES)])
     lab.sql("REFRESH RELATIONAL CACHE by_region")
     before = count(lab, "fresh_hits")
     lab.hit(QUERIES[0])
@@ -186,13 +185,21 @@ def test_the_last_time_it_takes_no_memory(lab) -> None:
     assert tails._pins.stats().pins == 0
 
 
-def test_the_rows_of_two_parts_of_a_table_do_not_overflow(lab) -> None:
-    """Sums that fit together, and not one by one."""
+def test_appended_rows_whose_sum_alone_overflows(lab) -> None:
+    """No tail can be made of them; Spark's own answer depends on the order of the files."""
     lab.sql("DELETE FROM sales")
-    append(lab, 1, amt=str(2**62))
+    append(lab, 1, amt=str(-(2**62)))
     lab.cache("big AS SELECT region, SUM(amt) AS amt, COUNT(*) AS n FROM sales GROUP BY region")
-    append(lab, 2, amt=str(-(2**62)))
-    by_tail(lab, "SELECT region, SUM(amt) AS a FROM sales GROUP BY region")
+    append(lab, 2, amt=str(2**62))
     append(lab, 3, amt=str(2**62))
-    append(lab, 4, amt=str(2**62 - 1))
-    by_tail(lab, "SELECT region, SUM(amt) AS a FROM sales GROUP BY region")
+    tails = api._of(lab.spark).session.application.tails
+    for _ in range(3):
+        assert lab.sql("SELECT region, SUM(amt) AS a FROM sales GROUP BY region") == [
+            ("north", 2**62)
+        ]
+        for _ in range(100):
+            if not tails.is_making:
+                break
+            time.sleep(0.1)
+    assert count(lab, "fresh_hits") == 3
+    assert count(lab, "tail_hits") == 0
