@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
+Test = TypeVar("Test", bound=Callable[..., Any])
 VARIABLE = "TESTS_ROTATION"
 
 
@@ -38,6 +41,17 @@ def _commits(folder: Path) -> str:
 def is_due(number: int, shares: int) -> bool:
     """Whether it is this one's turn, of so many shares."""
     return (number + turn()) % shares == 0
+
+
+def due(number: int, shares: int) -> Callable[[Test], Test]:
+    """Marks a whole test as `unless_due` marks a case."""
+
+    def mark(test: Test) -> Test:
+        for each in unless_due(number, shares):
+            test = each(test)
+        return test
+
+    return mark
 
 
 def unless_due(number: int, shares: int) -> list[pytest.MarkDecorator]:

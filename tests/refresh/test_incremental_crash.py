@@ -23,6 +23,7 @@ from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.write import check_replaced
 from cachemgr.vocabulary import RunState
 from tests.processes import SMALL_SPARK, Started, until
+from tests.rotation import due, unless_due
 from tests.worlds.incremental_ways import PLANS, Made, sale, sets_are_large
 from tests.worlds.refresh_star import SHOPS, Crash, Star, crash_at
 
@@ -55,10 +56,18 @@ def sales(star: Star) -> Iterator[Callable[[int], None]]:
 
 def deaths(names: tuple[str, ...], *more: Any) -> list[Any]:
     """Each way with each step, and with `more`; `make test` has a few of each step and way."""
+    numbers = itertools.count()
     return [
-        pytest.param(*case, marks=() if _is_short(*case) else pytest.mark.long)
+        pytest.param(
+            *case,
+            marks=unless_due(next(numbers), SHARES) if _is_short(*case) else pytest.mark.long,
+        )
         for case in itertools.product(WAYS, names, *more)
     ]
+
+
+# `make test` has one of so many of the cases that are left to it
+SHARES = 3
 
 
 def _is_short(way: str, step: str, grows: bool = True) -> bool:
@@ -180,7 +189,13 @@ def test_a_death_while_adopting(star: Star, sales, way: str, step: str) -> None:
     check(made)
 
 
-@pytest.mark.parametrize("step", ["RestorePublished", "written"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(s, marks=unless_due(n, 2))
+        for n, s in enumerate(("RestorePublished", "written"))
+    ],
+)
 @pytest.mark.parametrize("way", ways("MIXED"))
 def test_a_death_above_a_version_that_was_put_back(star: Star, sales, way: str, step: str) -> None:
     """A commit above a restored version is not looked into: it is undone too, never doubled."""
@@ -207,6 +222,7 @@ def test_a_full_commit_is_adopted_though_the_table_grew(star: Star, sales, way: 
     check(made)
 
 
+@due(0, SHARES)
 def test_full_adopts_no_commit_of_the_change_alone(star: Star, sales) -> None:
     made = begin(star, "PARTIALS", sales)
     dies(made, "written")
@@ -214,6 +230,7 @@ def test_full_adopts_no_commit_of_the_change_alone(star: Star, sales) -> None:
     check(made)
 
 
+@due(1, SHARES)
 def test_rows_that_went_since_are_taken_away_after_the_adoption(star: Star, sales) -> None:
     made = begin(star, "MIXED", sales)
     dies(made, "written")
@@ -223,6 +240,7 @@ def test_rows_that_went_since_are_taken_away_after_the_adoption(star: Star, sale
     check(made)
 
 
+@due(2, SHARES)
 def test_a_commit_over_a_history_that_is_gone_is_undone(star: Star, sales) -> None:
     """The table was put back from a copy that has the same version with other rows."""
     import shutil
@@ -243,6 +261,7 @@ def test_a_commit_over_a_history_that_is_gone_is_undone(star: Star, sales) -> No
     check(made)
 
 
+@due(3, SHARES)
 def test_a_table_that_was_compacted_since(star: Star, sales) -> None:
     """The files that the commit read are no longer the table's, and some are gone."""
     made = begin(star, "MIXED", sales)
@@ -253,6 +272,7 @@ def test_a_table_that_was_compacted_since(star: Star, sales) -> None:
     check(made)
 
 
+@due(4, SHARES)
 def test_two_tables_that_changed_since(star: Star, sales) -> None:
     made = begin(star, "MIXED", sales)
     dies(made, "written")
@@ -299,7 +319,13 @@ def test_a_refresh_that_was_thought_dead_commits_late(star: Star, sales, way: st
     check(made)
 
 
-@pytest.mark.parametrize("step", ["pinned", "PinVersions", "writing"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(s, marks=unless_due(n, SHARES))
+        for n, s in enumerate(("pinned", "PinVersions", "writing"))
+    ],
+)
 @pytest.mark.parametrize("way", ways("APPEND"))
 def test_somebody_else_writes_to_the_table(star: Star, sales, way: str, step: str) -> None:
     """Whenever it happens, nothing is added above rows that are not ours."""
@@ -321,6 +347,7 @@ def test_somebody_else_writes_to_the_table(star: Star, sales, way: str, step: st
     check(made)
 
 
+@due(5, SHARES)
 def test_a_commit_that_removed_what_it_should_not_is_not_adopted(
     star: Star, sales, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from tests.harness.fuzz_refresh.run import Options, entry, fuzz
 from tests.harness.fuzz_refresh.shapes import SHAPES, at_versions, named
 from tests.harness.fuzz_refresh.shrink import shrink
 from tests.harness.fuzz_refresh.steps import CacheSpec, Change, Query, Refresh, Walk
+from tests.rotation import unless_due
 
 
 @pytest.mark.spark
@@ -97,7 +98,9 @@ def templates(spark, tmp_path_factory):
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", SHOWN)
+@pytest.mark.parametrize(
+    "bug", [pytest.param(bug, marks=unless_due(n, 4)) for n, bug in enumerate(SHOWN)]
+)
 def test_a_planted_bug_is_found(templates, bug):
     walk = SHOWN[bug]
     for name, shows in ((bug, True), ("", False)):
@@ -109,6 +112,7 @@ def test_a_planted_bug_is_found(templates, bug):
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_walk_is_shortened(templates):
     noise = (Change("comment", "sales", ("COMMENT ON TABLE sales IS 'x'",)), Refresh("whole"))
     told = Walk(
