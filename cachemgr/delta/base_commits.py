@@ -19,7 +19,7 @@ MOST_BYTES: Final = 32 << 20
 """Nor one whose commits' files are larger together: each of its files would be held in memory."""
 
 # What changes no row, beside the files themselves and the metadata, whose id counts.
-_HARMLESS: Final = frozenset({"commitInfo", "protocol", "txn", "cdc", "domainMetadata"})
+_HARMLESS: Final = frozenset({"commitInfo", "protocol", "txn", "domainMetadata"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class BaseCommit:
         unknown: The kinds of actions that nobody here knows.
         added: The files that it adds.
         removed: The files that it removes.
+        change_rows: The files of the Change Data Feed that it writes; none where the feed follows
+            from the others, and without one.
     """
 
     version: int
@@ -57,6 +59,7 @@ class BaseCommit:
     unknown: tuple[str, ...] = ()
     added: tuple[FileAction, ...] = ()
     removed: tuple[FileAction, ...] = ()
+    change_rows: tuple[DataFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def decode_range(text: str) -> CommitRange:
 
 
 def _decoded(row: list[Any]) -> BaseCommit:
-    version, identity, made, table_id, unknown, added, removed = row
+    version, identity, made, table_id, unknown, added, removed, change_rows = row
     return BaseCommit(
         version,
         identity,
@@ -150,6 +153,7 @@ def _decoded(row: list[Any]) -> BaseCommit:
         tuple(unknown),
         tuple(map(_decoded_file, added)),
         tuple(map(_decoded_file, removed)),
+        tuple(_decoded_file(file).file for file in change_rows),
     )
 
 
@@ -173,18 +177,28 @@ def reduced(
     unknown: dict[str, None] = {}
     added: list[FileAction] = []
     removed: list[FileAction] = []
+    change_rows: list[DataFile] = []
     for line in actions:
         for kind, action in line.items():
             if kind == "add":
                 added.append(_file(action))
             elif kind == "remove":
                 removed.append(_file(action))
+            elif kind == "cdc":
+                change_rows.append(_file(action).file)
             elif kind == "metaData":
                 table_id = str(action["id"])
             elif kind not in _HARMLESS:
                 unknown[kind] = None
     return BaseCommit(
-        version, identity, made_ms, table_id, tuple(unknown), tuple(added), tuple(removed)
+        version,
+        identity,
+        made_ms,
+        table_id,
+        tuple(unknown),
+        tuple(added),
+        tuple(removed),
+        tuple(change_rows),
     )
 
 

@@ -87,6 +87,9 @@ class Changes:
         added: The files whose rows came, net of those that went again.
         removed: The files whose rows went, net.
         commits: How many commits the range has.
+        change_rows: What is read of the table's Change Data Feed for the range, if it is switched
+            on: files of change rows, and those that came or went where it follows from them. None
+            where the range may have switched it on or off.
         first_change_ms: When the first commit that changed a row was made, in milliseconds since
             1970; None where none did, 0 where that is not known.
     """
@@ -98,6 +101,7 @@ class Changes:
     removed: tuple[DataFile, ...] = ()
     commits: int = 0
     first_change_ms: int | None = None
+    change_rows: tuple[DataFile, ...] | None = None
 
     @property
     def rows_added(self) -> int | None:
@@ -108,6 +112,13 @@ class Changes:
     def bytes_added(self) -> int:
         """Bytes of the added files."""
         return sum(file.bytes for file in self.added)
+
+    @property
+    def bytes_by_feed(self) -> int | None:
+        """Bytes that are read of the Change Data Feed; None without one."""
+        if self.change_rows is None:
+            return None
+        return sum(file.bytes for file in self.change_rows)
 
     @property
     def bytes_removed(self) -> int:

@@ -39,6 +39,7 @@ class Net:
         rewrites: The rewrites, in order.
         first_ms: When the first commit was made that changed a row, as far as it still shows.
         refused: Why it cannot be said what changed.
+        change_rows: As in `Changes`.
     """
 
     commits: int = 0
@@ -48,6 +49,7 @@ class Net:
     rewrites: tuple[_Rewrite, ...] = ()
     first_ms: int | None = None
     refused: Changes | None = None
+    change_rows: tuple[DataFile, ...] | None = ()
 
     def then(self, commits: Iterable[BaseCommit], table_id: str) -> Net:
         """This range and the commits after it.
@@ -80,7 +82,9 @@ class Net:
             told = f"{_commits(self.commits)} without data change"
             return Changes(ChangeKind.SAME, detail=told, commits=self.commits)
         kind = ChangeKind.SIGNED if removed else ChangeKind.APPENDS
-        found = Changes(kind, code, "", added, removed, self.commits, self.first_ms)
+        # what came alone is read by its files
+        feed = self.change_rows if removed else None
+        found = Changes(kind, code, "", added, removed, self.commits, self.first_ms, feed)
         return replace(found, detail=_told(found))
 
     def _code(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> ChangeCode | None:
@@ -129,6 +133,7 @@ class _Sums:
         self._rewrites = list(start.rewrites)
         self._first_ms = start.first_ms
         self._refused = start.refused
+        self._change_rows = None if start.change_rows is None else list(start.change_rows)
 
     def net(self) -> Net:
         kept = {*self._counts, *(k for r in self._rewrites for k in (*r.replaced, *r.made))}
@@ -140,6 +145,7 @@ class _Sums:
             tuple(self._rewrites),
             self._first_ms,
             self._refused,
+            None if self._change_rows is None else tuple(self._change_rows),
         )
 
     def add(self, commit: BaseCommit, table_id: str) -> None:
@@ -148,6 +154,7 @@ class _Sums:
             return
         self._refused = self._why_not(commit, table_id)
         self._rewrite(commit)
+        self._feed(commit)
         changed = False
         for action in commit.removed:
             if action.data_change:
@@ -178,6 +185,16 @@ class _Sums:
                 self._commits,
             )
         return None
+
+    def _feed(self, commit: BaseCommit) -> None:
+        """What the Change Data Feed reads of a commit: its change rows, else what came and went."""
+        if commit.table_id is not None:
+            self._change_rows = None
+        if self._change_rows is None:
+            return
+        actions = (*commit.removed, *commit.added)
+        followed = (action.file for action in actions if action.data_change)
+        self._change_rows += commit.change_rows or followed
 
     def _rewrite(self, commit: BaseCommit) -> None:
         made = [action.file for action in commit.added if not action.data_change]

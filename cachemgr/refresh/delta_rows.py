@@ -15,10 +15,9 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.delta.changed_files import ChangedFiles
-from cachemgr.delta.changes import DataFile
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.refresh.build import lay_out_plain
+from cachemgr.refresh.changed_rows import rows_that_came, rows_that_went
 from cachemgr.refresh.incremental import Delta
 from cachemgr.refresh.layout import plan_layout, spread
 from cachemgr.refresh.small import in_one_task
@@ -86,20 +85,17 @@ def _sides(
     reads: Sequence[TableRead],
     small: bool,
 ) -> _Sides:
-    table, changes = delta.table, delta.changes
     others: dict[str, Any] = {}
     for number, (relation, read) in enumerate(zip(plan.relations, reads, strict=True)):
         others[f"__t{number}"] = None
-        if relation.key != table.location:
+        if relation.key != delta.table.location:
             others[f"__t{number}"] = in_one_task(session, read) if small else read
 
-    def with_files(files: tuple[DataFile, ...], *, removed: bool) -> dict[str, Any]:
-        changed = ChangedFiles(table.location, delta.since, table.version, files, removed)
-        rows = changed.plan(session)
+    def over(rows: Any) -> dict[str, Any]:
         return {name: rows if read is None else read for name, read in others.items()}
 
-    came = with_files(changes.added, removed=False)
-    return _Sides(came, with_files(changes.removed, removed=True) if delta.is_signed else None)
+    went = rows_that_went(session, delta)
+    return _Sides(over(rows_that_came(session, delta)), None if went is None else over(went))
 
 
 def _select(session: SparkSession, plan: CachePlan, relations: Mapping[str, Any]) -> DataFrame:

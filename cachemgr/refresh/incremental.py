@@ -8,12 +8,13 @@ which costs its size and leaves one row a group.
 
 Rows come and go by whole files: an update that rewrites a file, or hides some of its rows by a
 deletion vector, takes the file's rows away and adds those that it holds since. What is in both
-cancels out as it is added up. So no Change Data Feed is needed.
+cancels out as it is added up. So no Change Data Feed is needed; where there is one, and it is
+shorter than the files, the changed rows are read from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -32,6 +33,8 @@ from matcher.partials.partial_rows import why_not_partials
 FEW_ROWS: Final = 100_000
 # The partial rows that a set may hold for each of its groups before it is written anew.
 MOST_PARTIALS: Final = 0.3
+# The Change Data Feed is read for what came and for what went.
+FEED_READS: Final = 2.0
 # To compute and write a byte costs so many times what it costs to read one.
 WRITING: Final = 4.0
 # AUTO takes the delta if it is expected to cost this share of a full refresh at most.
@@ -97,6 +100,7 @@ class Delta:
             delta.
         appended: Those whose part of the delta is appended.
         rewritten_bytes: The stored bytes of `replaced`.
+        by_feed: The rows are read from the table's Change Data Feed, and not from the files.
         cost: The expected cost, and `full_cost` that of a full refresh, in bytes read.
     """
 
@@ -108,6 +112,7 @@ class Delta:
     rewritten_bytes: int
     cost: float
     full_cost: float
+    by_feed: bool = False
 
     @property
     def is_signed(self) -> bool:
@@ -128,6 +133,7 @@ def find_delta(
     changes: Mapping[str, Changes],
     sizes: Mapping[str, int],
     options: MatchOptions,
+    feeds: Collection[str] = (),
 ) -> Delta | WhyFull:
     """The delta that brings a cache up to date, or why there is none.
 
@@ -139,6 +145,7 @@ def find_delta(
         changes: What happened to those that moved since.
         sizes: The bytes of the base tables now.
         options: The settings that the cache is refreshed under.
+        feeds: The tables whose Change Data Feed can be read.
     """
     moved = [found for place in changes if (found := _moved(place, then, tables, changes))]
     refused = next((found for found in moved if isinstance(found, WhyFull)), None)
@@ -154,7 +161,9 @@ def find_delta(
     refused = why_not_of(exact, place, options, signed)
     if refused is not None:
         return refused
-    return _delta(plan, stored, tables[place], then[place], changes[place], sizes)
+    return _delta(
+        plan, stored, tables[place], then[place], changes[place], sizes, has_feed=place in feeds
+    )
 
 
 def _moved(
@@ -212,9 +221,15 @@ def _delta(
     then: SnapshotTableRecord,
     changes: Changes,
     sizes: Mapping[str, int],
+    *,
+    has_feed: bool,
 ) -> Delta:
     assert then.version is not None
-    new_rows = _changed_rows(stored, changes, sizes.get(table.location, 0))
+    changed, by_feed = changes.bytes_added + changes.bytes_removed, False
+    feed = changes.bytes_by_feed
+    if has_feed and feed is not None and FEED_READS * feed < changed:
+        changed, by_feed = int(FEED_READS * feed), True
+    new_rows = _changed_rows(stored, changes, changed, sizes.get(table.location, 0))
     replaced: list[int] = []
     appended: list[int] = []
     for number in stored.sets:
@@ -222,7 +237,7 @@ def _delta(
         (replaced if anew else appended).append(number)
     rest = sum(size for place, size in sizes.items() if place != table.location)
     held = sum(map(stored.bytes, stored.sets))
-    read = changes.bytes_added + changes.bytes_removed + rest * (2 if changes.removed else 1)
+    read = changed + rest * (2 if changes.removed else 1)
     rewritten = sum(map(stored.bytes, replaced))
     added = sum(_appended_bytes(stored, number, new_rows) for number in appended)
     return Delta(
@@ -234,16 +249,18 @@ def _delta(
         rewritten_bytes=rewritten,
         cost=read + rewritten * (1 + WRITING) + added * WRITING,
         full_cost=sum(sizes.values()) + held * WRITING,
+        by_feed=by_feed,
     )
 
 
-def _changed_rows(stored: Stored, changes: Changes, size: int) -> int | None:
-    """How many rows came and went; by their bytes where the log does not count them."""
+def _changed_rows(stored: Stored, changes: Changes, changed: int, size: int) -> int | None:
+    """How many rows came and went; by the bytes of what changed where the log does not count
+    them."""
     if not changes.removed:
         return changes.rows_added
     if stored.base_rows is None or not size:
         return None
-    share = (changes.bytes_added + changes.bytes_removed) / size
+    share = changed / size
     return int(share * stored.base_rows)
 
 

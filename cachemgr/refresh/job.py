@@ -43,7 +43,8 @@ class Job:
         stored: What the cache's table holds by it; None if another version of this program stored
             its plan.
         changes: What happened to the base tables that moved since, by location.
-        gone: Appended files that are not there any more.
+        gone: Files that came or went and are not there any more.
+        feeds: The base tables whose Change Data Feed tells what changed, by location.
         damage: What is wrong with the table that serves now.
         now: The clock.
         checkpoint: Called after each step.
@@ -61,6 +62,7 @@ class Job:
     stored: Stored | None
     changes: Mapping[str, Changes]
     gone: tuple[str, ...]
+    feeds: frozenset[str]
     damage: Damage
     now: Clock
     checkpoint: Checkpoint

@@ -82,6 +82,7 @@ class RefreshRequest:
         changes: What happened since to the rows of base tables that moved, by location; none of
             those that did not, or were created again, or that nobody looked at.
         gone: Appended files that are not there any more.
+        feeds: The base tables whose Change Data Feed tells what changed, by location.
         sizes: The bytes of the base tables now, by location.
         options: The settings that the cache is refreshed under.
         has_failed: The last refresh added a delta, and failed.
@@ -102,6 +103,7 @@ class RefreshRequest:
     damage: str = ""
     changes: Mapping[str, Changes] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
+    feeds: frozenset[str] = frozenset()
     sizes: Mapping[str, int] = field(default_factory=dict)
     options: MatchOptions = field(default_factory=MatchOptions)
     has_failed: bool = False
@@ -185,12 +187,22 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
         if found.is_worth_it or request.mode != RefreshMode.AUTO:
             return _incremental(request, found, moved)
         dearer = f"the change is expected to cost {found.cost / found.full_cost:.0%} of all"
-        why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}; {moved}")
+        why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}{_feed_told(request, found)}; {moved}")
         return replace(_full(request, why), estimate=(found.full_cost, found.cost))
     first = found.code is FullCode.NEVER_REFRESHED
     if request.mode == RefreshMode.INCREMENTAL_ONLY and not first:
         raise NotIncremental(request.cache, found)
     return _full(request, found)
+
+
+def _feed_told(request: RefreshRequest, delta: Delta) -> str:
+    """Where updates would cost less with the Change Data Feed: how to have it."""
+    if not delta.is_signed or delta.table.location in request.feeds:
+        return ""
+    return (
+        f", of which a Change Data Feed would leave the changed rows (ALTER TABLE "
+        f"{delta.table.name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true'))"
+    )
 
 
 def _why_stale(request: RefreshRequest) -> str | None:
@@ -413,8 +425,9 @@ def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
         request.changes,
         request.sizes,
         request.options,
+        request.feeds,
     )
-    if isinstance(found, Delta) and request.gone:
+    if isinstance(found, Delta) and request.gone and not found.by_feed:
         gone = f"{found.table.name}: {request.gone[0]} is gone"
         return WhyFull(FullCode.FILES_GONE, gone)
     if isinstance(found, WhyFull) and found.code.value in set(ChangeCode):

@@ -48,6 +48,7 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
         damage=job.damage.what,
         changes=job.changes,
         gone=job.gone,
+        feeds=job.feeds,
         sizes=_sizes(job),
         options=match_options(job.cache.settings),
         has_failed=_has_failed(job, run),

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import versions_of
+from cachemgr.delta.change_feed import feeds_kept
 from cachemgr.delta.changed_files import gone_files
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session
@@ -304,6 +305,7 @@ def _prepare(
         stored=stored_of(published),
         changes=changes,
         gone=gone_files(session, changes),
+        feeds=feeds_kept(session, tables, changes),
         damage=damage,
         now=now,
         checkpoint=checkpoint,

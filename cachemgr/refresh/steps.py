@@ -148,11 +148,11 @@ class WriteDelta(Stage):
         delta, changes = self.delta, self.delta.changes
         rows = "rows" if changes.rows_added is None else f"{changes.rows_added} rows"
         came = f"the {rows} in {len(changes.added)} files that came to {delta.table.name}"
-        went = f", less those of the {len(changes.removed)} files that went,"
-        text = (
-            f"compute {came}{went if delta.is_signed else ''} in versions {delta.since + 1} to "
-            f"{delta.table.version}"
-        )
+        if delta.by_feed:
+            came = f"the changed rows of {delta.table.name}, from its Change Data Feed,"
+        elif delta.is_signed:
+            came += f", less those of the {len(changes.removed)} files that went,"
+        text = f"compute {came} in versions {delta.since + 1} to {delta.table.version}"
         if not self.grouped:
             return f"{text}; append them, one commit"
         if delta.replaced == (0,):

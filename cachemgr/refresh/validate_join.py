@@ -16,11 +16,11 @@ from typing import Any, Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import ErrorCode, JoinValidationError
 from cachemgr.metastore.records import JoinRecord
+from cachemgr.refresh.changed_rows import rows_that_came
 from cachemgr.refresh.incremental import Delta
 from cachemgr.refresh.pin import columns_told
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
@@ -146,9 +146,7 @@ def rows_lost(
         What was found, by the join's name.
     """
     own = own_session(session, {})
-    table, changes = delta.table, delta.changes
-    added = ChangedFiles(table.location, delta.since, table.version, changes.added).plan(own)
-    relations: dict[str, object] = {"__l": added}
+    relations: dict[str, object] = {"__l": rows_that_came(own, delta)}
     parts = []
     for number, join in enumerate(joins):
         place = join.right.location

@@ -190,6 +190,25 @@ def test_rows_go_by(base, name, vectors):
     assert found.bytes_removed > 0
 
 
+def test_what_is_read_of_a_change_data_feed(base):
+    """Change rows where a commit has some, else what came and went; nothing where the range may
+    have switched the feed on or off."""
+    table = base(f"{DV}, 'delta.enableChangeDataFeed' = 'true'")
+    before = table.now()
+    table.sql("UPDATE t SET v = 'x' WHERE id = 2")
+    table.insert("(7, 'n')")
+    found = table.changes(before.state)
+    written = {
+        str(p.relative_to(table.folder)) for p in table.folder.glob("_change_data/*.parquet")
+    }
+    came = [file.path for file in found.added]
+    assert {file.path for file in found.change_rows} == written | {came[-1]}
+    assert found.bytes_by_feed == sum(file.bytes for file in found.change_rows) > 0
+    assert table.changes(table.now().state).change_rows is None, "nothing changed"
+    table.sql("ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')")
+    assert table.changes(before.state).change_rows is None
+
+
 def test_rows_alone_come_by_a_merge_that_inserts(base):
     """Its commit says that it is no blind append."""
     table = base(DV)

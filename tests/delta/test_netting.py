@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -140,6 +140,16 @@ def test_a_range(name):
 )
 def test_when_rows_changed_first(commits, first):
     assert judge(commits, ID).first_change_ms == first
+
+
+def test_a_feed_is_read_commit_by_commit():
+    """Its change rows where a commit has some, else what came and went, perhaps twice."""
+    rows = (DataFile("_change_data/1", "", 5, None),)
+    update = replace(commit(1, remove="a", add="b"), change_rows=rows)
+    found = judge([update, commit(2, remove="b", add="c")], "id").change_rows
+    assert [file.path for file in found or ()] == ["_change_data/1", "b", "c"]
+    assert judge([update, commit(2, table_id="id")], "id").change_rows is None
+    assert judge([commit(1, add="a")], "id").change_rows is None, "read by its files"
 
 
 def test_what_is_said_of_it():

@@ -109,6 +109,13 @@ public final class ChangedFiles {
         return out.append("]]").toString();
     }
 
+    /** Whether writers of the table are told, at a version, to keep its Change Data Feed. */
+    public static boolean keepsFeed(SparkSession spark, String location, long version) throws Exception {
+        scala.Option set = Tables.snapshot(spark, location, version).metadata().configuration().get(
+            "delta.enableChangeDataFeed");
+        return set.isDefined() && "true".equalsIgnoreCase((String) set.get());
+    }
+
     /** The paths of those files that are no more where the log says; a line of JSON. */
     public static String missing(SparkSession spark, String location, List paths) throws Exception {
         DeltaLog log = Tables.log(spark, location);

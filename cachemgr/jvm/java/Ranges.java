@@ -34,7 +34,7 @@ import org.apache.spark.sql.delta.util.FileNames;
 public final class Ranges {
     private static final long KEPT_CHARS = 16L << 20;
     private static final Set HARMLESS = new HashSet(
-        Arrays.asList(new Object[] {"commitInfo", "protocol", "txn", "cdc", "domainMetadata"}));
+        Arrays.asList(new Object[] {"commitInfo", "protocol", "txn", "domainMetadata"}));
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final LinkedHashMap KNOWN = new LinkedHashMap(64, 0.75f, true);
     private static long chars = 0L;
@@ -129,7 +129,7 @@ public final class Ranges {
         }
     }
 
-    /** Commit, time, table id, unknown kinds, added and removed files, as the inside of a JSON list; null if it is gone. */
+    /** Commit, time, table id, unknown kinds, added and removed files and those of change rows, as the inside of a JSON list; null if it is gone. */
     private static String reduced(DeltaLog log, FileStatus status) throws IOException {
         String key = status.getPath().toString();
         synchronized (KNOWN) {
@@ -174,6 +174,7 @@ public final class Ranges {
         Set unknown = new LinkedHashSet();
         StringBuilder added = new StringBuilder();
         StringBuilder removed = new StringBuilder();
+        StringBuilder changeRows = new StringBuilder();
         BufferedReader lines = new BufferedReader(new InputStreamReader((InputStream) fs.open(path), "UTF-8"));
         try {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -189,6 +190,8 @@ public final class Ranges {
                         file(added, action);
                     } else if (kind.equals("remove")) {
                         file(removed, action);
+                    } else if (kind.equals("cdc")) {
+                        file(changeRows, action);
                     } else if (kind.equals("metaData")) {
                         tableId = at(action, "id").asText();
                     } else if (!HARMLESS.contains(kind)) {
@@ -207,7 +210,8 @@ public final class Ranges {
             Scala.quote(out, (String) kinds.next());
             out.append(kinds.hasNext() ? "," : "");
         }
-        out.append("],[").append((CharSequence) added).append("],[").append((CharSequence) removed).append(']');
+        out.append("],[").append((CharSequence) added).append("],[").append((CharSequence) removed);
+        out.append("],[").append((CharSequence) changeRows).append(']');
     }
 
     private static JsonNode at(JsonNode node, String name) {

@@ -181,12 +181,14 @@ class World:
 
     def open(self) -> None:
         """Clone the tables, enable the session, create and refresh the caches."""
-        self._bounds = incremental.FEW_ROWS, incremental.MOST_PARTIALS
+        self._bounds = incremental.FEW_ROWS, incremental.MOST_PARTIALS, incremental.FEED_READS
         if self.walk.few_rows is not None:
             incremental.FEW_ROWS = self.walk.few_rows  # type: ignore[misc]
             # of the few groups here a change meets most: by the product's own share of them nearly
             # every set would be written anew
             incremental.MOST_PARTIALS = MOST_PARTIALS  # type: ignore[misc]
+            # where a Change Data Feed is kept it is read: its files are no shorter than the others
+            incremental.FEED_READS = 0.0  # type: ignore[misc]
         source = self._templates.tables(self.layout)
         shutil.copytree(source, self.folder / "tables")
         shutil.copyfile(self._templates.metastore, self.folder / "metastore.db")
@@ -220,7 +222,9 @@ class World:
     def close(self) -> None:
         """Give everything back."""
         if hasattr(self, "_bounds"):
-            incremental.FEW_ROWS, incremental.MOST_PARTIALS = self._bounds  # type: ignore[misc]
+            few, most, reads = self._bounds
+            incremental.FEW_ROWS, incremental.MOST_PARTIALS = few, most  # type: ignore[misc]
+            incremental.FEED_READS = reads  # type: ignore[misc]
         with contextlib.suppress(Exception):
             cachemgr.disable(self.spark)
         if hasattr(self, "metastore"):

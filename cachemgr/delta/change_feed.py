@@ -1,0 +1,83 @@
+"""A table's Change Data Feed between two of its versions: the rows that came and those that went.
+
+An update that is scattered over a table's files changes few rows of each, and the files that came
+and went hold all of them; the feed holds the changed rows alone. It is used where the log says that
+it was switched on all the while and its files are there; rows that came and went again stand in it
+twice, and cancel out as they are added up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.base_state import TableAt
+from cachemgr.delta.changed_files import MOST_FILES
+from cachemgr.delta.changes import ChangeKind, Changes
+from cachemgr.jvm.loader import java_class, session_of
+from matcher.render.select import quote
+
+_KIND: Final = "_change_type"
+_META: Final = (_KIND, "_commit_version", "_commit_timestamp")
+_CAME: Final = ("insert", "update_postimage")
+_WENT: Final = ("delete", "update_preimage")
+
+
+def change_rows(
+    spark: SparkSession, location: str, since: int, version: int, *, went: bool
+) -> DataFrame:
+    """The rows that came to a table, or that went from it, with its columns.
+
+    Args:
+        spark: A session of ours.
+        location: The table.
+        since: The version after which they came or went.
+        version: The version until which.
+        went: Those that went.
+
+    Raises:
+        pyspark.errors.PySparkException: The feed cannot be read.
+    """
+    reader = spark.read.format("delta").option("readChangeFeed", "true")
+    rows = reader.option("startingVersion", since + 1).option("endingVersion", version)
+    found = rows.load(location)
+    kinds = ", ".join(f"'{kind}'" for kind in (_WENT if went else _CAME))
+    chosen = found.where(f"{_KIND} IN ({kinds})")
+    return chosen.select(*(quote(name) for name in found.columns if name not in _META))
+
+
+def feeds_kept(
+    spark: SparkSession, tables: Iterable[TableAt], changes: Mapping[str, Changes]
+) -> frozenset[str]:
+    """The tables whose feed tells what changed: it was switched on all the while, and each of its
+    files is there.
+
+    Args:
+        spark: A session of ours.
+        tables: The tables as they are now.
+        changes: What happened to those that moved, by location.
+    """
+    found = set()
+    for table in tables:
+        changed = changes.get(table.location)
+        if changed is None or changed.kind is not ChangeKind.SIGNED or not changed.change_rows:
+            continue
+        if _is_kept(spark, table, changed):
+            found.add(table.location)
+    return frozenset(found)
+
+
+def _is_kept(spark: SparkSession, table: TableAt, changed: Changes) -> bool:
+    java, session, place = java_class(spark, "ChangedFiles"), session_of(spark), table.location
+    if not java.keepsFeed(session, place, table.version):
+        return False
+    paths = list(dict.fromkeys(file.path for file in changed.change_rows or ()))
+    if len(paths) > MOST_FILES:
+        return False
+    jvm_paths = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    for path in paths:
+        jvm_paths.add(path)
+    return not json.loads(java.missing(session, place, jvm_paths))
