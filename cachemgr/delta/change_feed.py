@@ -45,7 +45,8 @@ def change_rows(
     rows = reader.option("startingVersion", since + 1).option("endingVersion", version)
     found = rows.load(location)
     kinds = ", ".join(f"'{kind}'" for kind in (_WENT if went else _CAME))
-    chosen = found.where(f"{_KIND} IN ({kinds})")
+    # as it is, Delta tries to push it into the files, cannot, and logs an error
+    chosen = found.where(f"concat({_KIND}, '') IN ({kinds})")
     return chosen.select(*(quote(name) for name in found.columns if name not in _META))
 
 

@@ -14,7 +14,8 @@ from cachemgr.metastore.records import JoinRecord, JoinSide, Publication, Snapsh
 from cachemgr.roles import Role
 from cachemgr.vocabulary import JoinState
 
-ROWS, BYTES, VALUE = 4711, 998877, "N10156"
+# so long that no time and no id holds them by chance
+ROWS, BYTES, VALUE = 471_108_151_923, 998_877_665_544, "N10156"
 PLAN = {"relations": [["file:/pay", "hr.pay"]]}
 JOIN = "CREATE RECORD PRESERVING JOIN j AS a INNER JOIN hr.pay ON a.k = pay.k PRESERVES a"
 
