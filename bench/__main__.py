@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import (
     concurrency,
+    fresh_hits,
     incremental_cost,
     match_latency,
     memories,
@@ -32,6 +33,7 @@ _PARTS: dict[str, Callable[[float], list[Figure]]] = {
     "concurrency": concurrency.run,
     "refresh": refresh_cost.run,
     "incremental": incremental_cost.run,
+    "fresh-hits": fresh_hits.run,
 }
 
 
@@ -44,7 +46,8 @@ def main() -> None:
         "--scale",
         type=float,
         default=SCALE,
-        help=f"SSB scale factor of `concurrency`, `refresh` and `incremental` ({SCALE:g})",
+        help="SSB scale factor of `concurrency`, `refresh`, `incremental` and `fresh-hits` "
+        f"({SCALE:g})",
     )
     asked = parser.parse_args()
     chosen = _PARTS.values() if asked.only is None else [_PARTS[asked.only]]

@@ -77,7 +77,8 @@ def run(scale: float = SCALE) -> list[Figure]:
     with ssb_session(scale, cube=False) as spark:
         spark.sql(
             f"CREATE TABLE {_FACT} USING delta PARTITIONED BY (part) "
-            "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true') AS "
+            "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', "
+            "'delta.enableChangeDataFeed' = 'true') AS "
             f"SELECT *, CAST(pmod(lo_orderdate, {_PARTITIONS}) AS INT) AS part FROM lineorder"
         )
         return [

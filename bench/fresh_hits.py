@@ -1,0 +1,93 @@
+"""What a hit costs right after rows were appended to the fact: of the 13 queries of the Star Schema
+Benchmark, without us, before the append, just after it from the appended files, and later from the
+rows that are held in memory by then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from statistics import geometric_mean, median
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+import cachemgr
+from bench.results import Figure
+from bench.ssb import SCALE, ssb_session
+from cachemgr.demo.ssb_queries import QUERIES
+
+_MODE: Final = "spark.cachemgr.mode"
+_TAILS: Final = "spark.cachemgr.freshHits.tailMaxBytes"
+_ROUNDS: Final = 3
+_ONE_IN: Final = 100
+_PATIENCE_SECONDS: Final = 60.0
+
+
+def run(scale: float = SCALE) -> list[Figure]:
+    """All figures of this module.
+
+    Args:
+        scale: SSB scale factor.
+    """
+    with ssb_session(scale, cube=True) as spark:
+        texts = [query.sql() for query in QUERIES]
+        for text in texts:  # pins are made, code gets warm
+            _seconds(spark, text, "off")
+            _seconds(spark, text, "rewrite")
+        time.sleep(5)
+        hits = [_median(spark, text, "rewrite") for text in texts]
+        some = f"pmod(hash(lo_orderkey, lo_linenumber), {_ONE_IN}) = 0"
+        spark.sql(f"INSERT INTO lineorder SELECT * FROM lineorder WHERE {some}")
+        base = [_median(spark, text, "off") for text in texts]
+        spark.conf.set(_TAILS, "0")
+        files = [_median(spark, text, "rewrite") for text in texts]
+        spark.conf.unset(_TAILS)
+        for text in texts:
+            _until(lambda text=text: _by_tail(spark, text))  # type: ignore[misc]
+        tails = [_median(spark, text, "rewrite") for text in texts]
+        counted = cachemgr.counters(spark)
+        assert counted.get("tail_hits", 0) >= len(texts) * _ROUNDS, counted
+    return [
+        _figure("without us over a hit from the appended files, geometric mean", base, files),
+        _figure("without us over a hit with rows in memory, geometric mean", base, tails),
+        _worst("a hit from the appended files over without us, the worst query", files, base, 1.0),
+        _figure("a hit with rows in memory over a hit before the append, g. m.", tails, hits, 2.0),
+        _worst("a hit with rows in memory over a hit before the append, worst", tails, hits, None),
+    ]
+
+
+def _figure(
+    name: str, over: list[float], under: list[float], budget: float | None = None
+) -> Figure:
+    ratio = geometric_mean(a / b for a, b in zip(over, under, strict=True))
+    return Figure(name, ratio, "x", budget)
+
+
+def _worst(name: str, over: list[float], under: list[float], budget: float | None) -> Figure:
+    return Figure(name, max(a / b for a, b in zip(over, under, strict=True)), "x", budget)
+
+
+def _seconds(spark: SparkSession, text: str, mode: str) -> float:
+    spark.conf.set(_MODE, mode)
+    started = time.perf_counter()
+    spark.sql(text).collect()
+    return time.perf_counter() - started
+
+
+def _median(spark: SparkSession, text: str, mode: str) -> float:
+    return median(_seconds(spark, text, mode) for _ in range(_ROUNDS))
+
+
+def _by_tail(spark: SparkSession, text: str) -> bool:
+    before = cachemgr.counters(spark).get("tail_hits", 0)
+    _seconds(spark, text, "rewrite")
+    return cachemgr.counters(spark).get("tail_hits", 0) > before
+
+
+def _until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError("no rows are held in memory")
+        time.sleep(0.2)
