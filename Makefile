@@ -17,7 +17,7 @@ PROVED += tests/harness/mutants/test_wrong_rows.py
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-long proofs lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-refresh fuzz-refresh-ledger
+.PHONY: help setup demo figures check test test-long proofs lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-refresh fuzz-refresh-ledger live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -36,6 +36,7 @@ help:
 	@echo "make load    explain and rewrite under 100 requests a second (MINUTES=$(MINUTES), ARGS='…')"
 	@echo "make fuzz-api   wrong statements, SQL and requests for MINUTES=$(MINUTES); docs/fuzz-api.md"
 	@echo "make fuzz-refresh   walks through changes, refreshes and queries for MINUTES=$(MINUTES); docs/fuzz-refresh.md"
+	@echo "make live    a table that grows, refreshes and readers for MINUTES=$(MINUTES) at SCALE=$(SCALE)"
 	@echo "make fuzz-refresh-ledger   what all those runs add up to"
 	@echo "make fuzz-ledger   what all runs in the ledger add up to"
 
@@ -108,6 +109,9 @@ fuzz-api: $(STAMP)
 
 fuzz-refresh: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.fuzz_refresh.run --minutes $(MINUTES) $(ARGS)
+
+live: $(STAMP)
+	$(VENV)/bin/python -m tests.harness.live.run --minutes $(MINUTES) --scale $(SCALE) $(ARGS)
 
 fuzz-refresh-ledger: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.fuzz_refresh.ledger
