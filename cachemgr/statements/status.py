@@ -207,6 +207,12 @@ def answers(
         beyond = ", then with the appended rows" if _reads(cache, grown) else ""
         bound = f"yes: as of its snapshot, while its lag is below {cache.max_staleness_seconds} s"
         return f"{bound}{beyond} ({what})"
+    changed = [found for found in since.values() if found is not Since.SAME]
+    if set(changed) == {Since.APPENDED} and has_fresh_hits(cache.properties):
+        return (
+            "where all but one of the tables that grew got new keys alone: with the appended rows; "
+            f"else not before its next refresh ({what})"
+        )
     switched = f"; its property {FRESH_HITS} is false" if grown else ""
     return f"no: not before its next refresh ({what}{switched})"
 

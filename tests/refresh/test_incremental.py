@@ -472,6 +472,24 @@ def test_files_that_are_gone_are_not_read(star: Star) -> None:
     check(star, cache, plan)
 
 
+def test_files_from_before_rows_were_tracked(star: Star) -> None:
+    plan = sums_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    name = f"delta.`{star.path('sales')}`"
+    tracking = f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+    for statements in (
+        [f"UPDATE {name} SET amount = amount + 1 WHERE item = 'pen'", tracking],
+        [f"UPDATE {name} SET amount = amount + 1 WHERE item = 'ink'"],
+        [f"DELETE FROM {name} WHERE item = 'ink'"],
+    ):
+        for statement in statements:
+            star.spark.sql(statement)
+        star.sell(*MORE)
+        assert star.refresh(cache, mode="INCREMENTAL").mode == "REPLACE"
+        check(star, cache, plan)
+
+
 def test_a_join_is_checked_on_rows_that_came_by_an_update(star: Star) -> None:
     star.declare_join()
     plan = sums_plan(star)

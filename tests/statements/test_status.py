@@ -74,7 +74,6 @@ def test_a_strict_cache_answers_with_the_rows_that_were_appended_to_one_table() 
     "looked",
     [
         look(t=REMOVED),
-        look(t=APPENDS, u=APPENDS),
         look(t=APPENDS, u=REMOVED),
         look(t=replace(APPENDS, code=ChangeCode.RANGE_REWRITTEN)),
         look(schema("double"), t=APPENDS),
@@ -86,6 +85,12 @@ def test_what_a_strict_cache_does_not_answer(looked: Looked) -> None:
     availability, combined, told = words(looked)
     assert (availability, combined) == ("STALE", "STALE")
     assert told.startswith("no: not before its next refresh (s.")
+
+
+def test_several_tables_that_grew_may_be_dimensions_with_new_keys() -> None:
+    availability, _, told = words(look(t=APPENDS, u=APPENDS))
+    assert availability == "STALE", "nobody looked at the keys"
+    assert told.startswith("where all but one of the tables that grew got new keys alone: with")
 
 
 def test_the_property_is_named_where_it_alone_keeps_the_rows_away() -> None:

@@ -158,22 +158,29 @@ public final class ChangedFiles {
         return found;
     }
 
-    /** A removed file as it stood in the table before. */
+    /**
+     * A removed file as it stood in the table before. Where rows are tracked, Delta reads no file without the number of its
+     * first row, and one that came or went before they were has none; nobody here looks at these numbers.
+     */
     private static AddFile file(JsonNode action, String line, boolean removed) throws Exception {
-        if (!removed) {
+        boolean tracked = action.hasNonNull("baseRowId");
+        if (!removed && tracked) {
             return (AddFile) Action$.MODULE$.fromJson(line);
         }
         if (!action.hasNonNull("size") || !action.hasNonNull("partitionValues")) {
             return null;
         }
         ObjectNode add = JSON.createObjectNode();
-        String[] kept = {"path", "partitionValues", "size", "deletionVector"};
+        String[] kept = {"path", "partitionValues", "size", "deletionVector", "stats", "tags", "clusteringProvider"};
         for (int i = 0; i < kept.length; i++) {
             if (action.hasNonNull(kept[i])) {
                 add.put(kept[i], (JsonNode) action.get(kept[i]));
             }
         }
-        add.put("modificationTime", 0L);
+        add.put("baseRowId", tracked ? ((JsonNode) action.get("baseRowId")).asLong() : 0L);
+        add.put("defaultRowCommitVersion", 0L);
+        add.put("modificationTime",
+            action.hasNonNull("modificationTime") ? ((JsonNode) action.get("modificationTime")).asLong() : 0L);
         add.put("dataChange", true);
         ObjectNode whole = JSON.createObjectNode();
         whole.put("add", (JsonNode) add);
