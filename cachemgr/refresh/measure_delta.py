@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.commits import Commit
-from cachemgr.refresh.file_stats import Bounds, bounds_listed, read_files
+from cachemgr.refresh.file_stats import bounds_listed, read_files
 from cachemgr.refresh.incremental import Delta, Stored
 from cachemgr.refresh.measure import (
     Measured,
@@ -27,6 +27,7 @@ from cachemgr.refresh.measure import (
     set_sizes,
 )
 from matcher.model.expr import Call, Col, Expr
+from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
 
 # so many rows that no type bounds a sum of them
