@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.commits import Commit
+from cachemgr.metastore.column_bounds import noted_bounds
 from cachemgr.refresh.file_stats import bounds_listed, read_files
 from cachemgr.refresh.incremental import Delta, Stored
 from cachemgr.refresh.measure import (
@@ -212,11 +213,6 @@ def _bounds(
     return known
 
 
-def encode_bounds(bounds: Mapping[Col, Bounds]) -> list[list[Any]]:
-    """Bounds as a refresh notes them down."""
-    return [[c.rel, c.name, low, high] for c, (low, high) in bounds.items()]
-
-
 def decode_bounds(plan: CachePlan, facts: Mapping[str, Any]) -> dict[Col, Bounds]:
     """The bounds that a refresh noted down.
 
@@ -224,6 +220,6 @@ def decode_bounds(plan: CachePlan, facts: Mapping[str, Any]) -> dict[Col, Bounds
         plan: The cache, whose columns they are of.
         facts: What the refresh noted down.
     """
-    known = {(rel, name): (low, high) for rel, name, low, high in facts.get("bounds") or ()}
+    known = noted_bounds(facts)
     columns = open_columns(plan, _ANY_NUMBER)
     return {c: known[c.rel, c.name] for c in columns if (c.rel, c.name) in known}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cachemgr.serving.averages import averages_proven, not_exact
 from cachemgr.serving.decision import Hit
 from cachemgr.serving.eligibility import Cleared, Eligibility
 from matcher.catalyst.reader import LocatedBlock
@@ -14,7 +15,7 @@ from matcher.index.registry import Registry
 from matcher.model.ir import Block, Candidate, MatchOptions, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.partials.merge import merge, render_merged
-from matcher.partials.split import split
+from matcher.partials.split import States, split
 from matcher.render.select import NotRenderable, quote, render_stored
 
 STEP = "add_appended_rows"
@@ -47,22 +48,25 @@ def fresh_hit(
     states = split(block, options)
     if isinstance(states, Reason):
         return (states,)
-    merged = merge(block, states, options)
-    if isinstance(merged, Reason):
-        return (merged,)
-    cleared: dict[int, Cleared] = {}
+    bare = _merged_by_any(block, states, options)
+    if isinstance(bare, Reason):
+        return (bare,)
+    answers: dict[int, tuple[Cleared, Rewrite]] = {}
 
     def veto(rewrite: Rewrite) -> Reason | None:
         found = eligibility.clear_with_appended(states.block, rewrite)
         if isinstance(found, Reason):
             return found
-        cleared[id(rewrite)] = found
+        merged = bare or _merged_by(block, states, options, rewrite, found)
+        if isinstance(merged, Reason):
+            return merged
+        answers[id(rewrite)] = (found, merged)
         return None
 
     chosen = registry.decide(states.block, options, veto)
     if chosen.rewrite is None:
         return chosen.reasons
-    found = cleared[id(chosen.rewrite)]
+    found, merged = answers[id(chosen.rewrite)]
     sides = [found.sql]
     try:
         if found.appended is not None:
@@ -73,6 +77,27 @@ def fresh_hit(
     steps = (*chosen.rewrite.steps, STEP)
     rewrite = replace(chosen.rewrite, steps=steps)
     return Hit(located.path, block, rewrite, found.cache, True, sql, located.split, found.appended)
+
+
+def _merged_by_any(block: Block, states: States, options: MatchOptions) -> Rewrite | Reason | None:
+    """The block from its states, whatever cache gives them, or why that is not exact by any; None
+    where it depends on the cache."""
+    found = merge(block, states, options)
+    if isinstance(found, Rewrite) or found.code is not ReasonCode.AVG_NOT_EXACT:
+        return found
+    proven = merge(block, states, options, states.averaged)
+    return None if isinstance(proven, Rewrite) else proven
+
+
+def _merged_by(
+    block: Block, states: States, options: MatchOptions, rewrite: Rewrite, found: Cleared
+) -> Rewrite | Reason:
+    """The block from its states over the rows behind one cache and those that were appended."""
+    proven = averages_proven(states, found.cache, rewrite, found.appended)
+    if isinstance(proven, Reason):
+        return proven
+    merged = merge(block, states, options, proven)
+    return merged if isinstance(merged, Rewrite) else not_exact(found.cache, found.appended)
 
 
 def with_fresh(candidates: tuple[Candidate, ...], hit: Hit) -> tuple[Candidate, ...]:

@@ -1,0 +1,212 @@
+"""Averages of whole numbers over a cache and appended rows: what is proven, by which cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from cachemgr.base_state import BaseState, TableAt
+from cachemgr.config.result_settings import SettingsComparer
+from cachemgr.delta.base_commits import BaseCommit, CommitRange, FileAction
+from cachemgr.delta.changes import DataFile
+from cachemgr.delta.past import Past
+from cachemgr.serving.appended import FreshLimits
+from cachemgr.serving.decision import Hit
+from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
+from cachemgr.serving.fresh_hits import fresh_hit
+from cachemgr.serving.freshness import Histories
+from cachemgr.serving.served_cache import ServedCache
+from cachemgr.vocabulary import FreshnessKind
+from matcher.catalyst.reader import LocatedBlock
+from matcher.examples import block_of, plan_of
+from matcher.index.registry import Registry
+from matcher.model.integer_bounds import Bounds
+from matcher.model.ir import MatchOptions, RecordPreservingJoin
+from matcher.model.reasons import Reason
+
+SALES, STORES = "default.sales", "default.stores"
+MANY = 1 << 24  # INT alone proves no sum of so many rows
+SMALL = {(SALES, "qty"): (0, 50)}
+KEY = RecordPreservingJoin("j", SALES, STORES, (("store", "store"),))
+BY_STORE = "SELECT store, SUM(qty) AS q, COUNT(qty) AS k, COUNT(*) AS n FROM sales GROUP BY store"
+ROWS = "SELECT store, qty FROM sales"
+JOINED = (
+    "SELECT city, SUM(qty) AS q, COUNT(qty) AS k FROM sales JOIN stores USING (store) GROUP BY city"
+)
+AVERAGE = "SELECT store, AVG(qty) AS a FROM sales GROUP BY store"
+BY_CITY = "SELECT city, AVG(qty) AS a FROM sales JOIN stores USING (store) GROUP BY city"
+NO_COLUMNS = '{"type": "struct", "fields": []}'
+
+
+def cache(
+    definition: str = BY_STORE,
+    *,
+    name: str = "c",
+    rows: int | None = MANY,
+    bounds: Mapping[tuple[str, str], Bounds] = SMALL,
+    joins: tuple[RecordPreservingJoin, ...] = (),
+) -> ServedCache:
+    plan = replace(plan_of(definition), name=name, base_rows=rows, joins=joins, rows=10)
+    return ServedCache(
+        id=name,
+        name=name,
+        plan=plan,
+        location=f"file:/{name}",
+        version=1,
+        snapshot={place: BaseState(f"id-{place}", 5, "txn:5", 50) for place in (SALES, STORES)},
+        freshness=FreshnessKind.STRICT,
+        max_staleness_seconds=None,
+        rewrite_enabled=True,
+        settings=frozenset(),
+        principals=None,
+        unvalidated=frozenset(),
+        reads=frozenset(),
+        columns={SALES: "{}", STORES: "{}"},
+        bounds=bounds,
+    )
+
+
+def asked(
+    query: str, *caches: ServedCache, appended: int | None = 7, options: MatchOptions | None = None
+) -> Hit | set[str]:
+    """A hit over sales to which so many rows were appended, or the codes of the miss."""
+    found = outcome(query, *caches, appended=appended, options=options)
+    return found if isinstance(found, Hit) else {reason.code.value for reason in found}
+
+
+def outcome(
+    query: str, *caches: ServedCache, appended: int | None = 7, options: MatchOptions | None = None
+) -> Hit | tuple[Reason, ...]:
+    seen = {
+        SALES: [TableAt("sales", SALES, f"id-{SALES}", 6, 60, "txn:6", NO_COLUMNS)],
+        STORES: [TableAt("stores", STORES, f"id-{STORES}", 5, 50, "txn:5", NO_COLUMNS)],
+    }
+    file = FileAction(DataFile("f", "", 10, appended), True)
+    histories = Histories(
+        lambda table, version, *, columns_then: Past("txn:5", 50, 60, NO_COLUMNS),
+        lambda table, version: CommitRange(
+            "txn:5", 50, (BaseCommit(6, "txn:6", 60, added=(file,)),)
+        ),
+    )
+    registry, served = Registry(), {c.name: c for c in caches}
+    for one in caches:
+        registry.put(one.plan)
+    state = QueryState(
+        seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 100), exact_only=None
+    )
+    checks = Checks(served.get, SettingsComparer(lambda key: None), histories, dict)
+    block = block_of(query)
+    return fresh_hit(
+        LocatedBlock((), block),
+        block,
+        registry,
+        Eligibility(state, checks),
+        options or MatchOptions(),
+    )
+
+
+def test_an_average_is_put_together_where_all_rows_are_proven_small() -> None:
+    found = asked(AVERAGE, cache())
+    assert isinstance(found, Hit) and found.appended is not None
+    assert "UNION ALL" in found.sql and "NULLIF" in found.sql
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        cache(bounds={}),
+        cache(bounds={(SALES, "price"): (0, 1)}),
+        cache(bounds={(STORES, "qty"): (0, 1)}),
+        cache(rows=None),
+        # the rows behind the cache leave nothing of 2^53 to others
+        cache(bounds={(SALES, "qty"): (0, 1 << 29)}),
+        cache(bounds={(SALES, "qty"): (-(1 << 29), 0)}),
+    ],
+)
+def test_averages_that_are_not_proven_exact(one: ServedCache) -> None:
+    assert asked(AVERAGE, one) == {"AVG_NOT_EXACT"}
+
+
+def test_the_appended_rows_have_the_bounds_of_the_type() -> None:
+    assert isinstance(asked(AVERAGE, cache(), appended=(1 << 22) - (1 << 10)), Hit)
+    assert asked(AVERAGE, cache(), appended=1 << 22) == {"AVG_NOT_EXACT"}
+    assert asked(AVERAGE, cache(), appended=None) == {"TOO_MUCH_APPENDED"}
+
+
+def test_few_rows_need_no_noted_bounds() -> None:
+    assert isinstance(asked(AVERAGE, cache(rows=1000, bounds={})), Hit)
+    assert isinstance(asked(AVERAGE, cache(ROWS, rows=1000, bounds={})), Hit)
+    assert asked(AVERAGE, cache(ROWS, bounds={})) == {"AVG_NOT_EXACT"}
+
+
+def test_other_aggregates_ask_for_no_proof() -> None:
+    query = AVERAGE.replace("AVG", "SUM")
+    assert isinstance(asked(query, cache(rows=None, bounds={})), Hit)
+    loose = MatchOptions(assume_exact_averages=True)
+    assert isinstance(asked(AVERAGE, cache(rows=None, bounds={}), options=loose), Hit)
+
+
+def test_each_average_of_a_query_is_proven() -> None:
+    two = "SELECT store, AVG(qty) AS a, AVG(item) AS b FROM sales GROUP BY store"
+    over = BY_STORE.replace("SUM(qty) AS q", "SUM(qty) AS q, SUM(item) AS i")
+    assert asked(two, cache(over)) == {"AVG_NOT_EXACT"}
+    known = SMALL | {(SALES, "item"): (1, 99)}
+    assert isinstance(asked(two, cache(over, bounds=known)), Hit)
+
+
+def test_a_key_is_averaged_as_often_as_it_has_rows() -> None:
+    query = "SELECT AVG(store) AS a FROM sales"
+    assert asked(query, cache()) == {"AVG_NOT_EXACT"}
+    assert isinstance(asked(query, cache(bounds={(SALES, "store"): (0, 9)})), Hit)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_what_one_cache_proves_says_nothing_of_another(names: tuple[str, str]) -> None:
+    """Either is tried first: the cheaper one, and ties by name."""
+    known, unknown = names
+    for rows in (5, 20):
+        proven = cache(name=known)
+        open_ = cache(name=unknown, bounds={})
+        open_ = replace(open_, plan=replace(open_.plan, rows=rows))
+        found = asked(AVERAGE, proven, open_)
+        assert isinstance(found, Hit) and found.cache.name == known
+        assert asked(AVERAGE, open_) == {"AVG_NOT_EXACT"}
+
+
+def test_joined_rows_count_once_where_a_key_says_so() -> None:
+    assert isinstance(asked(BY_CITY, cache(JOINED, joins=(KEY,))), Hit)
+    assert asked(BY_CITY, cache(JOINED)) == {"AVG_NOT_EXACT"}
+    nobody = replace(KEY, validated=False)
+    assert asked(BY_CITY, cache(JOINED, joins=(nobody,))) == {"AVG_NOT_EXACT"}
+
+
+def test_columns_of_a_table_that_did_not_grow_keep_their_bounds() -> None:
+    over = JOINED.replace("SUM(qty) AS q, COUNT(qty) AS k", "SUM(stores.store) AS q, COUNT(*) AS k")
+    query = BY_CITY.replace("AVG(qty)", "AVG(stores.store)")
+    known = {(STORES, "store"): (0, 1 << 28)}
+    few = cache(over, rows=1 << 24, bounds=known, joins=(KEY,))
+    # 2^28 for each of 2^24 rows and 2^22 more, where the type alone would be too much
+    assert isinstance(asked(query, few, appended=1 << 22), Hit)
+    assert asked(query, replace(few, bounds={}), appended=1 << 22) == {"AVG_NOT_EXACT"}
+
+
+def test_a_table_joined_to_the_cache_is_not_proven_to_keep_rows_apart() -> None:
+    by_key = cache("SELECT store, SUM(qty) AS q, COUNT(qty) AS k FROM sales GROUP BY store")
+    assert "AVG_NOT_EXACT" in asked(BY_CITY, by_key)
+
+
+def test_the_reason_says_what_is_missing() -> None:
+    def detail(query: str, one: ServedCache) -> str:
+        found = outcome(query, one)
+        assert not isinstance(found, Hit)
+        (reason,) = found
+        assert reason.suggestion == "REFRESH RELATIONAL CACHE c"
+        return reason.detail
+
+    told = detail(AVERAGE, cache(bounds={}))
+    assert "c, and 7 rows in 1 file appended to sales after version 5, may" in told
+    assert "2^53" in told
+    assert "nobody counted the rows behind c" in detail(AVERAGE, cache(rows=None))
+    assert "the tables that sales is joined to may repeat" in detail(BY_CITY, cache(JOINED))
