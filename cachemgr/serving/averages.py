@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from cachemgr.delta.base_columns import physical_name
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.served_cache import ServedCache
 from matcher.model.expr import Col, columns
@@ -72,8 +73,16 @@ def _fresh(
             cache, f"the tables that {appended.table.name} is joined to may repeat appended rows"
         )
     # what the refresh saw of the columns of the table that grew does not hold for its new rows
-    others = [c for c in wanted if c.rel != rel]
-    return PartRows(rows, _stored_bounds(block, cache, others))
+    others = _stored_bounds(block, cache, [c for c in wanted if c.rel != rel])
+    kept = cache.columns.get(place, "{}")
+    mine = {c: _appended_bounds(c, kept, appended) for c in wanted if c.rel == rel}
+    return PartRows(rows, others | {c: bounds for c, bounds in mine.items() if bounds is not None})
+
+
+def _appended_bounds(column: Col, kept: str, appended: Appended) -> Bounds | None:
+    """As the log says it, which was read to tell what was appended."""
+    physical = physical_name(kept, column.name)
+    return None if physical is None else appended.changes.bounds_added(physical)
 
 
 def _stored_bounds(block: Block, cache: ServedCache, wanted: Collection[Col]) -> dict[Col, Bounds]:

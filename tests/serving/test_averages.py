@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 
 from cachemgr.base_state import BaseState, TableAt
 from cachemgr.config.result_settings import SettingsComparer
+from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.base_commits import BaseCommit, CommitRange, FileAction
 from cachemgr.delta.changes import DataFile
 from cachemgr.delta.past import Past
@@ -37,7 +39,15 @@ JOINED = (
 )
 AVERAGE = "SELECT store, AVG(qty) AS a FROM sales GROUP BY store"
 BY_CITY = "SELECT city, AVG(qty) AS a FROM sales JOIN stores USING (store) GROUP BY city"
-NO_COLUMNS = '{"type": "struct", "fields": []}'
+# mapped by name, so that its files know it by another one
+QTY = {
+    "name": "qty",
+    "type": "integer",
+    "nullable": True,
+    "metadata": {"delta.columnMapping.physicalName": "col-1"},
+}
+SCHEMA = json.dumps({"type": "struct", "fields": [QTY]})
+COLUMNS = kept_columns(SCHEMA, {"qty"})
 
 
 def cache(
@@ -63,29 +73,37 @@ def cache(
         principals=None,
         unvalidated=frozenset(),
         reads=frozenset(),
-        columns={SALES: "{}", STORES: "{}"},
+        columns={SALES: COLUMNS, STORES: "{}"},
         bounds=bounds,
     )
 
 
 def asked(
-    query: str, *caches: ServedCache, appended: int | None = 7, options: MatchOptions | None = None
+    query: str,
+    *caches: ServedCache,
+    appended: int | None = 7,
+    options: MatchOptions | None = None,
+    said: Mapping[str, Bounds] | None = None,
 ) -> Hit | set[str]:
     """A hit over sales to which so many rows were appended, or the codes of the miss."""
-    found = outcome(query, *caches, appended=appended, options=options)
+    found = outcome(query, *caches, appended=appended, options=options, said=said)
     return found if isinstance(found, Hit) else {reason.code.value for reason in found}
 
 
 def outcome(
-    query: str, *caches: ServedCache, appended: int | None = 7, options: MatchOptions | None = None
+    query: str,
+    *caches: ServedCache,
+    appended: int | None = 7,
+    options: MatchOptions | None = None,
+    said: Mapping[str, Bounds] | None = None,
 ) -> Hit | tuple[Reason, ...]:
     seen = {
-        SALES: [TableAt("sales", SALES, f"id-{SALES}", 6, 60, "txn:6", NO_COLUMNS)],
-        STORES: [TableAt("stores", STORES, f"id-{STORES}", 5, 50, "txn:5", NO_COLUMNS)],
+        SALES: [TableAt("sales", SALES, f"id-{SALES}", 6, 60, "txn:6", SCHEMA)],
+        STORES: [TableAt("stores", STORES, f"id-{STORES}", 5, 50, "txn:5", SCHEMA)],
     }
-    file = FileAction(DataFile("f", "", 10, appended), True)
+    file = FileAction(DataFile("f", "", 10, appended, bounds=said or {}), True)
     histories = Histories(
-        lambda table, version, *, columns_then: Past("txn:5", 50, 60, NO_COLUMNS),
+        lambda table, version, *, columns_then: Past("txn:5", 50, 60, SCHEMA),
         lambda table, version: CommitRange(
             "txn:5", 50, (BaseCommit(6, "txn:6", 60, added=(file,)),)
         ),
@@ -94,7 +112,7 @@ def outcome(
     for one in caches:
         registry.put(one.plan)
     state = QueryState(
-        seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 100), exact_only=None
+        seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 1 << 40), exact_only=None
     )
     checks = Checks(served.get, SettingsComparer(lambda key: None), histories, dict)
     block = block_of(query)
@@ -133,6 +151,18 @@ def test_the_appended_rows_have_the_bounds_of_the_type() -> None:
     assert isinstance(asked(AVERAGE, cache(), appended=(1 << 22) - (1 << 10)), Hit)
     assert asked(AVERAGE, cache(), appended=1 << 22) == {"AVG_NOT_EXACT"}
     assert asked(AVERAGE, cache(), appended=None) == {"TOO_MUCH_APPENDED"}
+
+
+def test_what_the_log_says_of_the_appended_files_is_less_than_the_type() -> None:
+    for said, exact in (
+        ({"col-1": (0, 1 << 20)}, True),
+        ({"COL-1": (-9, 9)}, True),
+        ({"col-1": (0, (1 << 31) - 1)}, False),
+        ({"qty": (0, 9)}, False),
+        ({}, False),
+    ):
+        found = asked(AVERAGE, cache(), appended=1 << 22, said=said)
+        assert isinstance(found, Hit) is exact
 
 
 def test_few_rows_need_no_noted_bounds() -> None:
@@ -190,6 +220,9 @@ def test_columns_of_a_table_that_did_not_grow_keep_their_bounds() -> None:
     # 2^28 for each of 2^24 rows and 2^22 more, where the type alone would be too much
     assert isinstance(asked(query, few, appended=1 << 22), Hit)
     assert asked(query, replace(few, bounds={}), appended=1 << 22) == {"AVG_NOT_EXACT"}
+    # what the log says of the appended files is of the table that grew
+    one = cache(over, rows=1, bounds={}, joins=(KEY,))
+    assert asked(query, one, appended=1 << 22, said={"store": (0, 1)}) == {"AVG_NOT_EXACT"}
 
 
 def test_a_table_joined_to_the_cache_is_not_proven_to_keep_rows_apart() -> None:
