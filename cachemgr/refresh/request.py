@@ -68,9 +68,8 @@ def _past(job: Job) -> tuple[PastRun, ...]:
     """What past refreshes took, where some change is to be weighed against everything."""
     if all(found.kind is ChangeKind.SAME for found in job.changes.values()):
         return ()
-    # some that were published computed nothing
     records = job.metastore.reader.refreshes(
-        job.cache.id, limit=2 * REMEMBERED, state=RunState.PUBLISHED
+        job.cache.id, limit=REMEMBERED, state=RunState.PUBLISHED
     )
     return past_runs(records, DELTA_WAYS)
 
