@@ -7,41 +7,45 @@ held at its snapshot, and the rows that are read beside it. It says nothing of a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 
 from cachemgr.delta.base_columns import physical_name
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.served_cache import ServedCache
 from matcher.model.expr import Col, columns
 from matcher.model.integer_bounds import Bounds
-from matcher.model.ir import Block, Rewrite
+from matcher.model.ir import Block, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.partials.exact_averages import PartRows, exact_averages, is_one_row_each
 from matcher.partials.split import States
 
 
 def averages_proven(
-    states: States, cache: ServedCache, rewrite: Rewrite, appended: Appended | None
+    states: States,
+    cache: ServedCache,
+    appended: Appended | None,
+    joined: Iterable[RecordPreservingJoin] | None = None,
 ) -> frozenset[str] | Reason:
     """The `exact_sums` of the merge of a block's states, or why nothing can be proven.
 
     Args:
         states: The states of the block.
         cache: The cache that gives those of the rows behind it.
-        rewrite: How it does.
         appended: What is read beside it; None where nothing was appended.
+        joined: The joins whose right side has a unique key in what the query reads, where other
+            tables are joined to the cache; None where none is.
     """
     block = states.block
     stored_rows = cache.plan.base_rows
     if stored_rows is None:
         return _not_proven(cache, f"nobody counted the rows behind {cache.name}")
-    if rewrite.extra:
-        names = ", ".join(sorted(extra.relation.name for extra in rewrite.extra))
-        return _not_proven(cache, f"{names}, joined to {cache.name}, may repeat rows")
+    keys = (*cache.plan.joins, *(joined or ()))
+    if joined is not None and not _is_joined_once(block, cache, keys):
+        return _not_proven(cache, f"tables that are joined to {cache.name} may repeat rows")
     wanted = {c for expr in states.averaged.values() for c in columns(expr)}
     parts = [PartRows(stored_rows, _stored_bounds(block, cache, wanted))]
     if appended is not None:
-        fresh = _fresh(block, cache, wanted, appended)
+        fresh = _fresh(block, cache, wanted, appended, keys)
         if isinstance(fresh, Reason):
             return fresh
         parts.append(fresh)
@@ -61,14 +65,30 @@ def not_exact(cache: ServedCache, appended: Appended | None) -> Reason:
     )
 
 
+def _is_joined_once(block: Block, cache: ServedCache, keys: Sequence[RecordPreservingJoin]) -> bool:
+    """Whether each row behind the cache finds one row at most in the tables joined to it: so it is
+    if each row of one of its tables does in all others."""
+    own = {relation.key for relation in cache.plan.relations}
+    right = {rel for join in block.outer for rel in join.right}
+    return any(
+        is_one_row_each(block, rel, keys)
+        for rel, relation in enumerate(block.relations)
+        if relation.key in own and rel not in right
+    )
+
+
 def _fresh(
-    block: Block, cache: ServedCache, wanted: Collection[Col], appended: Appended
+    block: Block,
+    cache: ServedCache,
+    wanted: Collection[Col],
+    appended: Appended,
+    keys: Sequence[RecordPreservingJoin],
 ) -> PartRows | Reason:
     rows, place = appended.changes.rows_added, appended.table.location
     if rows is None:
         return _not_proven(cache, f"the log does not count the {appended.told()}")
     rel = next(i for i, relation in enumerate(block.relations) if relation.key == place)
-    if not is_one_row_each(block, rel, cache.plan.joins):
+    if not is_one_row_each(block, rel, keys):
         return _not_proven(
             cache, f"the tables that {appended.table.name} is joined to may repeat appended rows"
         )

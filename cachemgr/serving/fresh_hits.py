@@ -9,10 +9,11 @@ from dataclasses import replace
 from cachemgr.serving.averages import averages_proven, not_exact
 from cachemgr.serving.decision import Hit
 from cachemgr.serving.eligibility import Cleared, Eligibility
+from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.explain import set_names
 from matcher.index.registry import Registry
-from matcher.model.ir import Block, Candidate, MatchOptions, Rewrite
+from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.partials.merge import merge, render_merged
 from matcher.partials.split import States, split
@@ -57,7 +58,10 @@ def fresh_hit(
         found = eligibility.clear_with_appended(states.block, rewrite)
         if isinstance(found, Reason):
             return found
-        merged = bare or _merged_by(block, states, options, rewrite, found)
+        merged: Rewrite | Reason | None = bare
+        if merged is None:
+            joined = _keys(eligibility, options) if rewrite.extra else None
+            merged = _merged_by(block, states, options, found, joined)
         if isinstance(merged, Reason):
             return merged
         answers[id(rewrite)] = (found, merged)
@@ -89,11 +93,22 @@ def _merged_by_any(block: Block, states: States, options: MatchOptions) -> Rewri
     return None if isinstance(proven, Rewrite) else proven
 
 
+def _keys(eligibility: Eligibility, options: MatchOptions) -> tuple[RecordPreservingJoin, ...]:
+    """The joins whose right side has a unique key in what the query reads; those that are promised
+    are looked at first."""
+    query = eligibility.query
+    return keys_seen(query.promised, query.seen) if query.promised else options.keys
+
+
 def _merged_by(
-    block: Block, states: States, options: MatchOptions, rewrite: Rewrite, found: Cleared
+    block: Block,
+    states: States,
+    options: MatchOptions,
+    found: Cleared,
+    joined: tuple[RecordPreservingJoin, ...] | None,
 ) -> Rewrite | Reason:
     """The block from its states over the rows behind one cache and those that were appended."""
-    proven = averages_proven(states, found.cache, rewrite, found.appended)
+    proven = averages_proven(states, found.cache, found.appended, joined)
     if isinstance(proven, Reason):
         return proven
     merged = merge(block, states, options, proven)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,14 @@ from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.base_commits import BaseCommit, CommitRange, FileAction
 from cachemgr.delta.changes import DataFile
 from cachemgr.delta.past import Past
+from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decision import Hit
 from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.fresh_hits import fresh_hit
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
-from cachemgr.vocabulary import FreshnessKind
+from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.catalyst.reader import LocatedBlock
 from matcher.examples import block_of, plan_of
 from matcher.index.registry import Registry
@@ -78,15 +80,9 @@ def cache(
     )
 
 
-def asked(
-    query: str,
-    *caches: ServedCache,
-    appended: int | None = 7,
-    options: MatchOptions | None = None,
-    said: Mapping[str, Bounds] | None = None,
-) -> Hit | set[str]:
-    """A hit over sales to which so many rows were appended, or the codes of the miss."""
-    found = outcome(query, *caches, appended=appended, options=options, said=said)
+def asked(query: str, *caches: ServedCache, **how: Any) -> Hit | set[str]:
+    """A hit over sales to which rows were appended, or the codes of the miss; see `outcome`."""
+    found = outcome(query, *caches, **how)
     return found if isinstance(found, Hit) else {reason.code.value for reason in found}
 
 
@@ -96,7 +92,10 @@ def outcome(
     appended: int | None = 7,
     options: MatchOptions | None = None,
     said: Mapping[str, Bounds] | None = None,
+    promised: tuple[JoinRecord, ...] = (),
 ) -> Hit | tuple[Reason, ...]:
+    """What is decided of a query over sales to which so many rows were appended, of which the log
+    has so `said` the bounds."""
     seen = {
         SALES: [TableAt("sales", SALES, f"id-{SALES}", 6, 60, "txn:6", SCHEMA)],
         STORES: [TableAt("stores", STORES, f"id-{STORES}", 5, 50, "txn:5", SCHEMA)],
@@ -112,7 +111,7 @@ def outcome(
     for one in caches:
         registry.put(one.plan)
     state = QueryState(
-        seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 1 << 40), exact_only=None
+        seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 1 << 40), promised=promised
     )
     checks = Checks(served.get, SettingsComparer(lambda key: None), histories, dict)
     block = block_of(query)
@@ -225,9 +224,38 @@ def test_columns_of_a_table_that_did_not_grow_keep_their_bounds() -> None:
     assert asked(query, one, appended=1 << 22, said={"store": (0, 1)}) == {"AVG_NOT_EXACT"}
 
 
-def test_a_table_joined_to_the_cache_is_not_proven_to_keep_rows_apart() -> None:
-    by_key = cache("SELECT store, SUM(qty) AS q, COUNT(qty) AS k FROM sales GROUP BY store")
-    assert "AVG_NOT_EXACT" in asked(BY_CITY, by_key)
+FACTS = "SELECT store, item, SUM(qty) AS q, COUNT(qty) AS k FROM sales GROUP BY store, item"
+
+
+def test_a_table_joined_to_the_cache_by_its_key_repeats_no_row() -> None:
+    assert asked(BY_CITY, cache(FACTS)) == {"AVG_NOT_EXACT"}
+    known = MatchOptions(keys=(KEY,))
+    assert isinstance(asked(BY_CITY, cache(FACTS), options=known), Hit)
+    other = MatchOptions(keys=(replace(KEY, right="default.items"),))
+    assert asked(BY_CITY, cache(FACTS), options=other) == {"AVG_NOT_EXACT"}
+    twice = BY_CITY.replace("GROUP BY", "JOIN stores u ON u.city = note GROUP BY")
+    twice = twice.replace("SELECT city, AVG", "SELECT stores.city, AVG").replace(
+        "BY city", "BY stores.city"
+    )
+    over = FACTS.replace("store, item", "store, note")
+    assert asked(twice, cache(over), options=known) == {"AVG_NOT_EXACT"}
+
+
+@pytest.mark.parametrize(("version", "hit"), [(5, True), (4, False)])
+def test_a_promised_key_is_looked_at(version: int, hit: bool) -> None:
+    """It was found unique at this version; the query sees version 5."""
+    promised = JoinRecord(
+        name="j",
+        definition="",
+        left=JoinSide("sales", SALES, f"id-{SALES}"),
+        right=JoinSide("stores", STORES, f"id-{STORES}"),
+        keys=(("store", "store"),),
+        state=JoinState.VALID,
+        validated_versions={STORES: BaseState(f"id-{STORES}", version, f"txn:{version}", 50)},
+    )
+    options = MatchOptions(keys=(KEY,))
+    found = asked(BY_CITY, cache(FACTS), options=options, promised=(promised,))
+    assert isinstance(found, Hit) is hit
 
 
 def test_the_reason_says_what_is_missing() -> None:
