@@ -264,7 +264,6 @@ AVERAGES = (
     "SELECT region, AVG(amt) AS a FROM sales GROUP BY region HAVING AVG(amt) > 10 ORDER BY region",
     "SELECT AVG(amt) AS a FROM sales WHERE region = 'nowhere'",
     "SELECT region, day, AVG(amt) AS a FROM sales GROUP BY ROLLUP (region, day)",
-    "SELECT AVG(amt) FILTER (WHERE day > DATE'2024-01-15') AS a FROM sales",
 )
 
 
