@@ -206,6 +206,17 @@ class Refresh(_Model):
     full_estimate: Annotated[
         int | None, Field(description="What a full refresh was expected to cost, likewise.")
     ] = None
+    change_seconds: Annotated[
+        float | None,
+        Field(
+            description="How long adding the change was expected to take, by past refreshes of the "
+            "cache; null where there was no choice or none of them tells."
+        ),
+    ] = None
+    full_seconds: Annotated[
+        float | None,
+        Field(description="How long a full refresh was expected to take, likewise."),
+    ] = None
 
 
 class RefreshList(_Model):

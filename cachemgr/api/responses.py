@@ -161,6 +161,8 @@ def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
         changed_bytes=account.changed_bytes,
         change_estimate=account.change_estimate,
         full_estimate=account.full_estimate,
+        change_seconds=account.change_seconds,
+        full_seconds=account.full_seconds,
     )
 
 

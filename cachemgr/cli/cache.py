@@ -24,7 +24,8 @@ _OVER = ("PUBLISHED", "UNCHANGED")
 _COLUMNS = ("namespace", "name", ("status", "status.combined"), "refresh", "freshness",
             "published.rows", ("refreshed", "published.finishedAt"),
             ("next", "nextDueAt"))  # fmt: skip
-_RUNS = ("id", "state", "mode", "code", "origin", ("started", "startedAt"), "seconds", "rows",
+_RUNS = ("id", "state", "mode", "code", "origin", ("started", "startedAt"), "seconds",
+         ("change expected", "changeSeconds"), ("full expected", "fullSeconds"), "rows",
          ("written", "rowsWritten"), "error")  # fmt: skip
 _FULL = (("started", "startedAt"), "state", "code", "detail", ("what to do", "cure"))
 _DECISIONS = ("at", "outcome", ("query", "queryHash"), "groupingSet", "millis")

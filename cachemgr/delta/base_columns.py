@@ -65,6 +65,20 @@ def kept_columns(schema: str, names: Collection[str]) -> str:
     return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
 
+def physical_name(kept: str, name: str) -> str | None:
+    """The name of a column in its table's files and their statistics; None where it is not kept.
+
+    Args:
+        kept: What `kept_columns` gave.
+        name: The column's name.
+
+    Returns:
+        The name in lower case.
+    """
+    found = json.loads(kept).get(name.lower())
+    return None if found is None else str(found[2])
+
+
 def changed_columns(kept: str, schema: str) -> Mapping[str, str]:
     """The columns that are other ones now than a snapshot holds.
 

@@ -18,6 +18,11 @@ MOST_COMMITS: Final = 1_000
 MOST_BYTES: Final = 32 << 20
 """Nor one whose commits' files are larger together: each of its files would be held in memory."""
 
+BOUNDED_FILES: Final = 32
+"""Of so many files that a commit adds, the bounds of their columns are kept: those of more would
+take megabytes, and most of them nobody asks for."""
+_LONG: Final = 1 << 63
+
 # What changes no row, beside the files themselves and the metadata, whose id counts.
 _HARMLESS: Final = frozenset({"commitInfo", "protocol", "txn", "domainMetadata"})
 
@@ -158,8 +163,9 @@ def _decoded(row: list[Any]) -> BaseCommit:
 
 
 def _decoded_file(row: list[Any]) -> FileAction:
-    *file, data_change = row
-    return FileAction(DataFile(*file), data_change)
+    path, vector, size, rows, partition, bounds, data_change = row
+    pairs = {name: (low, high) for name, (low, high) in bounds.items()}
+    return FileAction(DataFile(path, vector, size, rows, partition, pairs), data_change)
 
 
 def reduced(
@@ -181,11 +187,11 @@ def reduced(
     for line in actions:
         for kind, action in line.items():
             if kind == "add":
-                added.append(_file(action))
+                added.append(_file(action, bounded=len(added) < BOUNDED_FILES))
             elif kind == "remove":
-                removed.append(_file(action))
+                removed.append(_file(action, bounded=False))
             elif kind == "cdc":
-                change_rows.append(_file(action).file)
+                change_rows.append(_file(action, bounded=False).file)
             elif kind == "metaData":
                 table_id = str(action["id"])
             elif kind not in _HARMLESS:
@@ -202,14 +208,16 @@ def reduced(
     )
 
 
-def _file(action: Mapping[str, Any]) -> FileAction:
+def _file(action: Mapping[str, Any], *, bounded: bool) -> FileAction:
     vector = action.get("deletionVector")
+    stats: Mapping[str, Any] = json.loads(action.get("stats") or "{}")
     file = DataFile(
         str(action["path"]),
         "" if vector is None else _vector_id(vector),
         int(action.get("size") or 0),
-        _rows(action.get("stats"), vector),
+        _rows(stats, vector),
         action.get("partitionValues") or {},
+        _bounds(stats) if bounded else {},
     )
     return FileAction(file, bool(action.get("dataChange", True)))
 
@@ -221,9 +229,26 @@ def _vector_id(vector: Mapping[str, Any]) -> str:
     return name if offset is None else f"{name}@{offset}"
 
 
-def _rows(stats: str | None, vector: Mapping[str, Any] | None) -> int | None:
+def _rows(stats: Mapping[str, Any], vector: Mapping[str, Any] | None) -> int | None:
     """The statistics count also the rows that the vector hides."""
-    count = json.loads(stats).get("numRecords") if stats else None
+    count = stats.get("numRecords")
     if count is None:
         return None
     return int(count) - (0 if vector is None else int(vector["cardinality"]))
+
+
+def _bounds(stats: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Of whole numbers, whatever the type of their column; those of a vector's rows among them."""
+    low, high = stats.get("minValues") or {}, stats.get("maxValues") or {}
+    found = {n: (low[n], high[n]) for n in low if _is_long(low[n]) and _is_long(high.get(n))}
+    rows, nulls = stats.get("numRecords"), stats.get("nullCount") or {}
+    if _is_long(rows):
+        said = low.keys() | high.keys()
+        all_null = [n for n, count in nulls.items() if _is_long(count) and count == rows]
+        found |= dict.fromkeys((n for n in all_null if n not in said), (0, 0))
+    return found
+
+
+def _is_long(value: object) -> bool:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and -_LONG <= value < _LONG  # type: ignore[operator]

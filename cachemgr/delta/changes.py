@@ -47,6 +47,8 @@ class DataFile:
         rows: How many rows it shows, those that its vector hides left out; None where its writer
             did not say.
         partition: Its partition values, by physical name.
+        bounds: The least and the greatest value of columns of whole numbers, by physical name, as
+            far as its writer said them and they are kept; (0, 0) where all is NULL.
     """
 
     path: str
@@ -54,6 +56,7 @@ class DataFile:
     bytes: int
     rows: int | None
     partition: Mapping[str, str | None] = field(default_factory=dict, compare=False)
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -107,6 +110,22 @@ class Changes:
     def rows_added(self) -> int | None:
         """Rows of the added files; None where some writer did not say."""
         return rows_of(self.added)
+
+    def bounds_added(self, column: str) -> tuple[int, int] | None:
+        """The least and the greatest value of a column in the added files; None where that of some
+        file is not known.
+
+        Args:
+            column: Its physical name, in lower case.
+        """
+        found = [
+            next((said for name, said in file.bounds.items() if name.lower() == column), None)
+            for file in self.added
+        ]
+        known = [bounds for bounds in found if bounds is not None]
+        if not known or len(known) < len(found):
+            return None
+        return (min(low for low, _ in known), max(high for _, high in known))
 
     @property
     def bytes_added(self) -> int:

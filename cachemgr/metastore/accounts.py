@@ -28,6 +28,9 @@ class RunAccount:
         change_estimate: The bytes that adding the change was expected to cost; None where there was
             no choice.
         full_estimate: Those that a full refresh was expected to cost; None likewise.
+        change_seconds: The seconds that adding the change was expected to take, by what past runs
+            took; None where there was no choice, or no past run tells.
+        full_seconds: Those that a full refresh was expected to take; None likewise.
         changed_rows: Rows that were appended to base tables since the last refresh; None where
             others went as well, or their writer did not count them.
         changed_bytes: The bytes of the files that came and went; None where that is not known.
@@ -45,6 +48,8 @@ class RunAccount:
     changed_bytes: int | None = None
     rows_written: int | None = None
     bytes_written: int | None = None
+    change_seconds: float | None = None
+    full_seconds: float | None = None
 
     def to_facts(self) -> dict[str, Any]:
         """The entry among a run's facts, without what is not known."""
@@ -69,6 +74,10 @@ class RunAccount:
         if self.change_estimate is not None and self.full_estimate:
             share = self.change_estimate / self.full_estimate
             parts.append(f"the change alone expected to cost {share:.0%} of a full refresh")
+        ways = (("the change alone", self.change_seconds), ("a full refresh", self.full_seconds))
+        known = [f"{seconds:.1f} s for {way}" for way, seconds in ways if seconds is not None]
+        if known:
+            parts.append(f"expected {' and '.join(known)}, by past runs")
         return "; ".join(parts)
 
 

@@ -133,11 +133,22 @@ class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads,
             row = session.get(RefreshRunRow, refresh_id)
             return run_record(row) if row else None
 
-    def refreshes(self, cache_id: str, limit: int = 100) -> tuple[RefreshRunRecord, ...]:
-        """The refresh runs of a cache, newest first."""
+    def refreshes(
+        self, cache_id: str, limit: int = 100, *, state: RunState | None = None
+    ) -> tuple[RefreshRunRecord, ...]:
+        """The refresh runs of a cache, newest first.
+
+        Args:
+            cache_id: The cache's id.
+            limit: At most so many.
+            state: Only those in this state.
+        """
+        wanted = [RefreshRunRow.cache_id == cache_id]
+        if state is not None:
+            wanted.append(RefreshRunRow.state == state.value)
         query = (
             select(RefreshRunRow)
-            .where(RefreshRunRow.cache_id == cache_id)
+            .where(*wanted)
             .order_by(RefreshRunRow.started_at.desc(), RefreshRunRow.fencing_token.desc())
             .limit(limit)
         )

@@ -9,6 +9,7 @@ from typing import Any
 from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.delta.commits import Commit
 from cachemgr.metastore.accounts import RunAccount, account_of
+from cachemgr.refresh.past_runs import Expected
 from cachemgr.refresh.plan import ADOPT, DELTA_WAYS, RefreshPlan
 from cachemgr.refresh.why_full import CURES, WhyFull
 
@@ -23,6 +24,7 @@ def planned(plan: RefreshPlan, changes: Iterable[Changes]) -> RunAccount:
     rows, size = _changed(changes)
     taken, other = plan.estimate or (None, None)
     change, full = (taken, other) if plan.mode in DELTA_WAYS else (other, taken)
+    weighed = plan.weighed
     return RunAccount(
         way=plan.mode,
         code=None if plan.code is None else plan.code.value,
@@ -32,7 +34,13 @@ def planned(plan: RefreshPlan, changes: Iterable[Changes]) -> RunAccount:
         full_estimate=None if full is None else round(full),
         changed_rows=rows,
         changed_bytes=size,
+        change_seconds=None if weighed is None else _seconds(weighed.change),
+        full_seconds=None if weighed is None else _seconds(weighed.full),
     )
+
+
+def _seconds(found: Expected | None) -> float | None:
+    return None if found is None else round(found.seconds, 2)
 
 
 def refused(why: WhyFull) -> RunAccount:

@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.tables import TableRead
 from cachemgr.jvm.loader import java_class, session_of
-
-Bounds = tuple[int, int]
+from matcher.model.integer_bounds import Bounds
 
 _ANY_SIZE: Final = (1 << 63) - 1
 

@@ -17,14 +17,13 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.commits import Commit
 from cachemgr.delta.tables import TableRead, run_select
-from cachemgr.refresh.file_stats import Bounds, bounds_listed, files_listed
+from cachemgr.refresh.file_stats import bounds_listed, files_listed
 from cachemgr.refresh.totals import asked_totals
-from matcher.model.expr import Agg, Call, Col, Expr, Lit, columns
+from matcher.model.expr import Agg, Col, Expr, columns
+from matcher.model.integer_bounds import Bounds, is_exact, type_bounds
 from matcher.model.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
 from matcher.model.types import INTEGRAL
 from matcher.render.select import quote
-
-EXACT_IN_DOUBLE = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def open_columns(plan: CachePlan, base_rows: int | None) -> tuple[Col, ...]:
     if base_rows is None:
         return ()
     sums = _summed(plan)
-    known = {c: _type_bounds(c) for c in _integral_columns(sums.values())}
+    known = {c: type_bounds(c) for c in _integral_columns(sums.values())}
     open_ = [expr for expr in sums.values() if not is_exact(expr, known, base_rows)]
     return tuple(sorted(_integral_columns(open_), key=lambda c: (c.rel, c.name)))
 
@@ -171,7 +170,7 @@ def exact_sums(
     sums = _summed(plan)
     if base_rows is None:
         return frozenset()
-    known = {c: _type_bounds(c) for c in _integral_columns(sums.values())} | dict(bounds)
+    known = {c: type_bounds(c) for c in _integral_columns(sums.values())} | dict(bounds)
     return frozenset(name for name, expr in sums.items() if is_exact(expr, known, base_rows))
 
 
@@ -183,23 +182,6 @@ def _summed(plan: CachePlan) -> dict[str, Expr]:
 
 def _integral_columns(exprs: Iterable[Expr]) -> set[Col]:
     return {c for expr in exprs for c in columns(expr) if c.type in INTEGRAL}
-
-
-def _type_bounds(column: Col) -> Bounds:
-    limit = 1 << (INTEGRAL[column.type] - 1)
-    return (-limit, limit - 1)
-
-
-def is_exact(expr: Expr, known: Mapping[Col, Bounds], rows: int) -> bool:
-    """Whether all sums of an expression's values stay within what DOUBLE holds exactly.
-
-    Args:
-        expr: The expression, of whole numbers.
-        known: The bounds of its columns.
-        rows: How many values there are at most.
-    """
-    bounds = expression_bounds(expr, known)
-    return bounds is not None and max(map(abs, bounds)) * rows <= EXACT_IN_DOUBLE
 
 
 def _is_integral_sum(agg: Agg) -> bool:
@@ -229,46 +211,3 @@ def _asked_bounds(
     row = run_select(session, f"SELECT {items} FROM __t", {"__t": table}).collect()[0]
     pairs = {name: (row[2 * i], row[2 * i + 1]) for i, name in enumerate(names)}
     return {n: (0, 0) if low is None else (int(low), int(high)) for n, (low, high) in pairs.items()}
-
-
-def expression_bounds(expr: Expr, known: Mapping[Col, Bounds]) -> Bounds | None:
-    """Bounds of an integer expression by interval arithmetic, None where nothing is known.
-
-    >>> x, y = Col(0, "x", "bigint"), Col(0, "y", "bigint")
-    >>> expression_bounds(Call("mul", (x, y), "bigint"), {x: (-2, 3), y: (0, 10)})
-    (-20, 30)
-    """
-    if isinstance(expr, Col):
-        return known.get(expr)
-    if isinstance(expr, Lit):
-        whole = isinstance(expr.value, int) and not isinstance(expr.value, bool)
-        return (expr.value, expr.value) if whole else None  # type: ignore[return-value]
-    if not isinstance(expr, Call) or expr.type not in INTEGRAL:
-        return None
-    parts = [expression_bounds(a, known) for a in expr.args]
-    if any(p is None for p in parts):
-        return None
-    result = _combine(expr, [p for p in parts if p is not None])
-    limit = 1 << (INTEGRAL[expr.type] - 1)
-    # Past its type's range the value wraps around or is an error, so its bounds say nothing.
-    return result if result and -limit <= result[0] and result[1] < limit else None
-
-
-def _combine(call: Call, parts: list[Bounds]) -> Bounds | None:
-    if call.op == "neg":
-        return (-parts[0][1], -parts[0][0])
-    if call.op == "cast" and call.args[0].type in INTEGRAL:
-        return parts[0]
-    if call.op == "coalesce":
-        return (min(p[0] for p in parts), max(p[1] for p in parts))
-    if len(parts) != 2:
-        return None
-    (a, b), (c, d) = parts
-    if call.op == "add":
-        return (a + c, b + d)
-    if call.op == "sub":
-        return (a - d, b - c)
-    if call.op == "mul":
-        products = (a * c, a * d, b * c, b * d)
-        return (min(products), max(products))
-    return None

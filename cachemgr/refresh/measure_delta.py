@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.commits import Commit
-from cachemgr.refresh.file_stats import Bounds, bounds_listed, read_files
+from cachemgr.metastore.column_bounds import noted_bounds
+from cachemgr.refresh.file_stats import bounds_listed, read_files
 from cachemgr.refresh.incremental import Delta, Stored
 from cachemgr.refresh.measure import (
     Measured,
@@ -27,6 +28,7 @@ from cachemgr.refresh.measure import (
     set_sizes,
 )
 from matcher.model.expr import Col
+from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
 from matcher.partials.lossless import joins_by_unique_keys_alone
 
@@ -190,11 +192,6 @@ def _bounds(
     return known
 
 
-def encode_bounds(bounds: Mapping[Col, Bounds]) -> list[list[Any]]:
-    """Bounds as a refresh notes them down."""
-    return [[c.rel, c.name, low, high] for c, (low, high) in bounds.items()]
-
-
 def decode_bounds(plan: CachePlan, facts: Mapping[str, Any]) -> dict[Col, Bounds]:
     """The bounds that a refresh noted down.
 
@@ -202,6 +199,6 @@ def decode_bounds(plan: CachePlan, facts: Mapping[str, Any]) -> dict[Col, Bounds
         plan: The cache, whose columns they are of.
         facts: What the refresh noted down.
     """
-    known = {(rel, name): (low, high) for rel, name, low, high in facts.get("bounds") or ()}
+    known = noted_bounds(facts)
     columns = open_columns(plan, _ANY_NUMBER)
     return {c: known[c.rel, c.name] for c in columns if (c.rel, c.name) in known}

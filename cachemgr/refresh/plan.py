@@ -3,8 +3,8 @@ them out.
 
 Pure: everything it decides on is in the request. Where rows were only appended since the last
 refresh, they may be added to what is stored (`incremental`); AUTO does so if that is expected to
-cost less. A refresh that computes everything says why, by a code (`why_full`), and `INCREMENTAL
-ONLY` fails with that code instead.
+cost less, by bytes and by what past refreshes took (`past_runs`). A refresh that computes
+everything says why, by a code (`why_full`), and `INCREMENTAL ONLY` fails with that code instead.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.adopt import Written
 from cachemgr.refresh.incremental import Delta, Stored, find_delta
+from cachemgr.refresh.past_runs import FULL, PastRun, Weighed, expected, weigh
 from cachemgr.refresh.steps import (
     Adopt,
     CheckJoins,
@@ -86,6 +87,7 @@ class RefreshRequest:
         sizes: The bytes of the base tables now, by location.
         options: The settings that the cache is refreshed under.
         has_failed: The last refresh added a delta, and failed.
+        past: The cache's last refreshes that computed something, newest first.
     """
 
     cache: str
@@ -107,6 +109,7 @@ class RefreshRequest:
     sizes: Mapping[str, int] = field(default_factory=dict)
     options: MatchOptions = field(default_factory=MatchOptions)
     has_failed: bool = False
+    past: tuple[PastRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ class RefreshPlan:
         estimate: What it was expected to cost, and the other way, in bytes read; None where there
             was no choice.
         detail: Of what table or part of the definition `code` speaks, for people; empty without it.
+        weighed: The two ways by what past runs took; None where there was no choice.
     """
 
     cache: str
@@ -132,6 +136,7 @@ class RefreshPlan:
     code: FullCode | None = None
     estimate: tuple[float, float] | None = None
     detail: str = ""
+    weighed: Weighed | None = None
 
     def describe(self) -> tuple[tuple[int, str, str], ...]:
         """Rows for EXPLAIN REFRESH: number, stage, detail; row 0 is the way taken and its
@@ -184,11 +189,15 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
             why = WhyFull(FullCode.LAST_ATTEMPT_FAILED, f"by the change alone; {moved}")
             return _full(request, why)
     if isinstance(found, Delta):
-        if found.is_worth_it or request.mode != RefreshMode.AUTO:
-            return _incremental(request, found, moved)
-        dearer = f"the change is expected to cost {found.cost / found.full_cost:.0%} of all"
+        weighed = _weighed(request, found)
+        if weighed.takes_change or request.mode != RefreshMode.AUTO:
+            return _incremental(request, found, moved, weighed)
+        dearer = f"the change is expected to cost {found.cost / max(found.full_cost, 1):.0%} of all"
+        told = weighed.told()
+        if told:
+            dearer = told if weighed.by_time else f"{dearer}; {told}"
         why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}{_feed_told(request, found)}; {moved}")
-        return replace(_full(request, why), estimate=(found.full_cost, found.cost))
+        return replace(_full(request, why), estimate=(found.full_cost, found.cost), weighed=weighed)
     first = found.code is FullCode.NEVER_REFRESHED
     if request.mode == RefreshMode.INCREMENTAL_ONLY and not first:
         raise NotIncremental(request.cache, found)
@@ -435,7 +444,25 @@ def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
     return found
 
 
-def _incremental(request: RefreshRequest, delta: Delta, moved: str) -> RefreshPlan:
+def _weighed(request: RefreshRequest, delta: Delta) -> Weighed:
+    """The change against everything, by bytes and by what past runs took."""
+    from_cache = _source(request)[0] is not None
+    return weigh(
+        delta.is_worth_it,
+        expected(_way(request, delta), delta.cost, request.past),
+        expected(FULL, delta.full_cost, request.past, is_from_cache=from_cache),
+    )
+
+
+def _way(request: RefreshRequest, delta: Delta) -> str:
+    if request.plan.keys is None:
+        return APPEND
+    return PARTIALS if delta.appended else REPLACE
+
+
+def _incremental(
+    request: RefreshRequest, delta: Delta, moved: str, weighed: Weighed
+) -> RefreshPlan:
     assert request.published is not None and request.head is not None
     stages: list[Stage] = [PinVersions(request.tables), *_restore_stage(request)]
     if request.properties_changed:
@@ -443,13 +470,15 @@ def _incremental(request: RefreshRequest, delta: Delta, moved: str) -> RefreshPl
     stages += [WriteDelta(delta, request.plan.keys is not None, request.head.version), Measure()]
     if request.plan.joins:
         stages.append(CheckJoins(request.plan.joins, delta))
-    way = APPEND if request.plan.keys is None else PARTIALS if delta.appended else REPLACE
+    told = weighed.told()
     return RefreshPlan(
         request.cache,
-        way,
-        f"{moved}; expected to cost {delta.cost / max(delta.full_cost, 1):.0%} of a full refresh",
+        _way(request, delta),
+        f"{moved}; expected to cost {delta.cost / max(delta.full_cost, 1):.0%} of a full refresh"
+        + (f"; {told}" if told else ""),
         (*stages, Publish()),
         estimate=(delta.cost, delta.full_cost),
+        weighed=weighed,
     )
 
 

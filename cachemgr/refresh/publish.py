@@ -8,6 +8,7 @@ from typing import Any
 
 from cachemgr.delta.base_columns import columns_read, kept_columns
 from cachemgr.delta.log import size_in_bytes
+from cachemgr.metastore.column_bounds import BOUNDS, encode_bounds
 from cachemgr.metastore.records import (
     GroupingSetRecord,
     Publication,
@@ -18,7 +19,6 @@ from cachemgr.metastore.records import (
 from cachemgr.refresh.account import published
 from cachemgr.refresh.adopt import behind_fact
 from cachemgr.refresh.job import Job
-from cachemgr.refresh.measure_delta import encode_bounds
 from cachemgr.refresh.progress import Progress, source_json
 from cachemgr.refresh.validate_snapshot_joins import (
     declared_joins,
@@ -43,7 +43,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
         "exact_sums": sorted(found.plan.exact_sums),
         "non_null": sorted(found.plan.non_null),
         "totals": dict(found.totals),
-        "bounds": encode_bounds(found.bounds),
+        BOUNDS: encode_bounds(found.bounds),
         "groups": _groups(job, found.plan),
         **_join_facts(job, progress),
         **published(progress.run.facts, progress.commit).to_facts(),

@@ -13,6 +13,7 @@ from cachemgr.delta.log import head, size_in_bytes
 from cachemgr.metastore.records import JoinRecord, RefreshRunRecord
 from cachemgr.refresh.adopt import Written, find_written
 from cachemgr.refresh.job import Job
+from cachemgr.refresh.past_runs import REMEMBERED, PastRun, past_runs
 from cachemgr.refresh.plan import ADOPT, DELTA_WAYS, Published, RefreshRequest
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text
@@ -52,6 +53,7 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
         sizes=_sizes(job),
         options=match_options(job.cache.settings),
         has_failed=_has_failed(job, run),
+        past=_past(job),
     )
 
 
@@ -61,6 +63,16 @@ def _sizes(job: Job) -> dict[str, int]:
     if all(found.kind is ChangeKind.SAME for found in job.changes.values()):
         return {}
     return {t.location: size_in_bytes(job.session, t.location) for t in job.tables}
+
+
+def _past(job: Job) -> tuple[PastRun, ...]:
+    """What past refreshes took, where some change is to be weighed against everything."""
+    if all(found.kind is ChangeKind.SAME for found in job.changes.values()):
+        return ()
+    records = job.metastore.reader.refreshes(
+        job.cache.id, limit=REMEMBERED, state=RunState.PUBLISHED
+    )
+    return past_runs(records, DELTA_WAYS)
 
 
 def _has_failed(job: Job, run: RefreshRunRecord | None) -> bool:

@@ -168,7 +168,10 @@ class Eligibility:
         cache, sql = found
         verdict = self._verdict(block, cache)
         if not verdict.appended:
-            return verdict.reason or self._files(rewrite, cache) or Cleared(cache, True, sql)
+            # one that may lag behind is not exact by that, and its answer would be taken for it
+            lags = None if verdict.exact else self._stale(rewrite, cache) or _lags(cache)
+            refused = verdict.reason or lags
+            return refused or self._files(rewrite, cache) or Cleared(cache, True, sql)
         if not cache.fresh_hits:
             return without_fresh_hits(cache, verdict.reason)
         query = self.query
@@ -307,6 +310,15 @@ def _state(cache: ServedCache, query: QueryState) -> Reason | None:
     if cache.damaged is not None:
         return _damaged(cache, cache.damaged)
     return None
+
+
+def _lags(cache: ServedCache) -> Reason:
+    return Reason(
+        ReasonCode.STALE,
+        f"cache {cache.name} is behind its base tables by more than appended rows, and what is put "
+        "together with such rows is to be exact",
+        f"REFRESH RELATIONAL CACHE {cache.name}",
+    )
 
 
 def _damaged(cache: ServedCache, what: str) -> Reason:

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cachemgr.serving.appended import Appended
+from cachemgr.serving.averages import averages_proven, not_exact
 from cachemgr.serving.decision import Hit
 from cachemgr.serving.eligibility import Cleared, Eligibility
+from cachemgr.serving.tails import Tail
+from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.explain import set_names
 from matcher.index.registry import Registry
-from matcher.model.ir import Block, Candidate, MatchOptions, Rewrite
+from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.partials.merge import merge, render_merged
-from matcher.partials.split import split
+from matcher.partials.split import States, split
 from matcher.render.select import NotRenderable, quote, render_stored
 
 STEP = "add_appended_rows"
@@ -47,38 +51,85 @@ def fresh_hit(
     states = split(block, options)
     if isinstance(states, Reason):
         return (states,)
-    merged = merge(block, states, options)
-    if isinstance(merged, Reason):
-        return (merged,)
-    cleared: dict[int, Cleared] = {}
+    bare = _merged_by_any(block, states, options)
+    if isinstance(bare, Reason):
+        return (bare,)
+    answers: dict[int, tuple[Cleared, Rewrite]] = {}
 
     def veto(rewrite: Rewrite) -> Reason | None:
         found = eligibility.clear_with_appended(states.block, rewrite)
         if isinstance(found, Reason):
             return found
-        cleared[id(rewrite)] = found
+        merged: Rewrite | Reason | None = bare
+        if merged is None:
+            joined = _keys(eligibility, options) if rewrite.extra else None
+            merged = _merged_by(block, states, options, found, joined)
+        if isinstance(merged, Reason):
+            return merged
+        answers[id(rewrite)] = (found, merged)
         return None
 
     chosen = registry.decide(states.block, options, veto)
     if chosen.rewrite is None:
         return chosen.reasons
-    found = cleared[id(chosen.rewrite)]
+    found, merged = answers[id(chosen.rewrite)]
     sides, appended = [found.sql], found.appended
     try:
         if appended is not None:
             tail = eligibility.tail(found.cache, chosen.rewrite.grouping_set, appended)
-            held = None if tail is None else tail.states(states.block, options)
-            if held is not None:
-                appended = replace(appended, tail=tail)
-                sides.append(held)
-            if appended.files:
-                sides.append(render_stored(states.stored, [quote(n) for n in base_names(block)]))
+            appended, beside = _beside(appended, tail, states, options)
+            sides += beside
         sql = render_merged(merged, sides)
     except NotRenderable as error:
         return (not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, str(error)),)
     steps = (*chosen.rewrite.steps, STEP)
     rewrite = replace(chosen.rewrite, steps=steps)
     return Hit(located.path, block, rewrite, found.cache, True, sql, located.split, appended)
+
+
+def _beside(
+    appended: Appended, tail: Tail | None, states: States, options: MatchOptions
+) -> tuple[Appended, list[str]]:
+    """What is read beside a cache, and the SELECTs of the states over it."""
+    held = None if tail is None else tail.states(states.block, options)
+    found = appended if held is None else replace(appended, tail=tail)
+    sides = [] if held is None else [held]
+    if found.files:
+        names = [quote(name) for name in base_names(states.block)]
+        sides.append(render_stored(states.stored, names))
+    return found, sides
+
+
+def _merged_by_any(block: Block, states: States, options: MatchOptions) -> Rewrite | Reason | None:
+    """The block from its states, whatever cache gives them, or why that is not exact by any; None
+    where it depends on the cache."""
+    found = merge(block, states, options)
+    if isinstance(found, Rewrite) or found.code is not ReasonCode.AVG_NOT_EXACT:
+        return found
+    proven = merge(block, states, options, states.averaged)
+    return None if isinstance(proven, Rewrite) else proven
+
+
+def _keys(eligibility: Eligibility, options: MatchOptions) -> tuple[RecordPreservingJoin, ...]:
+    """The joins whose right side has a unique key in what the query reads; those that are promised
+    are looked at first."""
+    query = eligibility.query
+    return keys_seen(query.promised, query.seen) if query.promised else options.keys
+
+
+def _merged_by(
+    block: Block,
+    states: States,
+    options: MatchOptions,
+    found: Cleared,
+    joined: tuple[RecordPreservingJoin, ...] | None,
+) -> Rewrite | Reason:
+    """The block from its states over the rows behind one cache and those that were appended."""
+    proven = averages_proven(states, found.cache, found.appended, joined)
+    if isinstance(proven, Reason):
+        return proven
+    merged = merge(block, states, options, proven)
+    return merged if isinstance(merged, Rewrite) else not_exact(found.cache, found.appended)
 
 
 def with_fresh(candidates: tuple[Candidate, ...], hit: Hit) -> tuple[Candidate, ...]:

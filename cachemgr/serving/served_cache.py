@@ -15,10 +15,12 @@ from cachemgr.base_state import BaseState, millis
 from cachemgr.config.cache_properties import has_fresh_hits
 from cachemgr.config.match_options import match_options
 from cachemgr.ddl.names import shown_name
+from cachemgr.metastore.column_bounds import noted_bounds
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
 from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
+from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
 from matcher.partials.collapse import holds_partials, render_collapsed
 
@@ -48,6 +50,8 @@ class ServedCache:
         refresh_id: The refresh that it serves from; None before the first one.
         damaged: What is wrong with its files; None if nothing is known to be.
         fresh_hits: Whether a hit may read rows beside it that were appended since.
+        bounds: The least and the greatest value of columns of whole numbers in the base tables as
+            its refresh read them, by location and lower-case name, as far as it noted them down.
         stamp: The feed's count of changes once this state was complete.
     """
 
@@ -71,6 +75,7 @@ class ServedCache:
     refresh_id: str | None = None
     damaged: str | None = None
     fresh_hits: bool = True
+    bounds: Mapping[tuple[str, str], Bounds] = field(default_factory=dict)
 
 
 def collapsing_sql(
@@ -150,6 +155,7 @@ def serve(
         refresh_id=cache.published_refresh_id,
         damaged=cache.damaged,
         fresh_hits=has_fresh_hits(cache.properties),
+        bounds=_bounds(stored, published.run.facts) if published and published.run.plan else {},
     )
 
 
@@ -217,6 +223,16 @@ def _base_sizes(facts: Mapping[str, Any]) -> dict[str, Any]:
         "base_rows": facts.get("base_rows"),
         "base_bytes": tuple(sorted((facts.get("base_bytes") or {}).items())),
     }
+
+
+def _bounds(plan: CachePlan, facts: Mapping[str, Any]) -> dict[tuple[str, str], Bounds]:
+    """By table and column; of a table that stands twice in the plan what holds for both."""
+    found: dict[tuple[str, str], Bounds] = {}
+    for (rel, name), (low, high) in noted_bounds(facts).items():
+        key = (plan.relations[rel].key, name.lower())
+        least, most = found.get(key, (low, high))
+        found[key] = (min(low, least), max(high, most))
+    return found
 
 
 def _sized(sets: tuple[GroupingSet, ...], entry: RegistryEntry) -> tuple[GroupingSet, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from cachemgr.access.grants import shown_to
 from cachemgr.base_state import BaseState
 from cachemgr.config.cache_properties import FRESH_HITS, has_fresh_hits
+from cachemgr.metastore.column_bounds import BOUNDS, rounded_bounds
 from cachemgr.metastore.records import (
     CacheRecord,
     DecisionRecord,
@@ -84,9 +85,17 @@ def _encode_snapshot(published: SnapshotRecord) -> dict[str, Any]:
         "refreshId": published.run.id,
         "cacheVersion": published.run.cache_version,
         "readAt": published.run.started_at.isoformat(),
-        "facts": {k: facts[k] for k in ("base_rows", "base_bytes") if k in facts},
+        "facts": _told(facts),
         "tables": [_encode_table(t) for t in published.tables],
     }
+
+
+def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a refresh found that hits ask for. Who is told of a cache may not have read its tables,
+    so no value of theirs is among it."""
+    found = {k: facts[k] for k in ("base_rows", "base_bytes") if k in facts}
+    rounded = rounded_bounds(facts)
+    return found | {BOUNDS: rounded} if rounded else found
 
 
 def _encode_table(table: SnapshotTableRecord) -> dict[str, Any]:

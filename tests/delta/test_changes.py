@@ -80,8 +80,11 @@ class Base:
         for one, other in zip(
             mine.commits, self.local.commits(table, since.version).commits, strict=True
         ):
-            partitions = [[a.file.partition for a in c.added + c.removed] for c in (one, other)]
-            assert partitions[0] == partitions[1]
+            told = [
+                [(a.file.partition, a.file.bounds) for a in c.added + c.removed]
+                for c in (one, other)
+            ]
+            assert told[0] == told[1]
         found = changes_between(table, since, partial(commits_of, self.spark))
         assert found == changes_between(table, since, self.local.commits)
         return found
@@ -252,6 +255,28 @@ def test_an_append_that_is_compacted(base):
     assert (found.kind, found.code) == (ChangeKind.APPENDS, "RANGE_REWRITTEN")
     assert found.added == (file,) and found.rows_added == 2
     assert table.changes(table.now().state).kind is ChangeKind.SAME
+
+
+def test_bounds_of_whole_numbers_in_appended_files(base):
+    table = base("'delta.columnMapping.mode' = 'name'")
+    before = table.now()
+    table.sql(
+        "ALTER TABLE t ADD COLUMNS (n INT, f DOUBLE, d DECIMAL(5,0), s STRUCT<a: INT>, b BOOLEAN)"
+    )
+    values = "1, 2.0, 3, named_struct('a', 4), true"
+    table.sql(f"INSERT INTO t VALUES (-7, 'x', {values}), (9223372036854775807, 'y', {values})")
+    table.sql("INSERT INTO t SELECT NULL, '5', NULL, NULL, NULL, NULL, NULL")
+    names = {
+        f["name"]: f["metadata"]["delta.columnMapping.physicalName"].lower()
+        for f in json.loads(table.now().columns)["fields"]
+    }
+    found = table.changes(before.state)
+    assert found.bounds_added(names["id"]) == (-7, 9223372036854775807)
+    assert found.bounds_added(names["n"]) == (0, 1)
+    assert found.bounds_added(names["v"]) is None and found.bounds_added(names["f"]) is None
+    assert found.bounds_added("id") == (
+        found.bounds_added(names["id"]) if names["id"] == "id" else None
+    )
 
 
 def test_partition_values_and_files_with_odd_names(base):

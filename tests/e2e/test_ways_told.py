@@ -62,6 +62,25 @@ def test_the_way_and_its_cost_are_noted_down_and_told(lab) -> None:
     assert run_of(lab).account.changed_rows is None
 
 
+def test_what_past_runs_took_is_what_the_next_ones_are_expected_to_take(lab) -> None:
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    first = run_of(lab)
+    for _ in range(2):
+        lab.plain.sql(MORE)
+        lab.sql("REFRESH RELATIONAL CACHE r INCREMENTAL")
+    account = run_of(lab).account
+    # a full run is expected to take what the first one took, and it has more to read by now
+    assert account.full_seconds >= first.seconds - 0.01 and account.change_seconds > 0
+    lab.plain.sql("OPTIMIZE sales")
+    lab.sql("REFRESH RELATIONAL CACHE r")
+    assert run_of(lab).account.change_seconds is None, "there was no choice"
+    lab.plain.sql(MORE)
+    (head, *_) = lab.sql("EXPLAIN REFRESH r INCREMENTAL")
+    assert "by its last runs, the change is expected to take" in str(head)
+    lab.sql("REFRESH RELATIONAL CACHE r INCREMENTAL")
+    assert "for a full refresh, by past runs" in described(lab)["last refresh cost"]
+
+
 def test_commits_without_data_change_make_no_cache_stale(lab) -> None:
     lab.plain.sql(MORE)
     lab.cache(f"r AS {TOTALS}")

@@ -217,6 +217,17 @@ def test_refreshes_newest_first(store, cache, now):
     assert [r.id for r in store.reader.refreshes(cache.id, limit=1)] == ids[2:]
 
 
+def test_refreshes_in_one_state(store, cache, now):
+    done = publish(store, start(store, cache, now), now)
+    for seconds in (1, 2):
+        idle = start(store, cache, now + timedelta(seconds=seconds))
+        store.writer.finish_unchanged(idle.id, idle.fencing_token, now=idle.started_at)
+    assert len(store.reader.refreshes(cache.id)) == 3
+    found = store.reader.refreshes(cache.id, limit=1, state=RunState.PUBLISHED)
+    assert [run.id for run in found] == [done.id]
+    assert store.reader.refreshes(cache.id, state=RunState.FAILED) == ()
+
+
 def test_commit_numbers_grow_and_are_given_once(store, cache):
     assert [store.writer.next_commit_number(cache.id) for _ in range(3)] == [1, 2, 3]
     with pytest.raises(NotFoundError):

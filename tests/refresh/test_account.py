@@ -8,6 +8,7 @@ from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
 from cachemgr.delta.commits import AddedFile, Commit
 from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.refresh.account import planned, published, refused
+from cachemgr.refresh.past_runs import Expected, Weighed
 from cachemgr.refresh.plan import RefreshPlan
 from cachemgr.refresh.why_full import CURES, FullCode, WhyFull
 
@@ -36,6 +37,19 @@ def test_a_full_one_has_the_same_estimates_and_says_why() -> None:
     assert (account.change_estimate, account.full_estimate) == (95, 100)
     assert (account.code, account.detail) == ("FULL_IS_CHEAPER", "dear")
     assert account.cure == CURES[FullCode.FULL_IS_CHEAPER] != ""
+
+
+def test_what_past_runs_made_it_expect_is_noted_down() -> None:
+    weighed = Weighed(True, Expected(2.0, 3.0, 2), Expected(20.0, 20.333, 1))
+    plan = RefreshPlan("c", "REPLACE", "why", (), estimate=(1.0, 100.0), weighed=weighed)
+    account = planned(plan, [APPENDED])
+    assert (account.change_seconds, account.full_seconds) == (2.5, 20.17)
+    assert account_of(account.to_facts()) == account
+    assert "expected 2.5 s for the change alone and 20.2 s for a full refresh" in account.told()
+    one = planned(replace(plan, weighed=replace(weighed, full=None)), [APPENDED])
+    assert (one.change_seconds, one.full_seconds) == (2.5, None)
+    assert "expected 2.5 s for the change alone, by past runs" in one.told()
+    assert account.without_counts(str).change_seconds is None
 
 
 def test_rows_that_went_are_not_counted() -> None:

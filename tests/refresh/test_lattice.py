@@ -18,8 +18,7 @@ from cachemgr.refresh.lattice import (
     why_not_rolled_up,
 )
 from cachemgr.refresh.layout import plan_layout, split_points
-from cachemgr.refresh.measure import expression_bounds
-from matcher.model.expr import Agg, Call, Col, Lit
+from matcher.model.expr import Agg, Col, Lit
 from matcher.model.ir import CachePlan, GroupingSet, Measure, StoredColumn
 
 A, B, C = (Col(0, n, "string") for n in "abc")
@@ -134,18 +133,3 @@ def test_split_points() -> None:
     assert split_points([], 4) == () and split_points([("a", 100)], 4) == ()
     assert split_points([("a", 97), ("b", 1), ("c", 1), ("d", 1)], 4) == ("b",)
     assert split_points([(i, 1) for i in range(8)], 4) == (2, 4, 6)
-
-
-def test_bounds_of_expressions() -> None:
-    x, y = Col(0, "x", "bigint"), Col(0, "y", "bigint")
-    known = {x: (-3, 5), y: (2, 4)}
-    five = Lit(5, "bigint")
-
-    def bounds(op: str, *args: Col | Lit) -> tuple[int, int] | None:
-        return expression_bounds(Call(op, args, "bigint"), known)
-
-    assert bounds("sub", x, y) == (-7, 3) and bounds("add", x, five) == (2, 10)
-    assert bounds("neg", x) == (-5, 3) and bounds("coalesce", x, five) == (-3, 5)
-    assert bounds("div", x, y) is None and bounds("add", x, Col(0, "z", "bigint")) is None
-    wide = {x: (0, 1 << 62)}
-    assert expression_bounds(Call("add", (x, x), "bigint"), wide) is None, "it wraps around"

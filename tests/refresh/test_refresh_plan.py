@@ -13,8 +13,9 @@ from cachemgr.delta.commits import Head
 from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.adopt import Written
 from cachemgr.refresh.incremental import Stored
+from cachemgr.refresh.past_runs import PastRun
 from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
-from cachemgr.refresh.steps import Adopt, MoveOn
+from cachemgr.refresh.steps import Adopt, MoveOn, SourceOffer
 from cachemgr.refresh.why_full import CURES, FullCode, NotIncremental
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
@@ -291,6 +292,43 @@ def test_a_change_that_is_as_dear_as_everything_is_left_to_full() -> None:
     assert plan.mode == "FULL" and plan.code is FullCode.FULL_IS_CHEAPER
     assert plan.estimate is not None and plan.estimate[1] > 0.8 * plan.estimate[0]
     assert plan_refresh(replace(request, mode="INCREMENTAL")).mode == "REPLACE"
+
+
+def test_past_runs_decide_where_they_tell_more_than_bytes() -> None:
+    found = plan_refresh(GREW)
+    assert found.estimate is not None and found.weighed is not None
+    assert found.weighed.change is None and "last runs" not in found.reason
+    cost, full_cost = found.estimate
+    past = (
+        PastRun("REPLACE", cost, 30.0),
+        PastRun("REPLACE", cost, 30.0),
+        PastRun("FULL", full_cost, 9.0),
+    )
+    request = replace(GREW, past=past)
+    plan = plan_refresh(request)
+    assert plan.mode == "FULL" and plan.code is FullCode.FULL_IS_CHEAPER
+    assert plan.estimate == (full_cost, cost)
+    told = "the change is expected to take 30.0 s and everything 9.0 s"
+    assert told in plan.reason and told in plan.detail and "% of all" not in plan.reason
+    assert told in plan_refresh(replace(request, mode="INCREMENTAL")).reason
+    quick = replace(request, past=tuple(replace(p, seconds=9.0) for p in past))
+    assert plan_refresh(quick).mode == "REPLACE"
+    # another way of adding the change than the one that was slow
+    partials = replace(request, past=tuple(replace(p, way="PARTIALS") for p in past[:2]))
+    assert plan_refresh(partials).mode == "REPLACE"
+
+
+def test_a_refresh_from_a_cache_says_nothing_of_one_from_the_base_tables() -> None:
+    found = plan_refresh(GREW)
+    assert found.estimate is not None
+    cost, full_cost = found.estimate
+    offer = SourceOffer("d", "s.d", 1)
+    slow = (PastRun("REPLACE", cost, 30.0),) * 2
+    nested = replace(GREW, past=(*slow, PastRun("FULL", full_cost, 3.0, is_from_cache=True)))
+    assert plan_refresh(nested).mode == "REPLACE"
+    assert plan_refresh(replace(nested, sources=(offer,))).mode == "FULL"
+    own = replace(nested, past=(*slow, PastRun("FULL", full_cost, 3.0)))
+    assert plan_refresh(replace(own, sources=(offer,))).mode == "REPLACE"
 
 
 def test_after_a_failure_by_the_change_alone_everything_is_computed() -> None:

@@ -94,10 +94,12 @@ GROWN = TableAt("s.t", "file:/t", "id-t", 6, 50, "txn:6")
 NO_COLUMNS = '{"type": "struct", "fields": []}'
 
 
-def grown(cache: ServedCache, appended: bool = True) -> Eligibility:
+def grown(cache: ServedCache, appended: bool = True, removed: bool = False) -> Eligibility:
     """Of a query that sees the table one commit after the cache's snapshot."""
-    file = FileAction(DataFile("f", "", 10, 7), True)
-    commit = BaseCommit(6, "txn:6", 60, added=(file,) if appended else ())
+    file = (FileAction(DataFile("f", "", 10, 7), True),)
+    commit = BaseCommit(
+        6, "txn:6", 60, added=file if appended else (), removed=file if removed else ()
+    )
     histories = Histories(
         lambda table, version, *, columns_then: Past("txn:5", 50, 60, NO_COLUMNS),
         lambda table, version: CommitRange("txn:5", 50, (commit,)),
@@ -135,6 +137,21 @@ def test_the_property_does_not_matter_where_no_row_changed() -> None:
     block = reading("file:/t")
     found = grown(strict(fresh_hits=False), appended=False)
     assert isinstance(found.clear(LocatedBlock((), block), block, REWRITE), Cleared)
+
+
+def test_a_cache_that_may_lag_behind_is_not_exact_beside_appended_rows() -> None:
+    """It is asked where another cache of the query may be read with such rows."""
+    block = reading("file:/t")
+    located = LocatedBlock((), block)
+    lagging = strict(freshness=FreshnessKind.UNLIMITED)
+    after_delete = grown(lagging, appended=False, removed=True)
+    assert isinstance(after_delete.clear(located, block, REWRITE), Cleared), "its own bound allows"
+    found = after_delete.clear_with_appended(block, REWRITE)
+    assert isinstance(found, Reason) and found.code is ReasonCode.STALE
+    why = Reason(ReasonCode.NOT_STRICT_FOR_WRITE, "a write", "")
+    assert after_delete.exact_only(why).clear_with_appended(block, REWRITE) == why
+    same = grown(lagging, appended=False).clear_with_appended(block, REWRITE)
+    assert isinstance(same, Cleared) and same.exact
 
 
 PAY = {"file:/pay": "hr.pay", "id-pay": "hr.pay"}

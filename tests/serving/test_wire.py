@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from cachemgr.metastore.records import CacheRecord, RegistryEntry
+from cachemgr.metastore.records import (
+    CacheRecord,
+    RefreshRunRecord,
+    RegistryEntry,
+    SnapshotRecord,
+)
 from cachemgr.serving.served_cache import serve
-from cachemgr.serving.wire import decode_entry, encode_entry
+from cachemgr.serving.wire import NEVER, decode_entry, encode_entry
+from cachemgr.vocabulary import RunState
 from matcher.model.codec import encode_plan
-from matcher.model.ir import CachePlan
+from matcher.model.ir import CachePlan, Relation
 
 PLAN = encode_plan(CachePlan("c", (), (), None))
 
@@ -24,3 +31,29 @@ def test_the_switch_of_hits_between_refreshes_reaches_sessions(value: str | None
     assert "bi" not in json.dumps(sent), "the other properties do not travel"
     for known in (entry, decode_entry(sent, "ann")):
         assert serve(known, (), frozenset()).fresh_hits is (value != "false")
+
+
+def test_bounds_of_columns_reach_sessions_rounded() -> None:
+    """Proofs hold with wider ones, and who is told of a cache may not have read its tables."""
+    relations = (Relation("file:/t", "t"), Relation("file:/u", "u"), Relation("file:/t", "t"))
+    facts = {"base_rows": 9, "bounds": [[0, "X", -3, 77], [1, "y", 5, 5], [2, "X", -900, 1]]}
+    plan = encode_plan(CachePlan("c", relations, (), None))
+    run = RefreshRunRecord(
+        "r", "i", RunState.PUBLISHED, "FULL", "", "", 1, NEVER, cache_version=1, facts=facts,
+        plan=plan,
+    )  # fmt: skip
+    cache = CacheRecord("s", "c", "SELECT", "h", "file:/c", published_refresh_id="r")
+    entry = RegistryEntry(cache, (), SnapshotRecord(run, ()), frozenset())
+    assert serve(entry, (), frozenset()).bounds == {
+        ("file:/t", "x"): (-900, 77),
+        ("file:/u", "y"): (5, 5),
+    }
+    sent = json.dumps(encode_entry(entry, "ann"))
+    assert "77" not in sent and "900" not in sent
+    assert serve(decode_entry(json.loads(sent), "ann"), (), frozenset()).bounds == {
+        ("file:/t", "x"): (-1024, 1024),
+        ("file:/u", "y"): (-8, 8),
+    }
+    unplanned = replace(entry, published=SnapshotRecord(replace(run, plan=None), ()))
+    other = replace(unplanned, cache=replace(cache, plan=plan))
+    assert serve(other, (), frozenset()).bounds == {}, "their relations are those of no plan"

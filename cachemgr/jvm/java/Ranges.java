@@ -33,6 +33,8 @@ import org.apache.spark.sql.delta.util.FileNames;
  */
 public final class Ranges {
     private static final long KEPT_CHARS = 16L << 20;
+    /** As BOUNDED_FILES in `cachemgr.delta.base_commits`. */
+    private static final int BOUNDED_FILES = 32;
     private static final Set HARMLESS = new HashSet(
         Arrays.asList(new Object[] {"commitInfo", "protocol", "txn", "domainMetadata"}));
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -172,6 +174,7 @@ public final class Ranges {
         FileSystem fs = path.getFileSystem(log.newDeltaHadoopConf());
         String tableId = null;
         Set unknown = new LinkedHashSet();
+        int adds = 0;
         StringBuilder added = new StringBuilder();
         StringBuilder removed = new StringBuilder();
         StringBuilder changeRows = new StringBuilder();
@@ -187,11 +190,12 @@ public final class Ranges {
                     String kind = (String) kinds.next();
                     JsonNode action = at(actions, kind);
                     if (kind.equals("add")) {
-                        file(added, action);
+                        file(added, action, adds < BOUNDED_FILES);
+                        adds++;
                     } else if (kind.equals("remove")) {
-                        file(removed, action);
+                        file(removed, action, false);
                     } else if (kind.equals("cdc")) {
-                        file(changeRows, action);
+                        file(changeRows, action, false);
                     } else if (kind.equals("metaData")) {
                         tableId = at(action, "id").asText();
                     } else if (!HARMLESS.contains(kind)) {
@@ -218,16 +222,22 @@ public final class Ranges {
         return (JsonNode) node.get(name);
     }
 
-    private static void file(StringBuilder out, JsonNode action) throws IOException {
+    private static void file(StringBuilder out, JsonNode action, boolean bounded) throws IOException {
         JsonNode vector = action.hasNonNull("deletionVector") ? at(action, "deletionVector") : null;
         out.append(out.length() > 0 ? ",[" : "[");
         Scala.quote(out, at(action, "path").asText());
         out.append(',');
         Scala.quote(out, vector == null ? "" : vectorId(vector));
         out.append(',').append(action.hasNonNull("size") ? at(action, "size").asLong() : 0L).append(',');
-        out.append(rows(action, vector)).append(',');
+        String stats = action.hasNonNull("stats") ? at(action, "stats").asText() : "";
+        JsonNode told = stats.length() == 0 ? null : JSON.readTree(stats);
+        out.append(rows(told, vector)).append(',');
         partition(out, action);
-        out.append(',').append(!action.hasNonNull("dataChange") || at(action, "dataChange").asBoolean());
+        out.append(",{");
+        if (bounded && told != null) {
+            bounds(out, told);
+        }
+        out.append("},").append(!action.hasNonNull("dataChange") || at(action, "dataChange").asBoolean());
         out.append(']');
     }
 
@@ -238,14 +248,49 @@ public final class Ranges {
     }
 
     /** The statistics count also the rows that the vector hides. */
-    private static String rows(JsonNode action, JsonNode vector) throws IOException {
-        String stats = action.hasNonNull("stats") ? at(action, "stats").asText() : "";
-        JsonNode told = stats.length() == 0 ? null : JSON.readTree(stats);
+    private static String rows(JsonNode told, JsonNode vector) {
         if (told == null || !told.hasNonNull("numRecords")) {
             return "null";
         }
         long hidden = vector == null ? 0L : at(vector, "cardinality").asLong();
         return Long.toString(at(told, "numRecords").asLong() - hidden);
+    }
+
+    /** Of whole numbers, whatever the type of their column; those of a vector's rows among them. */
+    private static void bounds(StringBuilder out, JsonNode told) {
+        JsonNode low = told.hasNonNull("minValues") ? at(told, "minValues") : JSON.createObjectNode();
+        JsonNode high = told.hasNonNull("maxValues") ? at(told, "maxValues") : JSON.createObjectNode();
+        String before = "";
+        Iterator names = low.fieldNames();
+        while (names.hasNext()) {
+            String name = (String) names.next();
+            if (isLong(at(low, name)) && isLong(at(high, name))) {
+                before = bound(out, before, name, at(low, name).asLong(), at(high, name).asLong());
+            }
+        }
+        if (!isLong(at(told, "numRecords")) || !told.hasNonNull("nullCount")) {
+            return;
+        }
+        JsonNode nulls = at(told, "nullCount");
+        long rows = at(told, "numRecords").asLong();
+        names = nulls.fieldNames();
+        while (names.hasNext()) {
+            String name = (String) names.next();
+            if (!low.has(name) && !high.has(name) && isLong(at(nulls, name)) && at(nulls, name).asLong() == rows) {
+                before = bound(out, before, name, 0L, 0L);
+            }
+        }
+    }
+
+    private static boolean isLong(JsonNode value) {
+        return value != null && value.isIntegralNumber() && value.canConvertToLong();
+    }
+
+    private static String bound(StringBuilder out, String before, String name, long low, long high) {
+        out.append(before);
+        Scala.quote(out, name);
+        out.append(":[").append(low).append(',').append(high).append(']');
+        return ",";
     }
 
     private static void partition(StringBuilder out, JsonNode action) {

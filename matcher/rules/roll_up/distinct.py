@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from matcher.model.expr import FALSE, Agg, Call, Expr
+from matcher.model.integer_bounds import EXACT_IN_DOUBLE
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts, has_exact_equality
@@ -34,7 +35,6 @@ from matcher.rules.roll_up.common import (
 )
 
 _DISTINCT: Final = frozenset("count sum avg bit_xor".split())
-_EXACT_IN_DOUBLE: Final = 1 << 53
 MERGES: Final[dict[str, str]] = {
     "hll_sketch_agg": "hll_union_agg",
     "hll_union_agg": "hll_union_agg",
@@ -126,7 +126,7 @@ def _refuse_inexact(attempt: ViewAttempt, agg: Agg) -> None:
     bits = INTEGRAL[kind]
     rows = None if attempt.shared.extra or attempt.notes.again else attempt.view.plan.rows
     values = 1 << bits if rows is None else min(rows, 1 << bits)
-    if values << (bits - 1) > _EXACT_IN_DOUBLE:
+    if values << (bits - 1) > EXACT_IN_DOUBLE:
         raise Refused(
             Reason(
                 ReasonCode.AVG_NOT_EXACT,

@@ -1,0 +1,119 @@
+"""Averages of whole numbers in hits between refreshes: exact where the rows behind the cache and
+the appended ones are proven to add up to 2^53 at most, all together.
+
+The proof belongs to one cache: its rows, the bounds that its refresh noted down, the joins that
+held at its snapshot, and the rows that are read beside it. It says nothing of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from cachemgr.delta.base_columns import physical_name
+from cachemgr.serving.appended import Appended
+from cachemgr.serving.served_cache import ServedCache
+from matcher.model.expr import Col, columns
+from matcher.model.integer_bounds import Bounds
+from matcher.model.ir import Block, RecordPreservingJoin
+from matcher.model.reasons import Reason, ReasonCode
+from matcher.partials.exact_averages import PartRows, exact_averages, is_one_row_each
+from matcher.partials.split import States
+
+
+def averages_proven(
+    states: States,
+    cache: ServedCache,
+    appended: Appended | None,
+    joined: Iterable[RecordPreservingJoin] | None = None,
+) -> frozenset[str] | Reason:
+    """The `exact_sums` of the merge of a block's states, or why nothing can be proven.
+
+    Args:
+        states: The states of the block.
+        cache: The cache that gives those of the rows behind it.
+        appended: What is read beside it; None where nothing was appended.
+        joined: The joins whose right side has a unique key in what the query reads, where other
+            tables are joined to the cache; None where none is.
+    """
+    block = states.block
+    stored_rows = cache.plan.base_rows
+    if stored_rows is None:
+        return _not_proven(cache, f"nobody counted the rows behind {cache.name}")
+    keys = (*cache.plan.joins, *(joined or ()))
+    if joined is not None and not _is_joined_once(block, cache, keys):
+        return _not_proven(cache, f"tables that are joined to {cache.name} may repeat rows")
+    wanted = {c for expr in states.averaged.values() for c in columns(expr)}
+    parts = [PartRows(stored_rows, _stored_bounds(block, cache, wanted))]
+    if appended is not None:
+        fresh = _fresh(block, cache, wanted, appended, keys)
+        if isinstance(fresh, Reason):
+            return fresh
+        parts.append(fresh)
+    return exact_averages(states.averaged, parts)
+
+
+def not_exact(cache: ServedCache, appended: Appended | None) -> Reason:
+    """Why an AVG is not put together, where the bounds that are known do not prove it exact.
+
+    Args:
+        cache: The cache.
+        appended: What would be read beside it.
+    """
+    more = "" if appended is None else f", and {appended.told()},"
+    return _not_proven(
+        cache, f"the values behind {cache.name}{more} may add up to more by all that is known"
+    )
+
+
+def _is_joined_once(block: Block, cache: ServedCache, keys: Sequence[RecordPreservingJoin]) -> bool:
+    """Whether each row behind the cache finds one row at most in the tables joined to it: so it is
+    if each row of one of its tables does in all others."""
+    own = {relation.key for relation in cache.plan.relations}
+    right = {rel for join in block.outer for rel in join.right}
+    return any(
+        is_one_row_each(block, rel, keys)
+        for rel, relation in enumerate(block.relations)
+        if relation.key in own and rel not in right
+    )
+
+
+def _fresh(
+    block: Block,
+    cache: ServedCache,
+    wanted: Collection[Col],
+    appended: Appended,
+    keys: Sequence[RecordPreservingJoin],
+) -> PartRows | Reason:
+    rows, place = appended.changes.rows_added, appended.table.location
+    if rows is None:
+        return _not_proven(cache, f"the log does not count the {appended.told()}")
+    rel = next(i for i, relation in enumerate(block.relations) if relation.key == place)
+    if not is_one_row_each(block, rel, keys):
+        return _not_proven(
+            cache, f"the tables that {appended.table.name} is joined to may repeat appended rows"
+        )
+    # what the refresh saw of the columns of the table that grew does not hold for its new rows
+    others = _stored_bounds(block, cache, [c for c in wanted if c.rel != rel])
+    kept = cache.columns.get(place, "{}")
+    mine = {c: _appended_bounds(c, kept, appended) for c in wanted if c.rel == rel}
+    return PartRows(rows, others | {c: bounds for c, bounds in mine.items() if bounds is not None})
+
+
+def _appended_bounds(column: Col, kept: str, appended: Appended) -> Bounds | None:
+    """As the log says it, which was read to tell what was appended."""
+    physical = physical_name(kept, column.name)
+    return None if physical is None else appended.changes.bounds_added(physical)
+
+
+def _stored_bounds(block: Block, cache: ServedCache, wanted: Collection[Col]) -> dict[Col, Bounds]:
+    found = {c: cache.bounds.get((block.relations[c.rel].key, c.name.lower())) for c in wanted}
+    return {column: bounds for column, bounds in found.items() if bounds is not None}
+
+
+def _not_proven(cache: ServedCache, why: str) -> Reason:
+    return Reason(
+        ReasonCode.AVG_NOT_EXACT,
+        "Spark averages whole numbers in DOUBLE, and those of all rows together are not proven to "
+        f"add up to 2^53 at most: {why}",
+        f"REFRESH RELATIONAL CACHE {cache.name}",
+    )
