@@ -13,8 +13,8 @@ from cachemgr.delta.changes import Changes
 from cachemgr.delta.tables import TableRead
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.by_change.incremental import Stored
 from cachemgr.refresh.damage import Damage
-from cachemgr.refresh.incremental import Stored
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.steps import SourceOffer
 from cachemgr.refresh.write import TableSpec

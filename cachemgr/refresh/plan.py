@@ -19,9 +19,10 @@ from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.delta.commits import Head
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
-from cachemgr.refresh.adopt import Written
-from cachemgr.refresh.incremental import Delta, Stored, find_delta
-from cachemgr.refresh.past_runs import FULL, PastRun, Weighed, expected, weigh
+from cachemgr.refresh.by_change.adopt import Written
+from cachemgr.refresh.by_change.incremental import Delta, Stored, find_delta
+from cachemgr.refresh.by_change.past_runs import FULL, PastRun, Weighed, expected, weigh
+from cachemgr.refresh.by_change.why_full import FullCode, NotIncremental, WhyFull
 from cachemgr.refresh.steps import (
     Adopt,
     CheckJoins,
@@ -38,7 +39,6 @@ from cachemgr.refresh.steps import (
     WriteDelta,
     WriteFull,
 )
-from cachemgr.refresh.why_full import FullCode, NotIncremental, WhyFull
 from cachemgr.refresh.write import read_versions
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan, MatchOptions

@@ -17,7 +17,7 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.refresh.account import published
-from cachemgr.refresh.adopt import behind_fact
+from cachemgr.refresh.by_change.adopt import behind_fact
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.progress import Progress, source_json
 from cachemgr.refresh.validate_snapshot_joins import (

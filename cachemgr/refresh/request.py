@@ -11,9 +11,9 @@ from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.commits import Head
 from cachemgr.delta.log import head, size_in_bytes
 from cachemgr.metastore.records import JoinRecord, RefreshRunRecord
-from cachemgr.refresh.adopt import Written, find_written
+from cachemgr.refresh.by_change.adopt import Written, find_written
+from cachemgr.refresh.by_change.past_runs import REMEMBERED, PastRun, past_runs
 from cachemgr.refresh.job import Job
-from cachemgr.refresh.past_runs import REMEMBERED, PastRun, past_runs
 from cachemgr.refresh.plan import ADOPT, DELTA_WAYS, Published, RefreshRequest
 from cachemgr.refresh.source import Source
 from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text

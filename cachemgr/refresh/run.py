@@ -32,11 +32,12 @@ from cachemgr.jvm.alive import jvm_is_gone
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.account import refused
-from cachemgr.refresh.adopt import has_more_to_do
+from cachemgr.refresh.by_change.adopt import has_more_to_do
+from cachemgr.refresh.by_change.incremental import stored_of
+from cachemgr.refresh.by_change.why_full import NotIncremental
 from cachemgr.refresh.causes import cause_of
 from cachemgr.refresh.damage import damage_of, placed
 from cachemgr.refresh.fingerprint import spec_hash
-from cachemgr.refresh.incremental import stored_of
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.pin import changes_since, check_columns, pin_versions, what_serves
@@ -44,7 +45,6 @@ from cachemgr.refresh.plan import RefreshPlan, plan_refresh
 from cachemgr.refresh.request import request_of
 from cachemgr.refresh.source import find_sources
 from cachemgr.refresh.stages import carry_out
-from cachemgr.refresh.why_full import NotIncremental
 from cachemgr.refresh.write import table_spec
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RefreshMode

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.jvm.loader import java_class, session_of
+from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.file_stats import ListedFile, bounds_listed, files_listed
-from cachemgr.refresh.incremental import Delta
 from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.integer_bounds import Bounds, is_exact
 from matcher.model.ir import CachePlan

@@ -13,17 +13,18 @@ from cachemgr.delta.tables import TableRead, normalise_location
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.account import planned
 from cachemgr.refresh.build import Built, build_rows
-from cachemgr.refresh.delta_rows import delta_rows
-from cachemgr.refresh.incremental import Delta
-from cachemgr.refresh.job import Job
-from cachemgr.refresh.lease import Heartbeat
-from cachemgr.refresh.measure import measure
-from cachemgr.refresh.measure_delta import (
+from cachemgr.refresh.by_change.delta_rows import delta_rows
+from cachemgr.refresh.by_change.incremental import Delta
+from cachemgr.refresh.by_change.measure_delta import (
     keeps_all_rows,
     measure_delta,
     totals_with,
     watched_set,
 )
+from cachemgr.refresh.by_change.why_full import FullCode, NotIncremental, WhyFull
+from cachemgr.refresh.job import Job
+from cachemgr.refresh.lease import Heartbeat
+from cachemgr.refresh.measure import measure
 from cachemgr.refresh.plan import INCREMENTAL, RESTORE, RefreshPlan
 from cachemgr.refresh.progress import Progress, source_json
 from cachemgr.refresh.publish import publish, publish_again
@@ -50,7 +51,6 @@ from cachemgr.refresh.validate_snapshot_joins import (
     check_joins_on_delta,
     declared_joins,
 )
-from cachemgr.refresh.why_full import FullCode, NotIncremental, WhyFull
 from cachemgr.refresh.write import (
     WHOLE,
     Target,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachemgr.base_state import TableAt
-from cachemgr.refresh.incremental import Delta
+from cachemgr.refresh.by_change.incremental import Delta
 from matcher.model.ir import RecordPreservingJoin
 
 

@@ -20,8 +20,8 @@ from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import ErrorCode, JoinValidationError
 from cachemgr.metastore.records import JoinRecord
-from cachemgr.refresh.changed_rows import rows_that_came
-from cachemgr.refresh.incremental import Delta
+from cachemgr.refresh.by_change.changed_rows import rows_that_came
+from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.pin import columns_told
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
 from matcher.render.select import quote

@@ -13,7 +13,7 @@ from cachemgr.base_state import TableAt, versions_of
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, SnapshotTableRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.refresh.incremental import Delta
+from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.validate_join import (
     JOIN_COLUMN_LOST,
     JoinCheck,

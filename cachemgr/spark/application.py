@@ -22,10 +22,10 @@ from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.delta.tables import commits_of, past_of
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
-from cachemgr.spark.new_keys import NewKeyChecks
-from cachemgr.spark.pins import PinKey, PinStore
-from cachemgr.spark.set_files import FileReads
-from cachemgr.spark.tails import TailStore
+from cachemgr.spark.held.new_keys import NewKeyChecks
+from cachemgr.spark.held.pins import PinKey, PinStore
+from cachemgr.spark.held.set_files import FileReads
+from cachemgr.spark.held.tails import TailStore
 from matcher.memory.bounded import Bounded
 
 _MOST_SETTINGS = 100

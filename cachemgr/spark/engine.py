@@ -32,9 +32,9 @@ from cachemgr.errors import DefinitionError, ErrorCode, JoinValidationError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RefreshRunRecord
+from cachemgr.refresh.by_change.ways import open_ways
 from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.refresh.validate_join import validate_join
-from cachemgr.refresh.ways import open_ways
 from cachemgr.serving.explain import Explanation
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.nested_caches import is_known

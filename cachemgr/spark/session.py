@@ -39,6 +39,7 @@ from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.application import Application
 from cachemgr.spark.failures import cache_ids, is_read_failure
+from cachemgr.spark.held.pins import PinKey, holds_floats, most_selective_first
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import (
     STORED,
@@ -48,7 +49,6 @@ from cachemgr.spark.hook import (
     QueryTable,
     Replacement,
 )
-from cachemgr.spark.pins import PinKey, holds_floats, most_selective_first
 from cachemgr.telemetry import Telemetry
 from cachemgr.vocabulary import Outcome
 from matcher.catalyst.templates import PlanDocument

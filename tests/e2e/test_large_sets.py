@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.spark import session as session_module
-from cachemgr.spark.set_files import FileReads
+from cachemgr.spark.held.set_files import FileReads
 
 pytestmark = pytest.mark.spark
 

@@ -28,7 +28,7 @@ NORTH = "SELECT region, SUM(amt), SUM(price), COUNT(*) FROM sales WHERE region =
 def chain(lab, monkeypatch):
     """Three levels, none refreshed yet. What is looked at is how they are built from each other, so
     nothing is added to them, and nothing read beside them."""
-    monkeypatch.setattr("cachemgr.refresh.incremental.WORTH_IT", 0.0)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.WORTH_IT", 0.0)
     lab.spark.conf.set("spark.cachemgr.freshHits", "false")
     for text in (BY_DAY, BY_MONTH, BY_REGION):
         lab.cache(text, refresh=False)

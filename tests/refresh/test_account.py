@@ -8,9 +8,9 @@ from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
 from cachemgr.delta.commits import AddedFile, Commit
 from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.refresh.account import planned, published, refused
-from cachemgr.refresh.past_runs import Expected, Weighed
+from cachemgr.refresh.by_change.past_runs import Expected, Weighed
+from cachemgr.refresh.by_change.why_full import CURES, FullCode, WhyFull
 from cachemgr.refresh.plan import RefreshPlan
-from cachemgr.refresh.why_full import CURES, FullCode, WhyFull
 
 APPENDED = Changes(
     ChangeKind.APPENDS,

@@ -11,12 +11,12 @@ from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
 from cachemgr.delta.commits import Head
 from cachemgr.metastore.records import SnapshotTableRecord
-from cachemgr.refresh.adopt import Written
-from cachemgr.refresh.incremental import Stored
-from cachemgr.refresh.past_runs import PastRun
+from cachemgr.refresh.by_change.adopt import Written
+from cachemgr.refresh.by_change.incremental import Stored
+from cachemgr.refresh.by_change.past_runs import PastRun
+from cachemgr.refresh.by_change.why_full import CURES, FullCode, NotIncremental
 from cachemgr.refresh.plan import Published, RefreshRequest, plan_refresh
 from cachemgr.refresh.steps import Adopt, MoveOn, SourceOffer
-from cachemgr.refresh.why_full import CURES, FullCode, NotIncremental
 from matcher.model.expr import Agg, Col
 from matcher.model.ir import (
     CachePlan,

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, new_id
-from cachemgr.refresh import incremental
+from cachemgr.refresh.by_change import incremental
 from cachemgr.statements.tidy import Tidy
 from matcher.model.codec import decode_plan
 from matcher.model.expr import Agg

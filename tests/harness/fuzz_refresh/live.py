@@ -24,7 +24,7 @@ from cachemgr.base_state import TableAt
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import migrate, open_metastore
-from cachemgr.refresh import incremental
+from cachemgr.refresh.by_change import incremental
 from cachemgr.spark import api
 from tests.harness.fuzz_refresh.folders import NotApplicable, carry_out
 from tests.harness.fuzz_refresh.judge import Answer, answer, difference, one_line, rows_answer

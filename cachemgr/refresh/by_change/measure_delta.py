@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.commits import Commit
 from cachemgr.metastore.column_bounds import noted_bounds
+from cachemgr.refresh.by_change.incremental import Delta, Stored
 from cachemgr.refresh.file_stats import bounds_listed, read_files
-from cachemgr.refresh.incremental import Delta, Stored
 from cachemgr.refresh.measure import (
     Measured,
     arguments_without_nulls,

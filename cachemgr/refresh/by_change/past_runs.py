@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cachemgr.metastore.records import RefreshRunRecord
-from cachemgr.refresh.incremental import WRITING
-from cachemgr.refresh.why_full import FullCode
+from cachemgr.refresh.by_change.incremental import WRITING
+from cachemgr.refresh.by_change.why_full import FullCode
 
 FULL: Final = "FULL"
 REMEMBERED: Final = 16

@@ -22,7 +22,7 @@ from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import changed_columns
 from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.metastore.records import SnapshotRecord, SnapshotTableRecord
-from cachemgr.refresh.why_full import FullCode, WhyFull
+from cachemgr.refresh.by_change.why_full import FullCode, WhyFull
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan, MatchOptions
 from matcher.normalize.stored_block import stored_block

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cachemgr.refresh.ways import Change, OpenWays, open_ways
-from cachemgr.refresh.why_full import FullCode
+from cachemgr.refresh.by_change.ways import Change, OpenWays, open_ways
+from cachemgr.refresh.by_change.why_full import FullCode
 from matcher.examples import plan_of
 from matcher.model.ir import CachePlan, MatchOptions
 

@@ -132,8 +132,8 @@ def test_few_groups_are_written_anew(star: Star) -> None:
 @pytest.fixture
 def deep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every set counts as large, and may hold many partial rows."""
-    monkeypatch.setattr("cachemgr.refresh.incremental.FEW_ROWS", -1)
-    monkeypatch.setattr("cachemgr.refresh.incremental.MOST_PARTIALS", 100)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.FEW_ROWS", -1)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.MOST_PARTIALS", 100)
 
 
 @pytest.mark.usefixtures("deep")
@@ -162,7 +162,7 @@ def test_partial_rows_are_appended(star: Star) -> None:
 def test_partial_rows_beside_sets_that_are_written_anew(
     star: Star, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cachemgr.refresh.incremental.FEW_ROWS", 2)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.FEW_ROWS", 2)
     plan = cube_plan(star)
     cache = star.cache(plan)
     star.refresh(cache)
@@ -274,8 +274,8 @@ SIGNED = {
 def test_rows_that_went_are_taken_away(
     star: Star, monkeypatch: pytest.MonkeyPatch, few_rows: int, vectors: bool
 ) -> None:
-    monkeypatch.setattr("cachemgr.refresh.incremental.FEW_ROWS", few_rows)
-    monkeypatch.setattr("cachemgr.refresh.incremental.MOST_PARTIALS", 100)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.FEW_ROWS", few_rows)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.MOST_PARTIALS", 100)
     names = {name: f"delta.`{star.path(name)}`" for name in ("sales", "shops")}
     if vectors:
         star.spark.sql(VECTORS.format(**names))
@@ -316,7 +316,7 @@ def by_feed(run: RefreshRunRecord) -> bool:
 @pytest.fixture
 def short_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A feed is read where there is one: of so few rows its files are as long as the others."""
-    monkeypatch.setattr("cachemgr.refresh.incremental.FEED_READS", 0.0)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.FEED_READS", 0.0)
 
 
 @pytest.mark.usefixtures("short_feeds")
@@ -330,8 +330,8 @@ def short_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_changed_rows_are_read_from_the_change_data_feed(
     star: Star, monkeypatch: pytest.MonkeyPatch, few_rows: int
 ) -> None:
-    monkeypatch.setattr("cachemgr.refresh.incremental.FEW_ROWS", few_rows)
-    monkeypatch.setattr("cachemgr.refresh.incremental.MOST_PARTIALS", 100)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.FEW_ROWS", few_rows)
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.MOST_PARTIALS", 100)
     switch_feed(star)
     names = {name: f"delta.`{star.path(name)}`" for name in ("sales", "shops")}
     star.spark.sql(VECTORS.format(**names))

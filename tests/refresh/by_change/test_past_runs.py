@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cachemgr.metastore.accounts import RunAccount
 from cachemgr.metastore.records import RefreshRunRecord
-from cachemgr.refresh.past_runs import (
+from cachemgr.refresh.by_change.past_runs import (
     REMEMBERED,
     Expected,
     PastRun,

@@ -29,8 +29,8 @@ from cachemgr.serving.freshness import Histories
 from cachemgr.serving.grown_dimensions import NewKeys
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
+from cachemgr.spark.held.pins import PinKey, PinStore, holds_floats, most_selective_first
 from cachemgr.spark.hook import suspended
-from cachemgr.spark.pins import PinKey, PinStore, holds_floats, most_selective_first
 from matcher.index.explain import set_names
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
 from matcher.normalize.stored_block import stored_block

@@ -9,7 +9,7 @@ import pytest
 
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.spark import hook
-from cachemgr.spark.pins import PinKey, PinStore
+from cachemgr.spark.held.pins import PinKey, PinStore
 from tests.worlds.hook_star import Star, StarDecider, reads_cache, rows
 
 QUERY = (

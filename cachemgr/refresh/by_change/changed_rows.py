@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.change_feed import change_rows
 from cachemgr.delta.changed_files import ChangedFiles
-from cachemgr.refresh.incremental import Delta
+from cachemgr.refresh.by_change.incremental import Delta
 
 
 def rows_that_came(session: SparkSession, delta: Delta) -> Any:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from cachemgr.refresh.incremental import FEW_ROWS, WORTH_IT, why_not_of
+from cachemgr.refresh.by_change.incremental import FEW_ROWS, WORTH_IT, why_not_of
+from cachemgr.refresh.by_change.why_full import WhyFull
 from cachemgr.refresh.plan import APPEND, PARTIALS, REPLACE
-from cachemgr.refresh.why_full import WhyFull
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan, MatchOptions
 
