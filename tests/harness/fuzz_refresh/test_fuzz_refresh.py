@@ -36,6 +36,10 @@ TOTALS = Query(
     "SELECT s.cat AS cat, SUM(s.amt) AS amt, COUNT(*) AS n FROM {sales} s GROUP BY s.cat"
 )
 RENAMED = Change("update", "shops", ("UPDATE shops SET grp = 'new' WHERE k < 4",))
+BY_GRP = Query(
+    "SELECT h.grp AS grp, SUM(s.amt) AS amt FROM {sales} s JOIN {shops} h ON s.shop = h.k "
+    "GROUP BY h.grp"
+)
 NO_A = Change("delete", "sales", ("DELETE FROM sales WHERE cat = 'a'",))
 SOME_GO = Change("delete", "sales", ("DELETE FROM sales WHERE id % 4 = 1",))
 SHOWN = {
@@ -80,6 +84,36 @@ SHOWN = {
     "partial read raw": Walk(
         "plain", (CacheSpec("by_cat"),), (APPENDED, Refresh("by_cat", "INCREMENTAL"), TOTALS),
         few_rows=-1,
+    ),
+    "facts not loosened": Walk(
+        "plain", (CacheSpec("by_cat"),),
+        (
+            Change("delete", "sales", ("DELETE FROM sales WHERE abs(amt) > 1000000",)),
+            Refresh("by_cat", "FULL"),
+            Change("append", "sales", (
+                "INSERT INTO sales (id, cat, amt) VALUES (1, 'z', 9007199254740993), "
+                "(2, 'z', 1), (3, 'z', 1)",
+            )),
+            Refresh("by_cat", "INCREMENTAL"),
+            Query("SELECT s.cat AS cat, AVG(s.amt) AS a FROM {sales} s GROUP BY s.cat"),
+        ),
+    ),
+    "tail of other files": Walk(
+        "plain", (CacheSpec("by_cat"),),
+        (
+            Change("copy", "sales", ("!copy sales",)), APPENDED, TOTALS,
+            Change("restore", "sales", ("RESTORE TABLE sales TO VERSION AS OF 3",)),
+            Change("append", "sales", (APPEND.replace("5, 9", "7, 9"),)), TOTALS,
+        ),
+        tails=True,
+    ),
+    "keys not looked at": Walk(
+        "snowflake", (CacheSpec("by_grp"),),
+        (
+            Change("append", "shops", ("INSERT INTO shops SELECT * FROM shops WHERE k = 1",)),
+            APPENDED,
+            BY_GRP,
+        ),
     ),
     "join not re-checked": Walk(
         "vectors", (CacheSpec("by_grp"),),
