@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cachemgr.base_state import TableAt
 from cachemgr.delta.changed_files import MOST_FILES
 from cachemgr.delta.changes import ChangeKind, Changes
+from cachemgr.delta.places import as_path
 from cachemgr.jvm.loader import java_class, session_of
 from matcher.render.select import quote
 
@@ -43,7 +44,7 @@ def change_rows(
     """
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     rows = reader.option("startingVersion", since + 1).option("endingVersion", version)
-    found = rows.load(location)
+    found = rows.load(as_path(location))
     kinds = ", ".join(f"'{kind}'" for kind in (_WENT if went else _CAME))
     # as it is, Delta tries to push it into the files, cannot, and logs an error
     chosen = found.where(f"concat({_KIND}, '') IN ({kinds})")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
 from cachemgr.jvm.loader import java_class, session_of
 
@@ -82,6 +83,29 @@ def gone_files(spark: SparkSession, changes: Mapping[str, Changes]) -> tuple[str
                 java_class(spark, "ChangedFiles").missing(session_of(spark), place, paths)
             )
     return tuple(found)
+
+
+def repartitioned(
+    spark: SparkSession, tables: Iterable[TableAt], changes: Mapping[str, Changes]
+) -> frozenset[str]:
+    """The tables of which files went that were partitioned otherwise than the tables are now: by
+    the schema of now their partition columns are read as NULL.
+
+    Args:
+        spark: Any session.
+        tables: The tables as they are now.
+        changes: What happened to those that moved, by location.
+    """
+    found = set()
+    for table in tables:
+        changed = changes.get(table.location)
+        if changed is None or changed.kind is not ChangeKind.SIGNED:
+            continue
+        java, session = java_class(spark, "ChangedFiles"), session_of(spark)
+        columns = set(json.loads(java.partitionColumns(session, table.location, table.version)))
+        if any(file.partition.keys() != columns for file in (*changed.added, *changed.removed)):
+            found.add(table.location)
+    return frozenset(found)
 
 
 def _strings(spark: SparkSession, texts: Iterable[str]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from cachemgr.errors import DefinitionError, ErrorCode
 
@@ -122,6 +123,18 @@ def absolute_location(root: str) -> str:
     if scheme_of(root):
         return root.rstrip("/")
     return str(Path(root).absolute())
+
+
+def as_path(location: str) -> str:
+    """A table's place in its one spelling, a URI, as Spark takes a path: nothing is escaped.
+
+    Args:
+        location: As `cachemgr.delta.tables.normalise_location` gives it.
+
+    >>> as_path("file:/data/my%20table"), as_path("s3a://bucket/100%25")
+    ('file:/data/my table', 's3a://bucket/100%')
+    """
+    return unquote(location)
 
 
 def is_local(location: str) -> bool:

@@ -44,6 +44,7 @@ class Job:
             its plan.
         changes: What happened to the base tables that moved since, by location.
         gone: Files that came or went and are not there any more.
+        repartitioned: The base tables that are partitioned otherwise than files that went.
         feeds: The base tables whose Change Data Feed tells what changed, by location.
         damage: What is wrong with the table that serves now.
         now: The clock.
@@ -63,6 +64,7 @@ class Job:
     changes: Mapping[str, Changes]
     gone: tuple[str, ...]
     feeds: frozenset[str]
+    repartitioned: frozenset[str]
     damage: Damage
     now: Clock
     checkpoint: Checkpoint

@@ -83,10 +83,12 @@ class RefreshRequest:
         changes: What happened since to the rows of base tables that moved, by location; none of
             those that did not, or were created again, or that nobody looked at.
         gone: Appended files that are not there any more.
+        repartitioned: The base tables that are partitioned otherwise than files that went.
         feeds: The base tables whose Change Data Feed tells what changed, by location.
         sizes: The bytes of the base tables now, by location.
         options: The settings that the cache is refreshed under.
         has_failed: The last refresh added a delta, and failed.
+        refused: Why this run gave up to add a delta; None if it did not.
         past: The cache's last refreshes that computed something, newest first.
     """
 
@@ -106,9 +108,11 @@ class RefreshRequest:
     changes: Mapping[str, Changes] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
     feeds: frozenset[str] = frozenset()
+    repartitioned: frozenset[str] = frozenset()
     sizes: Mapping[str, int] = field(default_factory=dict)
     options: MatchOptions = field(default_factory=MatchOptions)
     has_failed: bool = False
+    refused: WhyFull | None = None
     past: tuple[PastRun, ...] = ()
 
 
@@ -184,29 +188,38 @@ def plan_refresh(request: RefreshRequest) -> RefreshPlan:
     if request.mode == RefreshMode.FULL:
         return _full(request, WhyFull(FullCode.ASKED_FOR, moved))
     found = _delta(request, moved)
-    if isinstance(found, Delta) and request.has_failed:
-        if request.mode != RefreshMode.INCREMENTAL_ONLY:
-            why = WhyFull(FullCode.LAST_ATTEMPT_FAILED, f"by the change alone; {moved}")
-            return _full(request, why)
     if isinstance(found, Delta):
-        weighed = _weighed(request, found)
-        if weighed.takes_change or request.mode != RefreshMode.AUTO:
-            return _incremental(request, found, moved, weighed)
-        dearer = f"the change is expected to cost {found.cost / max(found.full_cost, 1):.0%} of all"
-        told = weighed.told()
-        if told:
-            dearer = told if weighed.by_time else f"{dearer}; {told}"
-        why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}{_feed_told(request, found)}; {moved}")
-        return replace(_full(request, why), estimate=(found.full_cost, found.cost), weighed=weighed)
+        return _by_change(request, found, moved)
     first = found.code is FullCode.NEVER_REFRESHED
     if request.mode == RefreshMode.INCREMENTAL_ONLY and not first:
         raise NotIncremental(request.cache, found)
     return _full(request, found)
 
 
+def _by_change(request: RefreshRequest, found: Delta, moved: str) -> RefreshPlan:
+    """By the change alone, unless that failed before or AUTO finds that it costs too much."""
+    if request.refused is not None:
+        failed = WhyFull(FullCode.LAST_ATTEMPT_FAILED, f"this run's; {request.refused}")
+        return _full(request, failed)
+    if request.has_failed and request.mode != RefreshMode.INCREMENTAL_ONLY:
+        failed = WhyFull(FullCode.LAST_ATTEMPT_FAILED, f"by the change alone; {moved}")
+        return _full(request, failed)
+    weighed = _weighed(request, found)
+    if weighed.takes_change or request.mode != RefreshMode.AUTO:
+        return _incremental(request, found, moved, weighed)
+    dearer = f"the change is expected to cost {found.cost / max(found.full_cost, 1):.0%} of all"
+    told = weighed.told()
+    if told:
+        dearer = told if weighed.by_time else f"{dearer}; {told}"
+    why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}{_feed_told(request, found)}; {moved}")
+    return replace(_full(request, why), estimate=(found.full_cost, found.cost), weighed=weighed)
+
+
 def _feed_told(request: RefreshRequest, delta: Delta) -> str:
     """Where updates would cost less with the Change Data Feed: how to have it."""
-    if not delta.is_signed or delta.table.location in request.feeds:
+    # where the metadata changed nobody knows whether the feed was on all the while
+    known = delta.changes.change_rows is not None
+    if not delta.is_signed or not known or delta.table.location in request.feeds:
         return ""
     return (
         f", of which a Change Data Feed would leave the changed rows (ALTER TABLE "
@@ -377,7 +390,8 @@ def _written_delta(
     into: they are undone.
     """
     published, sets = request.published, stamp.get("sets")
-    if published is None or request.has_failed or not isinstance(sets, Mapping):
+    given_up = request.has_failed or request.refused is not None
+    if published is None or given_up or not isinstance(sets, Mapping):
         return None
     if stamp.get("parent_version") != published.cache_version:
         return None
@@ -436,6 +450,8 @@ def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
         request.options,
         request.feeds,
     )
+    if isinstance(found, Delta) and found.table.location in request.repartitioned:
+        return WhyFull(FullCode.PARTITIONING_CHANGED, moved)
     if isinstance(found, Delta) and request.gone and not found.by_feed:
         gone = f"{found.table.name}: {request.gone[0]} is gone"
         return WhyFull(FullCode.FILES_GONE, gone)

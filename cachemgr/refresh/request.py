@@ -50,6 +50,7 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
         changes=job.changes,
         gone=job.gone,
         feeds=job.feeds,
+        repartitioned=job.repartitioned,
         sizes=_sizes(job),
         options=match_options(job.cache.settings),
         has_failed=_has_failed(job, run),

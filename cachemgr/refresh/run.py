@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.base_state import versions_of
 from cachemgr.delta.change_feed import feeds_kept
-from cachemgr.delta.changed_files import gone_files
+from cachemgr.delta.changed_files import gone_files, repartitioned
 from cachemgr.delta.log import head, last_number
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import refuse_inside_table
@@ -169,9 +169,9 @@ def run_claimed(
             plan = replace(plan, reason=f"{plan.reason}{put_back}")
             try:
                 return carry_out(job, plan, run, beat)
-            except NotIncremental:
+            except NotIncremental as error:
                 # found out by what was written: the same run computes everything
-                request = replace(request_of(job, asked, run), has_failed=True)
+                request = replace(request_of(job, asked, run), refused=error.why)
                 if asked == RefreshMode.INCREMENTAL_ONLY:
                     raise
                 return carry_out(job, plan_refresh(request), run, beat)
@@ -306,6 +306,7 @@ def _prepare(
         changes=changes,
         gone=gone_files(session, changes),
         feeds=feeds_kept(session, tables, changes),
+        repartitioned=repartitioned(session, tables, changes),
         damage=damage,
         now=now,
         checkpoint=checkpoint,

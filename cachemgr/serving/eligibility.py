@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from cachemgr.access.grants import keys_of, may_use
+from cachemgr.base_state import TableAt
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.serving.appended import Appended, FreshLimits, appended_to, without_fresh_hits
@@ -199,7 +200,17 @@ class Eligibility:
         found = tails.find(cache, grouping_set, place, files)
         if found is not None and appended.beside_grown and not found.is_lossless:
             return None  # a row that was without a partner may have one now
-        return found
+        return found if found is not None and self._is_later(found) else None
+
+    def _is_later(self, tail: Tail) -> bool:
+        """Whether the query sees the tables that are joined to a tail as they were read for it, or
+        later."""
+        seen = self.query.seen
+        return all(
+            isinstance(table, TableAt) and table.version >= version
+            for place, version in tail.joined.items()
+            for table in seen.get(place, ())
+        )
 
     def _cleared(self, block: Block, rewrite: Rewrite) -> tuple[ServedCache, str] | Reason:
         """The cache and the rewrite as SQL, if nothing but its freshness may stand against it."""

@@ -9,7 +9,7 @@ read it in their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -38,16 +38,22 @@ class Tail:
         plan: What is known of them; see `plan_of_tail`.
         files: The files that they come from, by path and deletion vector.
         relation: What a hit reads.
+        joined: The tables that were joined to them, by location, at which versions.
     """
 
-    __slots__ = ("_intern", "_view", "files", "plan", "relation")
+    __slots__ = ("_intern", "_view", "files", "joined", "plan", "relation")
 
     def __init__(
-        self, plan: CachePlan, files: frozenset[tuple[str, str]], relation: object
+        self,
+        plan: CachePlan,
+        files: frozenset[tuple[str, str]],
+        relation: object,
+        joined: Mapping[str, int],
     ) -> None:
         self.plan: Final = plan
         self.files: Final = files
         self.relation: Final = relation
+        self.joined: Final = joined
         self._intern = Interner()
         self._view = PreparedPlan(plan, self._intern)
 

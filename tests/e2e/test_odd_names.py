@@ -151,3 +151,22 @@ def test_names_that_differ_by_case_alone(lab):
             )
         lab.cache("d AS SELECT region AS Ab, SUM(amt) AS S FROM sales GROUP BY region")
         lab.hit("SELECT region AS aB, region AS Ab, SUM(amt) AS s FROM sales GROUP BY region")
+
+
+@pytest.mark.parametrize("name", ["my table", "pct%41", "x#y z"])
+def test_a_table_whose_path_has_to_be_escaped_in_a_uri(lab, tmp_path, name):
+    """It is refreshed by all and by the change alone, from files and from the feed, and grows."""
+    place = f"delta.`{tmp_path / name}`"
+    lab.plain.sql(f"CREATE TABLE {place} (k INT, v BIGINT) USING delta "
+                  "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")  # fmt: skip
+    lab.plain.sql(f"INSERT INTO {place} SELECT CAST(id % 3 AS INT), id FROM range(10)")
+    query = f"SELECT k, SUM(v) AS v, COUNT(*) AS n FROM {place} GROUP BY k"
+    lab.cache(f"escaped AS {query}")
+    lab.hit(query)
+    lab.plain.sql(f"INSERT INTO {place} VALUES (1, 7), (NULL, 8)")
+    lab.hit(query)
+    lab.sql("REFRESH RELATIONAL CACHE escaped INCREMENTAL")
+    lab.hit(query)
+    lab.plain.sql(f"UPDATE {place} SET v = v + 1 WHERE k = 1")
+    assert lab.sql("REFRESH RELATIONAL CACHE escaped INCREMENTAL")[0]["mode"] == "REPLACE"
+    lab.hit(query)

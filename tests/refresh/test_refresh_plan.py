@@ -360,6 +360,9 @@ NOT_BY_THE_CHANGE = {
     ),
     FullCode.NOT_MERGEABLE: replace(GREW, plan=replace(PLAN, measures=PLAN.measures[:1])),
     FullCode.FILES_GONE: replace(GREW, gone=("part-1",)),
+    FullCode.PARTITIONING_CHANGED: replace(
+        GREW, repartitioned=frozenset({GREW.tables[0].location})
+    ),
     FullCode.COLUMNS_CHANGED: replace(
         GREW, tables=(replace(GREW.tables[0], columns=SCHEMA.replace("long", "string")),)
     ),

@@ -36,7 +36,10 @@ def test_the_switch_of_hits_between_refreshes_reaches_sessions(value: str | None
 def test_bounds_of_columns_reach_sessions_rounded() -> None:
     """Proofs hold with wider ones, and who is told of a cache may not have read its tables."""
     relations = (Relation("file:/t", "t"), Relation("file:/u", "u"), Relation("file:/t", "t"))
-    facts = {"base_rows": 9, "bounds": [[0, "X", -3, 77], [1, "y", 5, 5], [2, "X", -900, 1]]}
+    facts = {
+        "base_rows": 9,
+        "bounds": [[0, "X", -3, 777_000_777], [1, "y", 5, 5], [2, "X", -900_000_900, 1]],
+    }
     plan = encode_plan(CachePlan("c", relations, (), None))
     run = RefreshRunRecord(
         "r", "i", RunState.PUBLISHED, "FULL", "", "", 1, NEVER, cache_version=1, facts=facts,
@@ -45,13 +48,13 @@ def test_bounds_of_columns_reach_sessions_rounded() -> None:
     cache = CacheRecord("s", "c", "SELECT", "h", "file:/c", published_refresh_id="r")
     entry = RegistryEntry(cache, (), SnapshotRecord(run, ()), frozenset())
     assert serve(entry, (), frozenset()).bounds == {
-        ("file:/t", "x"): (-900, 77),
+        ("file:/t", "x"): (-900_000_900, 777_000_777),
         ("file:/u", "y"): (5, 5),
     }
     sent = json.dumps(encode_entry(entry, "ann"))
-    assert "77" not in sent and "900" not in sent
+    assert "777000777" not in sent and "900000900" not in sent
     assert serve(decode_entry(json.loads(sent), "ann"), (), frozenset()).bounds == {
-        ("file:/t", "x"): (-1024, 1024),
+        ("file:/t", "x"): (-(2**30), 2**30),
         ("file:/u", "y"): (-8, 8),
     }
     unplanned = replace(entry, published=SnapshotRecord(replace(run, plan=None), ()))

@@ -116,6 +116,17 @@ public final class ChangedFiles {
         return set.isDefined() && "true".equalsIgnoreCase((String) set.get());
     }
 
+    /** The columns that a version of the table is partitioned by, as partition values name them; a line of JSON. */
+    public static String partitionColumns(SparkSession spark, String location, long version) throws Exception {
+        String[] names = Tables.snapshot(spark, location, version).metadata().physicalPartitionSchema().fieldNames();
+        StringBuilder out = new StringBuilder("[");
+        for (int i = 0; i < names.length; i++) {
+            out.append(i > 0 ? "," : "");
+            Scala.quote(out, names[i]);
+        }
+        return out.append(']').toString();
+    }
+
     /** The paths of those files that are no more where the log says; a line of JSON. */
     public static String missing(SparkSession spark, String location, List paths) throws Exception {
         DeltaLog log = Tables.log(spark, location);

@@ -55,8 +55,17 @@ public final class Tables {
         return location(fs.makeQualified(path));
     }
 
+    /** The path of a place in its one spelling, which is a URI: a space is escaped in it. */
+    static Path path(String location) {
+        try {
+            return new Path(new java.net.URI(location));
+        } catch (java.net.URISyntaxException plain) {
+            return new Path(location);
+        }
+    }
+
     public static DeltaLog log(SparkSession spark, String location) {
-        return DeltaLog.forTable((org.apache.spark.sql.SparkSession) spark, new Path(location));
+        return DeltaLog.forTable((org.apache.spark.sql.SparkSession) spark, path(location));
     }
 
     public static Snapshot head(DeltaLog log) {
@@ -225,7 +234,7 @@ public final class Tables {
 
     /** One line of JSON: [name, is a folder, bytes, modified at (ms)] of each entry of a folder; none if it is not there. */
     public static String listing(SparkSession spark, String folder) throws Exception {
-        Path path = new Path(folder);
+        Path path = path(folder);
         FileSystem fs = path.getFileSystem(spark.sessionState().newHadoopConf());
         StringBuilder out = new StringBuilder("[");
         try {

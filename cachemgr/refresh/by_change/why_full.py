@@ -27,6 +27,7 @@ class FullCode(StrEnum):
     DELTA_NOT_LINEAR = "DELTA_NOT_LINEAR"
     NOT_MERGEABLE = "NOT_MERGEABLE"
     FILES_GONE = "FILES_GONE"
+    PARTITIONING_CHANGED = "PARTITIONING_CHANGED"
     FULL_IS_CHEAPER = "FULL_IS_CHEAPER"
     LAST_ATTEMPT_FAILED = "LAST_ATTEMPT_FAILED"
     ROWS_REMOVED = ChangeCode.ROWS_REMOVED.value
@@ -52,6 +53,7 @@ CURES: Final = {
     "on the preserved side",
     FullCode.NOT_MERGEABLE: "store aggregates that can be added up, such as SUM and COUNT",
     FullCode.FILES_GONE: "refresh more often than the base table is vacuumed",
+    FullCode.PARTITIONING_CHANGED: "",
     FullCode.FULL_IS_CHEAPER: "REFRESH … INCREMENTAL takes the other way",
     FullCode.LAST_ATTEMPT_FAILED: "see that run's error",
     FullCode.ROWS_REMOVED: "append only, or store SUM, COUNT and AVG by groups",

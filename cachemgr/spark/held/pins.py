@@ -28,7 +28,15 @@ from matcher.model.ir import CachePlan
 from matcher.model.types import FLOATS
 from matcher.render.select import quote
 
-__all__ = ["PinKey", "PinStats", "PinStore", "PinnedSet", "holds_floats", "most_selective_first"]
+__all__ = [
+    "NotPinnable",
+    "PinKey",
+    "PinStats",
+    "PinStore",
+    "PinnedSet",
+    "holds_floats",
+    "most_selective_first",
+]
 
 _log = logging.getLogger("cachemgr.pins")
 _CANCELLED: Final = "SPARK_JOB_CANCELLED"
@@ -58,6 +66,10 @@ class PinStats:
     misses: int
     evicted: int
     failed: int
+
+
+class NotPinnable(Exception):
+    """The rows cannot be held, for a cause that is expected now and then."""
 
 
 class PinStore:
@@ -185,6 +197,9 @@ class PinStore:
                 _log.info("pinning %s was cancelled; the next query asks again", key)
                 with self._lock:
                     self._asked.pop(key, None)
+                return
+            if isinstance(error, NotPinnable):
+                _log.info("%s is not pinned: %s", key, error)
                 return
             # The key stays in _asked: a set that cannot be pinned is not tried at each query.
             _log.warning("cannot pin %s; queries read it from its files", key, exc_info=True)

@@ -29,9 +29,16 @@ from cachemgr.serving.freshness import Histories
 from cachemgr.serving.grown_dimensions import NewKeys
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
-from cachemgr.spark.held.pins import PinKey, PinStore, holds_floats, most_selective_first
+from cachemgr.spark.held.pins import (
+    NotPinnable,
+    PinKey,
+    PinStore,
+    holds_floats,
+    most_selective_first,
+)
 from cachemgr.spark.hook import suspended
 from matcher.index.explain import set_names
+from matcher.memory.bounded import Bounded
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
 from matcher.normalize.stored_block import stored_block
 from matcher.partials.collapse import merged_rows
@@ -44,6 +51,7 @@ _log = logging.getLogger("cachemgr.tails")
 _CAME: Final = "__came"
 # Tails that are made of one another; the next one is made of files alone.
 _MOST_LINKS: Final = 8
+_MOST_USELESS: Final = 1_000
 # To make one may take a fifth of the time: after that it waits four times as long.
 _REST: Final = 4.0
 
@@ -93,6 +101,8 @@ class TailStore:
         self._made: dict[_Place, _Made] = {}
         self._busy: dict[_Place, PinKey] = {}
         self._not_before: dict[_Place, float] = {}
+        # asked for, and of no use: rows without a partner beside dimensions that grew
+        self._useless: Bounded[bool] = Bounded(_MOST_USELESS)
 
     def find(
         self,
@@ -131,6 +141,8 @@ class TailStore:
             return None
         at = _place(cache, grouping_set, appended.table.location)
         key = at.pin._replace(appended=_digest(appended))
+        if self._useless.get(key):
+            return None
         with self._lock:
             if at in self._busy or self._clock() < self._not_before.get(at, 0.0):
                 return None
@@ -182,6 +194,8 @@ class TailStore:
         try:
             pinned = self._pins.get(key)
             made = None if pinned is None else maker.made(key, pinned)
+            if pinned is not None and made is None:
+                self._useless.put(key, True)
             with self._lock:
                 if made is not None:
                     self._made[at] = made
@@ -231,13 +245,14 @@ class _Maker:
         self._set = grouping_set
         self._appended = appended
         self._grown = False
+        self._read: dict[str, TableRead] = {}
         self._before = before if before is not None and self._goes_on(before) else None
 
     def rows(self) -> DataFrame:
         """The rows of the tail.
 
         Raises:
-            LookupError: A table that the cache's definition joins is not as the cache read it.
+            NotPinnable: A table that the cache's definition joins is not as the cache read it.
         """
         cache, plan = self._cache, self._plan
         session = own_session(self._spark, dict(cache.settings))
@@ -266,8 +281,9 @@ class _Maker:
             return None
         plan = plan_of_tail(self._cache.plan, self._set, joins, pinned.rows)
         files = frozenset(file.key for file in changes.added)
+        read = {place: read.version for place, read in self._read.items()}
         links = 1 if self._before is None else self._before.links + 1
-        return _Made(Tail(plan, files, pinned), key, links)
+        return _Made(Tail(plan, files, pinned, read), key, links)
 
     @property
     def _plan(self) -> CachePlan:
@@ -309,8 +325,9 @@ class _Maker:
         for place, name in names.items():
             table = found.get(place)
             if table is None or not self._is_as_before(table):
-                raise LookupError(f"{name} changed since cache {self._cache.name} was refreshed")
-        return {place: TableRead(place, found[place].version) for place in names}
+                raise NotPinnable(f"{name} changed since cache {self._cache.name} was refreshed")
+        self._read = {place: TableRead(place, found[place].version) for place in names}
+        return self._read
 
     def _is_as_before(self, table: TableAt) -> bool:
         """Whether a joined table gives the rows that the cache has read what it gave them then."""

@@ -472,6 +472,48 @@ def test_files_that_are_gone_are_not_read(star: Star) -> None:
     check(star, cache, plan)
 
 
+@pytest.mark.parametrize("now", [["item"], ["day"], []], ids=["by item", "by day", "none"])
+def test_a_table_that_is_partitioned_otherwise_is_computed_as_a_whole(
+    star: Star, now: list[str]
+) -> None:
+    """By the schema of now, a partition column of the files that went is read as NULL."""
+    place = star.path("sales")
+
+    def overwrite(by: list[str], filter: str) -> None:
+        rows = star.spark.read.format("delta").load(place).where(filter)
+        writer = rows.localCheckpoint().write.format("delta").mode("overwrite")
+        writer.option("overwriteSchema", "true").partitionBy(*by).save(place)
+
+    overwrite(["shop_id"], "true")
+    plan = sums_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    for filter in ("day > 1", "false"):
+        overwrite(now, filter)
+        run = star.refresh(cache, mode="INCREMENTAL")
+        assert run.mode == "FULL" and "PARTITIONING_CHANGED" in run.reason
+        check(star, cache, plan)
+        star.sell(*MORE)
+        assert star.refresh(cache, mode="INCREMENTAL").mode == "REPLACE"
+        check(star, cache, plan)
+        overwrite(["shop_id"], "true")
+        star.refresh(cache)
+
+
+def test_rows_that_are_tracked_and_hidden_by_vectors(star: Star) -> None:
+    name = f"delta.`{star.path('sales')}`"
+    for key in ("enableRowTracking", "enableDeletionVectors"):
+        star.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.{key}' = 'true')")
+    star.sell(*MORE, *MORE)
+    plan = sums_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    for which in ("item = 'pen'", "item IS NULL"):
+        star.spark.sql(f"DELETE FROM {name} WHERE {which} AND amount IS NOT NULL")
+        assert star.refresh(cache, mode="INCREMENTAL").mode == "REPLACE"
+        check(star, cache, plan)
+
+
 def test_files_from_before_rows_were_tracked(star: Star) -> None:
     plan = sums_plan(star)
     cache = star.cache(plan)
