@@ -2,20 +2,21 @@
 appends, after updates in one partition and after scattered ones.
 
 The fact of the Star Schema Benchmark in 50 partitions; caches of few groups, of many, and a cube.
-Each change is made anew for each round, the first round warms up, and the median of the others
-counts.
+Each change is made anew for each round, once for all caches; the first round warms up, and the
+median of the others counts. What is known so far is printed after each kind of change.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
 from pyspark.sql import Row, SparkSession
 
-from bench.results import Figure
+from bench.results import Figure, table
 from bench.ssb import SCALE, ssb_session
 
 _ROUNDS: Final = 3
@@ -81,30 +82,41 @@ def run(scale: float = SCALE) -> list[Figure]:
             "'delta.enableChangeDataFeed' = 'true') AS "
             f"SELECT *, CAST(pmod(lo_orderdate, {_PARTITIONS}) AS INT) AS part FROM lineorder"
         )
+        names = {f"i{number}": name for number, name in enumerate(_CACHES)}
+        for cache, name in names.items():
+            spark.sql(f"CREATE RELATIONAL CACHE {cache} AS {_CACHES[name]}")
+            _refresh(spark, cache, "FULL")
+        full = {
+            cache: median(_refresh(spark, cache, "FULL")[0] for _ in range(_ROUNDS))
+            for cache in names
+        }
         return [
-            figure
-            for number, (name, select) in enumerate(_CACHES.items())
-            for figure in _cache(spark, f"i{number}", name, select)
+            *(
+                Figure(f"seconds of a full refresh of {name}", full[cache], "s")
+                for cache, name in names.items()
+            ),
+            *(figure for change in _CHANGES for figure in _changed(spark, names, full, change)),
         ]
 
 
-def _cache(spark: SparkSession, cache: str, name: str, select: str) -> list[Figure]:
-    spark.sql(f"CREATE RELATIONAL CACHE {cache} AS {select}")
-    _refresh(spark, cache, "FULL")
-    full = median(_refresh(spark, cache, "FULL")[0] for _ in range(_ROUNDS))
-    figures = [Figure(f"seconds of a full refresh of {name}", full, "s")]
-    for change in _CHANGES:
-        taken = []
-        for number in range(_ROUNDS + 1):
-            spark.sql(change.sql.format(round=number))
-            taken.append(_refresh(spark, cache, "INCREMENTAL"))
-        spark.sql(change.sql.format(round=_ROUNDS + 1))
+def _changed(
+    spark: SparkSession, names: Mapping[str, str], full: Mapping[str, float], change: _Change
+) -> list[Figure]:
+    """What all caches cost after one kind of change: it is made once a round for all of them."""
+    taken: dict[str, list[tuple[float, Row]]] = {cache: [] for cache in names}
+    for number in range(_ROUNDS + 1):
+        spark.sql(change.sql.format(round=number))
+        for cache in names:
+            taken[cache].append(_refresh(spark, cache, "INCREMENTAL"))
+    spark.sql(change.sql.format(round=_ROUNDS + 1))
+    figures = []
+    for cache, name in names.items():
         chosen = _refresh(spark, cache, "AUTO")[1]["mode"]
-        ways = sorted({str(row["mode"]) for _, row in taken})
+        ways = sorted({str(row["mode"]) for _, row in taken[cache]})
         told = f"{name} after {change.name} ({'/'.join(ways)}; AUTO takes {chosen})"
-        share = median(seconds for seconds, _ in taken[1:]) / full
+        share = median(seconds for seconds, _ in taken[cache][1:]) / full[cache]
         figures.append(Figure(f"a refresh of {told}", share, "x", change.most))
-    spark.sql(f"DROP RELATIONAL CACHE {cache}")
+    print(table(figures), flush=True)
     return figures
 
 
