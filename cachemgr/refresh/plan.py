@@ -17,6 +17,7 @@ from cachemgr.base_state import TableAt
 from cachemgr.delta.base_columns import changed_columns
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.delta.commits import Head
+from cachemgr.delta.places import as_path, scheme_of
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.by_change.adopt import Written
@@ -207,10 +208,11 @@ def _by_change(request: RefreshRequest, found: Delta, moved: str) -> RefreshPlan
     weighed = _weighed(request, found)
     if weighed.takes_change or request.mode != RefreshMode.AUTO:
         return _incremental(request, found, moved, weighed)
-    dearer = f"the change is expected to cost {found.cost / max(found.full_cost, 1):.0%} of all"
+    share = found.cost / max(found.full_cost, 1)
+    dearer = f"by the bytes to read, the change alone costs {share:.0%} of a full refresh"
     told = weighed.told()
     if told:
-        dearer = told if weighed.by_time else f"{dearer}; {told}"
+        dearer = told if weighed.by_time else f"{dearer}; {told}, which does not outweigh that"
     why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}{_feed_told(request, found)}; {moved}")
     return replace(_full(request, why), estimate=(found.full_cost, found.cost), weighed=weighed)
 
@@ -222,9 +224,15 @@ def _feed_told(request: RefreshRequest, delta: Delta) -> str:
     if not delta.is_signed or not known or delta.table.location in request.feeds:
         return ""
     return (
-        f", of which a Change Data Feed would leave the changed rows (ALTER TABLE "
-        f"{delta.table.name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true'))"
+        f"; with a Change Data Feed it would cost less: ALTER TABLE {_in_sql(delta.table.name)} "
+        "SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
     )
+
+
+def _in_sql(name: str) -> str:
+    """A table as a statement names it: one without a name in the catalog by its path."""
+    by_path = scheme_of(name) or name.startswith("/")
+    return f"delta.`{as_path(name)}`" if by_path else name
 
 
 def _why_stale(request: RefreshRequest) -> str | None:

@@ -175,6 +175,13 @@ def run_claimed(
                 if asked == RefreshMode.INCREMENTAL_ONLY:
                     raise
                 return carry_out(job, plan_refresh(request), run, beat)
+        except KeyboardInterrupt:
+            # Ctrl-C over a REFRESH: whoever types it again must not wait for the lease's end
+            _interrupt(spark, tag)
+            why = f"[{ErrorCode.REFRESH_CANCELLED}] interrupted, as by Ctrl-C"
+            with suppress(CacheManagerError):  # the lease may be lost
+                metastore.writer.fail_refresh(run.id, run.fencing_token, why, now=now())
+            raise
         except Exception as error:
             if jvm_is_gone(spark, error):
                 raise RefreshError(

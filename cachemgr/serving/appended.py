@@ -82,7 +82,8 @@ class Appended:
     def told(self) -> str:
         """For people: how much it is."""
         changes = self.changes
-        rows = "rows" if changes.rows_added is None else f"{changes.rows_added} rows"
+        count = changes.rows_added
+        rows = "rows" if count is None else f"{count} row{'s' * (count != 1)}"
         files = f"{len(changes.added)} file{'s' * (len(changes.added) != 1)}"
         text = f"{rows} in {files} appended to {self.table.name} after version {self.since}"
         if self.tail is None:

@@ -610,6 +610,26 @@ def test_auto_takes_the_change_where_it_costs_less(star: Star) -> None:
     check(star, cache, plan)
 
 
+@pytest.mark.parametrize("step", ["pinned", "writing", "written"])
+def test_a_refresh_that_is_interrupted_gives_its_lease_back(star: Star, step: str) -> None:
+    """Ctrl-C, and the same statement once more."""
+    plan = sums_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+
+    def interrupt(now: str) -> None:
+        if now == step:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        star.refresh(cache, checkpoint=interrupt)
+    [last, *_] = star.store.reader.refreshes(cache.id, limit=1)
+    assert last.state is RunState.FAILED and "REFRESH_CANCELLED" in str(last.error)
+    assert star.refresh(cache).state is RunState.PUBLISHED
+    check(star, cache, plan)
+
+
 def test_top_k_is_computed_as_a_whole(star: Star) -> None:
     from matcher.model.ir import SortKey
 
