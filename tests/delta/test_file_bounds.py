@@ -90,7 +90,7 @@ def test_the_jvm_tells_the_same() -> None:
     text = json.dumps(
         {"before": ["b", 1], "commits": [
             [2, "i", 3, None, [], [["f", "", 9, 2, {}, {"x": [-1, 4]}, True]],
-             [["o", "", 9, None, {}, {}, False]]],
+             [["o", "", 9, None, {}, {}, False]], []],
         ]}
     )  # fmt: skip
     (commit,) = decode_range(text).commits
