@@ -8,14 +8,13 @@ twice, and cancel out as they are added up.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import TableAt
-from cachemgr.delta.changed_files import MOST_FILES
+from cachemgr.delta.changed_files import MOST_FILES, missing_files
 from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.delta.places import as_path
 from cachemgr.jvm.loader import java_class, session_of
@@ -73,13 +72,10 @@ def feeds_kept(
 
 
 def _is_kept(spark: SparkSession, table: TableAt, changed: Changes) -> bool:
-    java, session, place = java_class(spark, "ChangedFiles"), session_of(spark), table.location
-    if not java.keepsFeed(session, place, table.version):
+    java, place = java_class(spark, "ChangedFiles"), table.location
+    if not java.keepsFeed(session_of(spark), place, table.version):
         return False
-    paths = list(dict.fromkeys(file.path for file in changed.change_rows or ()))
-    if len(paths) > MOST_FILES:
+    files = changed.change_rows or ()
+    if len({file.path for file in files}) > MOST_FILES:
         return False
-    jvm_paths = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-    for path in paths:
-        jvm_paths.add(path)
-    return not json.loads(java.missing(session, place, jvm_paths))
+    return not missing_files(spark, place, files)

@@ -78,11 +78,23 @@ def gone_files(spark: SparkSession, changes: Mapping[str, Changes]) -> tuple[str
         elif changed.kind is ChangeKind.APPENDS and changed.code is ChangeCode.RANGE_REWRITTEN:
             files = changed.added
         if 0 < len(files) <= MOST_FILES:
-            paths = _strings(spark, dict.fromkeys(file.path for file in files))
-            found += json.loads(
-                java_class(spark, "ChangedFiles").missing(session_of(spark), place, paths)
-            )
+            found += missing_files(spark, place, files)
     return tuple(found)
+
+
+def missing_files(spark: SparkSession, location: str, files: Iterable[DataFile]) -> list[str]:
+    """The paths of those files of a table that are not there any more; each is asked for once.
+
+    Args:
+        spark: Any session.
+        location: The table.
+        files: The files.
+    """
+    paths = _strings(spark, dict.fromkeys(file.path for file in files))
+    missing: list[str] = json.loads(
+        java_class(spark, "ChangedFiles").missing(session_of(spark), location, paths)
+    )
+    return missing
 
 
 def repartitioned(

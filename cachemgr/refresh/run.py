@@ -171,9 +171,9 @@ def run_claimed(
                 return carry_out(job, plan, run, beat)
             except NotIncremental as error:
                 # found out by what was written: the same run computes everything
-                request = replace(request_of(job, asked, run), refused=error.why)
                 if asked == RefreshMode.INCREMENTAL_ONLY:
                     raise
+                request = replace(request_of(job, asked, run), refused=error.why)
                 return carry_out(job, plan_refresh(request), run, beat)
         except KeyboardInterrupt:
             # Ctrl-C over a REFRESH: whoever types it again must not wait for the lease's end

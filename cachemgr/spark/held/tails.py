@@ -10,8 +10,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -126,26 +125,25 @@ class TailStore:
 
     def request(
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
-    ) -> Future[None] | None:
-        """Have a tail made in the background for what a query read beside its cache.
+    ) -> None:
+        """Have a tail made in the background for what a query read beside its cache. Nothing
+        happens while one is made, and for some time after.
 
         Args:
             cache: The cache.
             grouping_set: Which of its sets the query reads.
             appended: What it read.
-
-        Returns:
-            What ends when the tail is there or was given up; None if nothing was started.
         """
-        if _never(cache, grouping_set, appended):
-            return None
         at = _place(cache, grouping_set, appended.table.location)
+        # asked first: of most hits nothing else is worked out
+        if self._rests(at) or _never(cache, grouping_set, appended):
+            return
         key = at.pin._replace(appended=_digest(appended))
         if self._useless.get(key):
-            return None
+            return
         with self._lock:
-            if at in self._busy or self._clock() < self._not_before.get(at, 0.0):
-                return None
+            if at in self._busy:
+                return
             self._busy[at] = key
             before = self._made.get(at)
         maker = _Maker(
@@ -155,11 +153,9 @@ class TailStore:
         if future is None:
             with self._lock:
                 self._busy.pop(at, None)
-            return None
-        finished: Future[None] = Future()
+            return
         started = self._clock()
-        future.add_done_callback(lambda _: self._finish(at, key, maker, started, finished))
-        return finished
+        future.add_done_callback(lambda _: self._finish(at, key, maker, started))
 
     @property
     def is_making(self) -> bool:
@@ -188,9 +184,11 @@ class TailStore:
         """Let go of everything."""
         self._pins.close()
 
-    def _finish(
-        self, at: _Place, key: PinKey, maker: _Maker, started: float, finished: Future[None]
-    ) -> None:
+    def _rests(self, at: _Place) -> bool:
+        with self._lock:
+            return at in self._busy or self._clock() < self._not_before.get(at, 0.0)
+
+    def _finish(self, at: _Place, key: PinKey, maker: _Maker, started: float) -> None:
         try:
             pinned = self._pins.get(key)
             made = None if pinned is None else maker.made(key, pinned)
@@ -206,7 +204,6 @@ class TailStore:
             with self._lock:
                 self._busy.pop(at, None)
                 self._not_before[at] = now + _REST * (now - started)
-            finished.set_result(None)
             self._pins.sweep()  # the tail that this one was made of
 
     def _is_wanted(self, key: PinKey) -> bool:
@@ -306,14 +303,14 @@ class _Maker:
         held = None if self._before is None else self._before.tail
         files = files_beside(held, self._appended.changes.added)
         came = ChangedFiles(grown.location, since, grown.version, files).plan(session)
-        others = self._others(relation.key for relation in plan.relations)
+        others = self._others()
         relations = {
             f"__t{number}": others.get(relation.key, came)
             for number, relation in enumerate(plan.relations)
         }
         return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
 
-    def _others(self, places: Iterable[str]) -> dict[str, TableRead]:
+    def _others(self) -> dict[str, TableRead]:
         """The tables that are joined to the one that grew: as they are now, which holds the rows
         that the cache read."""
         names = {
