@@ -15,8 +15,8 @@ from cachemgr.base_state import BaseState, TableAt
 from cachemgr.delta.changes import Changes
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
-from matcher.model.expr import Call, Col
 from matcher.model.ir import Block, RecordPreservingJoin
+from matcher.partials.lossless import equal_columns
 
 
 class NewKeys(Protocol):
@@ -78,11 +78,8 @@ def _is_joined_by(block: Block, join: RecordPreservingJoin) -> bool:
     left, right = places.index(join.left), places.index(join.right)
     if any({left, right} & set(outer.right) for outer in block.outer):
         return False
-    equal = {
-        frozenset((c.rel, c.name.lower()) for c in part.args if isinstance(c, Col))
-        for part in block.predicates
-        if isinstance(part, Call) and part.op == "eq"
-    }
+    pairs = [pair for part in block.predicates if (pair := equal_columns(part))]
+    equal = {frozenset((c.rel, c.name.lower()) for c in pair) for pair in pairs}
     return all(
         frozenset({(left, mine.lower()), (right, theirs.lower())}) in equal
         for mine, theirs in join.keys

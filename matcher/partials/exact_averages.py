@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from matcher.model.expr import Call, Col, Expr, columns
+from matcher.model.expr import Col, Expr, columns
 from matcher.model.integer_bounds import EXACT_IN_DOUBLE, Bounds, expression_bounds, type_bounds
 from matcher.model.ir import Block, RecordPreservingJoin
 from matcher.model.types import INTEGRAL
+from matcher.partials.lossless import equal_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,8 @@ def _reach(
     reached: set[int],
 ) -> bool:
     """Add the tables to those that are reached by a unique key; False where some is not."""
-    pairs = [pair for condition in conditions for pair in _equal_columns(condition)]
+    equal = [pair for condition in conditions if (pair := equal_columns(condition))]
+    pairs = [*equal, *((right, left) for left, right in equal)]
     left = wanted - reached
     while left:
         found = {other for other in left if _by_key(block, other, pairs, keys, reached)}
@@ -128,13 +130,3 @@ def _by_key(
     """Whether some unique key of a table is equal to columns of tables that are reached."""
     fixed = {mine.name.lower() for mine, its in pairs if mine.rel == rel and its.rel in reached}
     return any(key <= fixed for key in keys.get(block.relations[rel].key, ()))
-
-
-def _equal_columns(condition: Expr) -> tuple[tuple[Col, Col], ...]:
-    """The two columns that a conjunct says are equal, both ways round."""
-    if not isinstance(condition, Call) or condition.op != "eq":
-        return ()
-    left, right = condition.args
-    if not isinstance(left, Col) or not isinstance(right, Col):
-        return ()
-    return ((left, right), (right, left))

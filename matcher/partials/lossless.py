@@ -42,11 +42,18 @@ def joins_by_unique_keys_alone(
         for place in others
         for left, right in by_right[place].keys
     }
-    return {_equality(part, places) for part in plan.predicates} == wanted
+    pairs = [equal_columns(part) for part in plan.predicates]
+    found = {frozenset((places[c.rel], c.name.lower()) for c in pair) for pair in pairs if pair}
+    return None not in pairs and found == wanted
 
 
-def _equality(part: Expr, places: list[str]) -> frozenset[tuple[str, str]] | None:
-    if not isinstance(part, Call) or part.op != "eq":
+def equal_columns(condition: Expr) -> tuple[Col, Col] | None:
+    """The two columns that a conjunct says are equal; None if it says something else.
+
+    Args:
+        condition: The conjunct.
+    """
+    if not isinstance(condition, Call) or condition.op != "eq":
         return None
-    sides = [(places[c.rel], c.name.lower()) for c in part.args if isinstance(c, Col)]
-    return frozenset(sides) if len(sides) == len(part.args) else None
+    left, right = condition.args
+    return (left, right) if isinstance(left, Col) and isinstance(right, Col) else None
