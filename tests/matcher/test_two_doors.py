@@ -18,7 +18,7 @@ from matcher.model.errors import MatcherError
 from tests.matcher import captures
 from tests.matcher.captures import DeltaTables
 from tests.matcher.fixture_cases import Case, load_all
-from tests.matcher.two_doors import capture_inputs, compare_case
+from tests.matcher.two_doors import capture_inputs, compare_case, lasts
 from tests.proofs.plugin import Executed
 
 _NO_ROW = "Catalyst sees that no row can pass and reads no table"
@@ -103,7 +103,8 @@ def tables(spark, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaTab
 def test_both_doors_agree(case: Case, proofs: Executed) -> None:
     try:
         inputs = capture_inputs(case)
-        plans = json.loads(proofs.text(captures.plans, inputs, "tables"))
+        text = proofs.text(captures.plans, inputs, "tables", lasts=lasts(inputs))
+        plans = json.loads(text)
         found = compare_case(case, plans)
     except MatcherError as error:  # one door takes what the other refuses
         found = [str(error)]

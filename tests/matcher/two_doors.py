@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +28,10 @@ from tests.matcher.plan_shapes import differing
 # What the text door refuses by design, because only Spark knows.
 BY_DESIGN = frozenset({ReasonCode.OUTPUT_NAME_UNKNOWN, ReasonCode.HINT})
 Choice = set[tuple[str, int | None]]
+# functions in whose place Spark puts the moment
+_MOMENT = re.compile(
+    r"\b(current_(date|time|timestamp)|localtimestamp|curdate|now\(\)|unix_timestamp\(\))", re.I
+)
 Named = Callable[[Block], Block]
 
 
@@ -55,6 +60,11 @@ def capture_inputs(case: Case) -> dict[str, Any]:
         "selects": [select for _, select in _selects(case)],
         "query": case.query,
     }
+
+
+def lasts(inputs: dict[str, Any]) -> bool:
+    """Whether Spark says the same of `capture_inputs` at any other moment."""
+    return not any(map(_MOMENT.search, [inputs["query"], *inputs["selects"], *inputs["views"]]))
 
 
 def _columns(table: Table) -> str:

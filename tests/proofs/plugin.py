@@ -74,8 +74,11 @@ class Executed:
         known = self._run.known.outcomes.get(key)
         return self._checked(key, known, lambda: judge(self._fixture(fixture), inputs))
 
-    def text(self, judge: keys.Judge, inputs: Any, fixture: str) -> str:
-        """`outcome` of a judge that gives a text, which is kept whole to be read again."""
+    def text(self, judge: keys.Judge, inputs: Any, fixture: str, *, lasts: bool = True) -> str:
+        """`outcome` of a judge that gives a text, which is kept whole to be read again; or
+        executed in every run, where it does not last (as what is of the moment)."""
+        if not lasts:
+            return judge(self._fixture(fixture), inputs)
         key = keys.key(judge, inputs)
         known = self._run.known.outcomes.get(key)
         kept = None if known is None else self._run.known.text(known)

@@ -94,8 +94,9 @@ def test_rows_that_are_others_are_another_outcome(case_tables: Tables) -> None:
     assert judged(run, RIGHT, case_tables) != judged(run, other, case_tables)
 
 
-def text_of(run: Run, said: str) -> str:
-    return Executed(run, lambda name: said).text(lambda place, inputs: place, [], "said")
+def text_of(run: Run, said: str, *, lasts: bool = True) -> str:
+    executed = Executed(run, lambda name: said)
+    return executed.text(lambda place, inputs: place, [], "said", lasts=lasts)
 
 
 def test_a_text_is_read_again_or_made_again(at: Any) -> None:
@@ -109,6 +110,13 @@ def test_a_text_is_read_again_or_made_again(at: Any) -> None:
         text_of(Run(run.found, every=True), "another plan")
     lost = Run(ledger.Proofs(run.found.outcomes), every=False)
     assert text_of(lost, "plan") == "plan" and lost.executed
+
+
+def test_a_text_that_does_not_last_is_made_in_every_run(at: Any) -> None:
+    run = Run(ledger.Proofs(), every=False)
+    assert text_of(run, "9 o'clock", lasts=False) == "9 o'clock"
+    assert text_of(run, "10 o'clock", lasts=False) == "10 o'clock"
+    assert not run.asked and not run.found.outcomes
 
 
 CONFTEST = """
