@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Hashable
+import time
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -21,6 +22,8 @@ from matcher.render.select import quote
 
 _log = logging.getLogger("cachemgr.keys")
 _MOST: Final = 1_000
+# after a look that failed: its job was cancelled, or the table's files cannot be read for a while
+_AGAIN_SECONDS: Final = 30.0
 _ALL, _CAME = "__all", "__came"
 
 
@@ -29,11 +32,14 @@ class NewKeyChecks:
 
     Args:
         spark: A session of ours.
+        clock: Gives seconds.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, clock: Callable[[], float] = time.monotonic) -> None:
         self._spark = spark
+        self._clock = clock
         self._known: Bounded[bool] = Bounded(_MOST)
+        self._failed: Bounded[float] = Bounded(_MOST)
         self._lock = threading.Lock()
         self._asked: set[Hashable] = set()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="cachemgr-keys")
@@ -50,6 +56,9 @@ class NewKeyChecks:
         if found is not None:
             return found
         with self._lock:
+            failed = self._failed.get(key)
+            if failed is not None and self._clock() < failed + _AGAIN_SECONDS:
+                return False
             if key in self._asked:
                 return None
             self._asked.add(key)
@@ -78,13 +87,12 @@ class NewKeyChecks:
         changes: Changes,
         columns: tuple[str, ...],
     ) -> None:
-        found = False
         try:
-            found = self._no_key_twice(table, since, changes, columns)
+            self._known.put(key, self._no_key_twice(table, since, changes, columns))
         except Exception:
             _log.warning("cannot look at the new keys of %s", table.name, exc_info=True)
+            self._failed.put(key, self._clock())
         finally:
-            self._known.put(key, found)
             with self._lock:
                 self._asked.discard(key)
 
