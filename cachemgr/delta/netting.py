@@ -235,8 +235,10 @@ def _told(changes: Changes) -> str:
     if changes.kind is ChangeKind.APPENDS:
         since = " that were compacted since" if changes.code is not None else ""
         return f"{commits} appended {came} in {_files(files)}{since}"
-    went = f"{commits} removed rows: those of {_files(len(changes.removed))} went"
-    return f"{went}, those of {_files(files)} came" if files else went
+    went = f"those of {_files(len(changes.removed))} went"
+    if files:
+        return f"{commits} changed rows: {went}, those of {_files(files)} came"
+    return f"{commits} removed rows: {went}"
 
 
 def _commits(count: int) -> str:

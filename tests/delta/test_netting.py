@@ -158,7 +158,7 @@ def test_what_is_said_of_it():
     )
     assert judge([same_rows(1, "g", "o")], ID).detail == "1 commit without data change"
     assert judge([commit(1, "o:v", "o")], ID).detail == (
-        "1 commit removed rows: those of 1 file went, those of 1 file came"
+        "1 commit changed rows: those of 1 file went, those of 1 file came"
     )
     unsaid = BaseCommit(1, "i", 1, added=(FileAction(file("a", rows=None), True),))
     assert judge([unsaid], ID).detail == "1 commit appended rows in 1 file"

@@ -69,7 +69,7 @@ def test_rows_that_were_deleted_and_put_back(lab):
     lab.cache(CACHE.format(""))
     lab.plain.sql("DELETE FROM sales WHERE region = 'north'")
     lab.miss(TOTALS, "STALE")
-    assert "removed rows" in cachemgr.explain(lab.spark, TOTALS).text()
+    assert "changed rows" in cachemgr.explain(lab.spark, TOTALS).text()
     lab.plain.sql("RESTORE TABLE sales TO VERSION AS OF 1")
     lab.hit(TOTALS)
 

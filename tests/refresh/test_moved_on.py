@@ -56,7 +56,7 @@ def test_a_full_refresh_says_what_changed(star: Star) -> None:
     assert "2 commits appended 2 rows in 1 file that were compacted since" in run.reason
     assert "[RANGE_REWRITTEN]" in run.reason
     star.spark.sql(f"DELETE FROM delta.`{star.path('sales')}` WHERE item = 'ink'")
-    assert "removed rows" in star.refresh(cache).reason
+    assert "changed rows" in star.refresh(cache).reason
 
 
 def test_joins_that_held_stay_held_and_are_known_at_the_new_versions(star: Star) -> None:
