@@ -361,6 +361,11 @@ def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | No
             return replan()
         except (CacheManagerError, MatcherError, PySparkException) as error:
             _blame_base_table(session, cache, stored)
+            if isinstance(error, CacheManagerError) and error.code == ErrorCode.TABLE_NOT_READABLE:
+                # a storage that does not answer, or a commit that was taken back while it was read:
+                # unlike a name that is gone it may pass by itself
+                said = error.message.splitlines()[0]
+                raise RefreshError(error.code, f"{said}; {what_serves(cache)}") from error
             text = str(error).strip().splitlines()[0]
             raise RefreshError(
                 ErrorCode.DEFINITION_BROKEN,

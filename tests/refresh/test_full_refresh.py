@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cachemgr.errors import NotFoundError, RefreshError
+from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError, RefreshError
 from cachemgr.refresh.run import explain_refresh
 from cachemgr.vocabulary import JoinState, RefreshMode, RunState
+from cachemgr.worker.worker import PERMANENT
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan, StoredColumn
 from tests.worlds.refresh_star import (
@@ -361,8 +362,6 @@ def test_lost_and_changed_columns(star: Star) -> None:
     assert "its last snapshot keeps serving" in str(caught.value)
 
     def replan() -> CachePlan:
-        from cachemgr.errors import DefinitionError
-
         raise DefinitionError("X", "cannot resolve city")
 
     with pytest.raises(RefreshError) as caught:
@@ -372,6 +371,28 @@ def test_lost_and_changed_columns(star: Star) -> None:
     star.write("shops", [(1, 7)], "id bigint, city int", "overwrite")
     with pytest.raises(RefreshError, match="is int now and was string"):
         star.refresh(cache)
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        (ErrorCode.TABLE_NOT_READABLE, ErrorCode.TABLE_NOT_READABLE),
+        (ErrorCode.SYNTAX_ERROR, ErrorCode.DEFINITION_BROKEN),
+    ],
+)
+def test_a_table_that_cannot_be_read_may_be_readable_later(
+    star: Star, code: str, wanted: str
+) -> None:
+    cache = star.cache(plain_plan(star))
+    star.refresh(cache)
+
+    def replan() -> CachePlan:
+        raise DefinitionError(code, "cache by_item: commit 7 does not exist")
+
+    with pytest.raises(RefreshError, match="its last snapshot keeps serving") as caught:
+        star.refresh(cache, replan=replan)
+    assert caught.value.code == wanted and caught.value.message.count("[") <= 1
+    assert (caught.value.code in PERMANENT) == (wanted is ErrorCode.DEFINITION_BROKEN)
 
 
 def test_a_recreated_base_table_at_the_same_version_is_seen(star: Star) -> None:
