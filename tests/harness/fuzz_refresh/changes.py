@@ -12,6 +12,7 @@ from tests.harness.fuzz_refresh.steps import Change
 
 # (kind, statements), or None where the tables are not made for it
 Drawn = tuple[str, tuple[str, ...]] | None
+Draws = Callable[["Scene", str], Drawn]
 
 
 @dataclass
@@ -51,9 +52,14 @@ class Scene:
         return "delta.columnMapping.mode" in self.layout.properties
 
 
-def draw(scene: Scene) -> Change | None:
-    """A random change; None if what was drawn does not suit these tables."""
-    kinds, weights = zip(*((f, w) for f, w in _CHANGES.items()), strict=True)
+def draw(scene: Scene, among: Mapping[Draws, int] | None = None) -> Change | None:
+    """A random change; None if what was drawn does not suit these tables.
+
+    Args:
+        scene: What it is drawn from.
+        among: Kinds of changes with their weights; None for all of them.
+    """
+    kinds, weights = zip(*(among or _CHANGES).items(), strict=True)
     drawn = scene.rng.choices(kinds, weights)[0]
     if drawn in _DIMENSION_CHANGES:
         table = scene.rng.choice(scene.layout.dims)
@@ -363,11 +369,24 @@ def _dim_optimize(scene: Scene, table: str) -> Drawn:
     return "optimize", (f"OPTIMIZE {table}",)
 
 
-_DIMENSION_CHANGES: Final = {
+# Rows of the fact come, go or change, and the table stays what it is: a refresh can go by any of
+# them alone.
+ROWS: Final[Mapping[Draws, int]] = {
+    _append: 3, _append_many: 1, _append_copies: 1, _update_scattered: 2, _update_part: 2,
+    _delete_scattered: 2, _delete_part: 2, _delete_and_back: 2, _merge_upsert: 2,
+    _merge_insert: 2, _merge_delete: 2, _overwrite: 1, _overwrite_same: 1, _overwrite_dynamic: 4,
+    _replace_where: 2,
+}  # fmt: skip
+# Between two of these a query can read what came since a refresh.
+GROWTH: Final[Mapping[Draws, int]] = {
+    _append: 12, _append_many: 4, _append_copies: 2, _merge_insert: 2, _append_nothing: 1,
+    _properties: 1, _dim_append: 2,
+}  # fmt: skip
+_DIMENSION_CHANGES: Final[dict[Draws, int]] = {
     _dim_append: 6, _dim_append_known: 3, _dim_update: 5, _dim_update_unused: 2, _dim_delete: 3,
     _dim_overwrite: 1, _dim_optimize: 1,
 }  # fmt: skip
-_CHANGES: Final = _DIMENSION_CHANGES | {
+_CHANGES: Final[Mapping[Draws, int]] = _DIMENSION_CHANGES | {
     _append: 24, _append_many: 8, _append_nothing: 2, _append_copies: 3, _update_scattered: 5,
     _update_part: 4, _delete_scattered: 5, _delete_part: 4, _delete_all: 1, _delete_and_back: 2,
     _merge_upsert: 3, _merge_insert: 3, _merge_delete: 2, _overwrite: 2, _overwrite_same: 2,

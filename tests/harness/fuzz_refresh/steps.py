@@ -7,6 +7,7 @@ another version. A statement that begins with `!` is a gesture on the table's fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
 NONE, MIXED = "none", "several kinds"
@@ -88,6 +89,18 @@ class CacheSpec:
     freshness: str = ""
 
 
+class Manner(StrEnum):
+    """How the steps of a walk are drawn.
+
+    `WILD`: whatever may happen to tables and caches. `APART`: after each change of rows every cache
+    is refreshed. `GROWING`: the tables are appended to, and queries come before a refresh.
+    """
+
+    WILD = "wild"
+    APART = "apart"
+    GROWING = "growing"
+
+
 @dataclass(frozen=True)
 class Walk:
     """A world and what happens in it.
@@ -101,6 +114,7 @@ class Walk:
             once more when they are.
         few_rows: Sets of so many rows are written anew by an incremental refresh, the others are
             appended to; None for the product's own number, which no set here exceeds.
+        manner: How its steps were drawn.
     """
 
     layout: str
@@ -109,6 +123,7 @@ class Walk:
     pins: bool = False
     tails: bool = False
     few_rows: int | None = None
+    manner: Manner = Manner.WILD
 
 
 def script(walk: Walk) -> str:

@@ -9,13 +9,14 @@ without the others. So steps are drawn here as data, and `shrink` does fewer and
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Final
 
 from tests.harness.fuzz_refresh import changes, queries
 from tests.harness.fuzz_refresh.layouts import LAYOUTS
 from tests.harness.fuzz_refresh.live import World
 from tests.harness.fuzz_refresh.shapes import SHAPES
-from tests.harness.fuzz_refresh.steps import CacheSpec, Refresh, Settings, Step, Walk
+from tests.harness.fuzz_refresh.steps import CacheSpec, Manner, Refresh, Settings, Step, Walk
 
 _LAGGING: Final = "MAX STALENESS UNLIMITED"
 _MODES: Final = (("AUTO", 6), ("", 3), ("FULL", 1), ("INCREMENTAL", 5), ("INCREMENTAL ONLY", 2))
@@ -23,26 +24,37 @@ _ALTER: Final = (
     "DISABLE REWRITE", "ENABLE REWRITE", "PAUSE", "RESUME", "SET REFRESH ON DEMAND INCREMENTAL",
     "SET REFRESH ON DEMAND AUTO", "SET TBLPROPERTIES ('note' = 'x')", "",
 )  # fmt: skip
+# The shapes of a walk, by its manner, where not all are of use to it: those whose stored rows take
+# deletions, and those beside which appended rows can be read.
+_SHAPES: Final = {
+    Manner.APART: (
+        "by_cat", "cube", "averages", "expressions", "left_join", "zoned", "semi", "viewed",
+        "partitioned", "by_grp", "plain_rows", "joined_rows",
+    ),
+    Manner.GROWING: tuple(SHAPES.keys() - {"top", "distinct_shops", "floats"}),
+}  # fmt: skip
 
 
 def beginning(rng: random.Random) -> Walk:
     """The tables and caches of a world, without steps."""
+    manner = rng.choices(tuple(Manner), (3, 4, 3))[0]
     layout = LAYOUTS[rng.choice(tuple(LAYOUTS))]
     there = frozenset(layout.tables)
-    shapes = [s for s in SHAPES.values() if s.tables <= there]
+    names = sorted(_SHAPES.get(manner, SHAPES))
+    shapes = [SHAPES[name] for name in names if SHAPES[name].tables <= there]
     chosen = rng.sample(shapes, rng.randrange(2, 5))
     for shape in tuple(chosen):
         if shape.over and SHAPES[shape.over[0]] not in chosen:
             chosen.append(SHAPES[shape.over[0]])
     # those that others are defined over come first
     chosen.sort(key=lambda s: s.over is not None)
-    lagging = rng.random() < 0.2
+    lagging = manner is Manner.WILD and rng.random() < 0.2
     specs = tuple(
         CacheSpec(s.name, _LAGGING if lagging and not n else "") for n, s in enumerate(chosen)
     )
     few_rows = rng.choice((None, -1, -1, 4))
     pins, tails = rng.random() < 0.3, rng.random() < 0.5
-    return Walk(layout.name, specs, pins=pins, tails=tails, few_rows=few_rows)
+    return Walk(layout.name, specs, pins=pins, tails=tails, few_rows=few_rows, manner=manner)
 
 
 class Walker:
@@ -56,16 +68,44 @@ class Walker:
     def __init__(self, rng: random.Random, world: World) -> None:
         self.rng = rng
         self.world = world
+        self.manner = world.walk.manner
         wild = not world.layout.joins or rng.random() < 0.3
         self.scene = changes.Scene(rng, world.layout, world.columns, wild)
         self._due: list[Step] = []
         # refreshed after each change, so that it is refreshed after each kind of change alone
-        self._focus = self._cache() if rng.random() < 0.6 else None
+        wild_one = self.manner is Manner.WILD and rng.random() < 0.6
+        self._focus = self._cache() if wild_one else None
 
     def step(self) -> Step:
         """The next step."""
         if self._due:
             return self._due.pop(0)
+        match self.manner:
+            case Manner.WILD:
+                return self._wild()
+            case Manner.APART:
+                return self._apart()
+            case Manner.GROWING:
+                return self._growing()
+
+    def _apart(self) -> Step:
+        change = self._undo() or self._change(changes.ROWS)
+        caches = [spec.shape for spec in self.world.walk.caches]
+        self._due.append(self._query())
+        for cache in caches:
+            mode = self.rng.choices(("INCREMENTAL", "AUTO"), (4, 1))[0]
+            self._due.append(Refresh(cache, mode))
+        self._due.append(self._query())
+        return change
+
+    def _growing(self) -> Step:
+        if self.rng.random() < 0.12:
+            return self._refresh()
+        change = self._undo() or self._change(changes.GROWTH)
+        self._due += [self._query() for _ in range(self.rng.randrange(3, 7))]
+        return change
+
+    def _wild(self) -> Step:
         chance = self.rng.random()
         if chance < 0.03:
             return self._alter()
@@ -95,9 +135,9 @@ class Walker:
                 return entry[1]
         return None
 
-    def _change(self) -> Step:
+    def _change(self, among: Mapping[changes.Draws, int] | None = None) -> Step:
         while True:
-            change = changes.draw(self.scene)
+            change = changes.draw(self.scene, among)
             if change is not None:
                 return change
             if not self.world.columns("sales"):
