@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from cachemgr.base_state import TableAt
 from cachemgr.config.cache_properties import FRESH_HITS
@@ -19,7 +19,7 @@ from cachemgr.delta.changes import ChangeCode, Changes, DataFile, rows_of
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import Tail, files_beside
-from matcher.model.ir import Block
+from matcher.model.ir import Block, GroupingSet
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.partials.linear import why_not_linear
 
@@ -90,6 +90,23 @@ class Appended:
             return text
         rest = len(self.files)
         return f"{text}, {len(changes.added) - rest if rest else 'all'} of them held in memory"
+
+
+class Tails(Protocol):
+    """The tails at hand."""
+
+    def find(
+        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
+    ) -> Tail | None:
+        """The tail that holds most of the files that were appended, and no other one; waits for a
+        moment where one is being made.
+
+        Args:
+            cache: The cache, as the query is answered from it.
+            grouping_set: Which of its sets the query reads.
+            appended: What was appended.
+        """
+        ...
 
 
 def appended_to(

@@ -15,12 +15,18 @@ from cachemgr.access.grants import keys_of, may_use
 from cachemgr.base_state import TableAt
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
-from cachemgr.serving.appended import Appended, FreshLimits, appended_to, without_fresh_hits
+from cachemgr.serving.appended import (
+    Appended,
+    FreshLimits,
+    Tails,
+    appended_to,
+    without_fresh_hits,
+)
 from cachemgr.serving.freshness import Histories, Verdict, check_freshness
 from cachemgr.serving.grown_dimensions import NewKeys, without_new_keys
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
-from cachemgr.serving.tails import Tail, Tails
+from cachemgr.serving.tails import Tail
 from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, GroupingSet, Rewrite
@@ -196,8 +202,7 @@ class Eligibility:
         limits, tails = self.query.fresh, self.checks.tails
         if limits is None or not limits.tails or tails is None:
             return None
-        place, files = appended.table.location, frozenset(appended.keys)
-        found = tails.find(cache, grouping_set, place, files)
+        found = tails.find(cache, grouping_set, appended)
         if found is not None and appended.beside_grown and not found.is_lossless:
             return None  # a row that was without a partner may have one now
         return found if found is not None and self._is_later(found) else None

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from cachemgr.delta.changes import DataFile
-from cachemgr.serving.served_cache import ServedCache
 from matcher.model.ir import (
     Block,
     CachePlan,
@@ -83,27 +82,6 @@ class Tail:
             return render_rewrite(rewrite, TAIL, positional=True)
         except NotRenderable:
             return None
-
-
-class Tails(Protocol):
-    """The tails at hand."""
-
-    def find(
-        self,
-        cache: ServedCache,
-        grouping_set: GroupingSet | None,
-        place: str,
-        files: frozenset[tuple[str, str]],
-    ) -> Tail | None:
-        """The tail that holds most of some files, and no other one.
-
-        Args:
-            cache: The cache, as the query is answered from it.
-            grouping_set: Which of its sets the query reads.
-            place: The table that was appended to.
-            files: The files that were appended, by path and deletion vector.
-        """
-        ...
 
 
 def plan_of_tail(

@@ -3,12 +3,17 @@ never for others, and only as far as is known of them."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pyspark.sql import DataFrame
 
 import cachemgr
 from cachemgr.spark import api
+from cachemgr.spark.held.tails import TailStore, _Maker
 from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
@@ -60,11 +65,12 @@ def without_tail(lab, query: str) -> None:
 
 @pytest.fixture(autouse=True)
 def without_pauses(lab):
-    """The next tail is made at once."""
+    """The next tail is made at once, and no query waits for it."""
     tails = api._of(lab.spark).session.application.tails
     clock, tails._clock = tails._clock, lambda: 0.0
-    yield
-    tails._clock = clock
+    patience, tails._most_patience = tails._most_patience, 0.0
+    yield tails
+    tails._clock, tails._most_patience = clock, patience
 
 
 def test_a_tail_answers_for_the_files_that_it_holds(lab) -> None:
@@ -116,7 +122,11 @@ def test_it_is_not_used_where_its_files_went(lab) -> None:
     lab.miss(QUERIES[0])
 
 
-def test_each_set_of_a_cube_has_its_own(lab) -> None:
+@pytest.mark.parametrize(("few_rows", "wanted"), [(50_000, 1), (0, 4)])
+def test_the_sets_of_a_cube_share_one_for_few_rows(
+    lab, without_pauses, monkeypatch: pytest.MonkeyPatch, few_rows: int, wanted: int
+) -> None:
+    monkeypatch.setattr("cachemgr.spark.held.tails._FEW_ROWS", few_rows)
     lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
     lab.sql(JOIN)
     lab.cache(CUBE)
@@ -128,6 +138,70 @@ def test_each_set_of_a_cube_has_its_own(lab) -> None:
         "SELECT city, SUM(amt) AS a FROM sales JOIN cust ON cust = cid GROUP BY city",
     ):
         by_tail(lab, query)
+    assert without_pauses._pins.stats().pins == wanted
+
+
+class Held:
+    """Tails that are not done before they may be."""
+
+    def __init__(self, tails: TailStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.may_end = threading.Event()
+        self.begun = threading.Event()
+        rows = _Maker.rows
+
+        def late(maker: _Maker) -> DataFrame:
+            self.begun.set()
+            assert self.may_end.wait(60)
+            return rows(maker)
+
+        monkeypatch.setattr(_Maker, "rows", late)
+        monkeypatch.setattr(tails, "_most_patience", 30.0)
+        monkeypatch.setattr("cachemgr.spark.held.tails._GUESS_SECONDS", 20.0)
+
+
+@pytest.fixture
+def held(lab, without_pauses, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    made = Held(without_pauses, monkeypatch)
+    yield made
+    made.may_end.set()
+
+
+def test_who_comes_while_it_is_made_waits_for_it(lab, held: Held) -> None:
+    lab.cache(GROUPED)
+    append(lab, 100)
+    without_tail(lab, QUERIES[0])
+    assert held.begun.wait(30)
+    before = count(lab, "tail_hits")
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(lab.sql, query) for query in QUERIES[:3]]
+        time.sleep(1.0)
+        assert not any(each.done() for each in asked)
+        held.may_end.set()
+        for each in asked:
+            each.result(60)
+    assert count(lab, "tail_hits") == before + 3
+
+
+def test_nobody_waits_for_ever(lab, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.cache(GROUPED)
+    append(lab, 100)
+    without_tail(lab, QUERIES[0])
+    assert held.begun.wait(30)
+    monkeypatch.setattr("cachemgr.spark.held.tails._GUESS_SECONDS", 0.1)
+    without_tail(lab, QUERIES[0])
+
+
+def test_where_tails_are_often_read_the_first_query_waits_as_well(lab, held: Held) -> None:
+    held.may_end.set()
+    lab.cache(GROUPED)
+    append(lab, 100)
+    by_tail(lab, QUERIES[0])
+    for query in QUERIES:
+        lab.hit(query)
+    append(lab, 101)
+    before = count(lab, "tail_hits"), count(lab, "fresh_rows")
+    lab.hit(QUERIES[0])
+    assert (count(lab, "tail_hits"), count(lab, "fresh_rows")) == (before[0] + 1, before[1])
 
 
 def test_a_join_that_lost_an_appended_row_is_not_relied_on(lab) -> None:

@@ -51,12 +51,23 @@ _CAME: Final = "__came"
 # Tails that are made of one another; the next one is made of files alone.
 _MOST_LINKS: Final = 8
 _MOST_USELESS: Final = 1_000
-# To make one may take a fifth of the time: after that it waits four times as long.
+# To make one may take a fifth of the time: after that it waits four times as long, unless the last
+# ones answered so many queries each.
 _REST: Final = 4.0
+_OFTEN: Final = 2
+_MOST_COUNTED: Final = 8
+# Up to so many appended rows all sets of a cube share one tail, grouped by all of its keys.
+_FEW_ROWS: Final = 50_000
+# How long a query waits for the tail of just the files that it would read itself: as long as the
+# last one took to be made and half of that, in seconds. The first guess is that of a small table.
+_GUESS_SECONDS: Final = 0.7
+_PATIENCE: Final = 1.5
+_MOST_PATIENCE_SECONDS: Final = 4.0
 
 
 class _Place(NamedTuple):
-    """What a tail is a part of: one stored state of one grouping set, and the table that grew."""
+    """What a tail is a part of: one stored state of one grouping set, or of all of them (it has no
+    number then), and the table that grew."""
 
     pin: PinKey
     grown: str
@@ -71,8 +82,23 @@ class _Made:
     links: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """A tail that is being made."""
+
+    key: PinKey
+    files: frozenset[tuple[str, str]]
+    done: threading.Event
+    began: float
+
+
 class TailStore:
     """The tails of one application; safe for several threads.
+
+    A query that sees newly appended files reads these itself and has a tail made of them meanwhile.
+    Whoever comes for the same files before it is there waits for it, since to read them again would
+    take as long and the processor as well. Where tails answer several queries each, the first query
+    waits too.
 
     Args:
         spark: A session of ours.
@@ -80,6 +106,7 @@ class TailStore:
         new_keys: Which dimensions got new keys alone.
         wanted: Whether some query may still read what a key stands for.
         clock: Seconds, for pauses.
+        most_patience: How many seconds a query waits for a tail at most.
     """
 
     def __init__(
@@ -89,29 +116,38 @@ class TailStore:
         new_keys: NewKeys,
         wanted: Callable[[PinKey], bool],
         clock: Callable[[], float] = time.monotonic,
+        most_patience: float = _MOST_PATIENCE_SECONDS,
     ) -> None:
         self._spark = spark
         self._histories = histories
         self._new_keys = new_keys
         self._wanted = wanted
         self._clock = clock
+        self._most_patience = most_patience
         self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails")
         self._lock = threading.Lock()
         self._made: dict[_Place, _Made] = {}
-        self._busy: dict[_Place, PinKey] = {}
+        self._busy: dict[_Place, _Making] = {}
         self._not_before: dict[_Place, float] = {}
+        # how often tails answered alone, halved with each new one; and how long the last one took
+        self._uses: dict[_Place, int] = {}
+        self._seconds: dict[_Place, float] = {}
         # asked for, and of no use: rows without a partner beside dimensions that grew
         self._useless: Bounded[bool] = Bounded(_MOST_USELESS)
 
     def find(
-        self,
-        cache: ServedCache,
-        grouping_set: GroupingSet | None,
-        place: str,
-        files: frozenset[tuple[str, str]],
+        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
     ) -> Tail | None:
         """See `Tails`."""
-        at = _place(cache, grouping_set, place)
+        at = _place(cache, grouping_set, appended)
+        files = frozenset(file.key for file in appended.changes.added)
+        tail = self._held(at, files)
+        if tail is None or tail.files != files:
+            self._wait(at, files, cache, grouping_set, appended)
+            tail = self._held(at, files)
+        return tail
+
+    def _held(self, at: _Place, files: frozenset[tuple[str, str]]) -> Tail | None:
         with self._lock:
             made = self._made.get(at)
         if made is None or not made.tail.files <= files:
@@ -123,39 +159,75 @@ class TailStore:
             return None
         return made.tail
 
+    def _wait(
+        self,
+        at: _Place,
+        files: frozenset[tuple[str, str]],
+        cache: ServedCache,
+        grouping_set: GroupingSet | None,
+        appended: Appended,
+    ) -> None:
+        """Wait while a tail of these files is made, or where that pays one that it goes on from."""
+        with self._lock:
+            seconds = self._seconds.get(at, _GUESS_SECONDS)
+        until = time.monotonic() + min(_PATIENCE * seconds, self._most_patience)
+        while time.monotonic() < until:
+            with self._lock:
+                making, pays = self._busy.get(at), self._pays(at)
+            if making is None:
+                if not pays or not self.request(cache, grouping_set, appended):
+                    return
+            elif making.files == files or (pays and making.files < files):
+                if not making.done.wait(until - time.monotonic()) or making.files == files:
+                    return
+            else:
+                return
+
     def request(
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
-    ) -> None:
+    ) -> bool:
         """Have a tail made in the background for what a query read beside its cache. Nothing
-        happens while one is made, and for some time after.
+        happens while one is made, and for some time after unless tails are often read.
 
         Args:
             cache: The cache.
             grouping_set: Which of its sets the query reads.
-            appended: What it read.
+            appended: What it reads: where that is a tail and no file, the tail is counted as read.
+
+        Returns:
+            Whether it is being made now.
         """
-        at = _place(cache, grouping_set, appended.table.location)
+        at = _place(cache, grouping_set, appended)
+        if not appended.files:
+            with self._lock:
+                self._uses[at] = min(self._uses.get(at, 0) + 1, _MOST_COUNTED)
+            return False
         # asked first: of most hits nothing else is worked out
         if self._rests(at) or _never(cache, grouping_set, appended):
-            return
+            return False
         key = at.pin._replace(appended=_digest(appended))
         if self._useless.get(key):
-            return
+            return False
+        files = frozenset(file.key for file in appended.changes.added)
+        making = _Making(key, files, threading.Event(), time.monotonic())
         with self._lock:
             if at in self._busy:
-                return
-            self._busy[at] = key
+                return False
+            self._busy[at] = making
             before = self._made.get(at)
+        chosen = grouping_set if at.pin.grouping_id is not None else None
         maker = _Maker(
-            self._spark, self._histories, self._new_keys, cache, grouping_set, appended, before
+            self._spark, self._histories, self._new_keys, cache, chosen, appended, before
         )
         future = self._pins.request(key, maker.rows)
         if future is None:
             with self._lock:
                 self._busy.pop(at, None)
-            return
+            making.done.set()
+            return False
         started = self._clock()
-        future.add_done_callback(lambda _: self._finish(at, key, maker, started))
+        future.add_done_callback(lambda _: self._finish(at, making, maker, started))
+        return True
 
     @property
     def is_making(self) -> bool:
@@ -168,8 +240,9 @@ class TailStore:
         with self._lock:
             for at in [at for at in self._made if not self._wanted(at.pin)]:
                 del self._made[at]
-            for at in [at for at in self._not_before if not self._wanted(at.pin)]:
-                del self._not_before[at]
+            for known in (self._not_before, self._uses, self._seconds):
+                for at in [at for at in known if not self._wanted(at.pin)]:
+                    del known[at]
         self._pins.sweep()
 
     def resize(self, max_bytes: int) -> None:
@@ -186,14 +259,19 @@ class TailStore:
 
     def _rests(self, at: _Place) -> bool:
         with self._lock:
-            return at in self._busy or self._clock() < self._not_before.get(at, 0.0)
+            rests = self._clock() < self._not_before.get(at, 0.0)
+            return at in self._busy or (rests and not self._pays(at))
 
-    def _finish(self, at: _Place, key: PinKey, maker: _Maker, started: float) -> None:
+    def _pays(self, at: _Place) -> bool:
+        return self._uses.get(at, 0) >= _OFTEN
+
+    def _finish(self, at: _Place, making: _Making, maker: _Maker, started: float) -> None:
+        made = None
         try:
-            pinned = self._pins.get(key)
-            made = None if pinned is None else maker.made(key, pinned)
+            pinned = self._pins.get(making.key)
+            made = None if pinned is None else maker.made(making.key, pinned)
             if pinned is not None and made is None:
-                self._useless.put(key, True)
+                self._useless.put(making.key, True)
             with self._lock:
                 if made is not None:
                     self._made[at] = made
@@ -204,11 +282,16 @@ class TailStore:
             with self._lock:
                 self._busy.pop(at, None)
                 self._not_before[at] = now + _REST * (now - started)
+                self._seconds[at] = time.monotonic() - making.began
+                self._uses[at] = 0 if made is None else self._uses.get(at, 0) // 2
+            making.done.set()
             self._pins.sweep()  # the tail that this one was made of
 
     def _is_wanted(self, key: PinKey) -> bool:
         with self._lock:
-            keys = {made.key for made in self._made.values()} | set(self._busy.values())
+            keys = {made.key for made in self._made.values()} | {
+                making.key for making in self._busy.values()
+            }
         return key in keys and self._wanted(key._replace(appended=""))
 
 
@@ -352,10 +435,13 @@ class _Maker:
         return joins if (counted or 0) == rows else ()
 
 
-def _place(cache: ServedCache, grouping_set: GroupingSet | None, grown: str) -> _Place:
+def _place(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended) -> _Place:
     assert cache.version is not None
-    number = None if grouping_set is None else grouping_set.grouping_id
-    return _Place(PinKey(cache.id, cache.version, number, cache.location), grown)
+    rows = rows_of(appended.changes.added)
+    is_shared = grouping_set is None or (rows is not None and rows <= _FEW_ROWS)
+    number = None if is_shared or grouping_set is None else grouping_set.grouping_id
+    pin = PinKey(cache.id, cache.version, number, cache.location)
+    return _Place(pin, appended.table.location)
 
 
 def _digest(appended: Appended) -> str:
@@ -367,7 +453,7 @@ def _never(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appen
     """Whether a cache has no tails: its rows are no groups, are only the first ones, or are not
     those of the old and the new files together."""
     plan = cache.plan
-    if plan.keys is None or plan.limit is not None or not appended.files or holds_floats(plan):
+    if plan.keys is None or plan.limit is not None or holds_floats(plan):
         return True
     if plan.is_cube and grouping_set is None:
         return True
