@@ -99,7 +99,7 @@ def difference(got: Answer, wanted: Answer, *, ordered: bool = False) -> str:
 def _against_error(got: Answer, error: Exception) -> str:
     if got.error is None and isinstance(error, AnalysisException):
         return f"answers where Spark raises {one_line(error)}"
-    if got.error is not None and not isinstance(got.error, PySparkException):
+    if got.error is not None and not isinstance(got.error, (PySparkException, type(error))):
         return f"raises {one_line(got.error)} instead of {one_line(error)}"
     return ""
 
