@@ -200,7 +200,8 @@ def test_what_counts_as_a_difference():
     assert "columns" in difference(one, Answer((("a", "bigint"),), rows))
     failed = Answer(error=ValueError("no"))
     assert "raises ValueError" in difference(failed, one)
-    assert "instead of" in difference(failed, failed)
+    assert "instead of" in difference(failed, Answer(error=KeyError("no")))
+    assert not difference(failed, failed)
 
 
 def test_a_script_says_the_walk():
