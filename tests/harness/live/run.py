@@ -79,7 +79,9 @@ class Story:
     errors: list[str] = field(default_factory=list)
 
 
-def live(spark: Any, fact: Path, minutes: float, rows_a_second: int, mode: str) -> Story:
+def live(
+    spark: Any, fact: Path, minutes: float, rows_a_second: int, mode: str, pause: float
+) -> Story:
     """Let all of them run.
 
     Args:
@@ -88,6 +90,7 @@ def live(spark: Any, fact: Path, minutes: float, rows_a_second: int, mode: str) 
         minutes: How long.
         rows_a_second: What the writer appends.
         mode: Of the refreshes.
+        pause: Seconds between two refreshes.
     """
     story, stop, started = Story(), threading.Event(), time.monotonic()
     lock = threading.Lock()
@@ -122,7 +125,7 @@ def live(spark: Any, fact: Path, minutes: float, rows_a_second: int, mode: str) 
         while not stop.is_set():
             row = session.sql(f"REFRESH RELATIONAL CACHE {CUBE_NAME} {mode}").collect()[0]
             story.refreshes[str(row["mode"])] += 1
-            stop.wait(1.0)
+            stop.wait(pause)
 
     def read(number: int) -> None:
         sessions = {mode: _session(spark, mode) for mode in ("rewrite", "off")}
@@ -241,11 +244,12 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="SSB scale factor")
     parser.add_argument("--rows", type=int, default=2_000, help="rows a second")
     parser.add_argument("--refresh", default="AUTO", choices=("AUTO", "FULL"))
+    parser.add_argument("--pause", type=float, default=20, help="seconds between two refreshes")
     chosen = parser.parse_args()
     exit_on_sigterm()
     with tempfile.TemporaryDirectory(prefix="live-") as name:
         with _world(Path(name), chosen.scale) as (spark, fact):
-            story = live(spark, fact, chosen.minutes, chosen.rows, chosen.refresh)
+            story = live(spark, fact, chosen.minutes, chosen.rows, chosen.refresh, chosen.pause)
             found = wrong(spark, story.answers)
             sys.stdout.write(report(story, found) + "\n")
     return 1 if found or story.errors else 0
