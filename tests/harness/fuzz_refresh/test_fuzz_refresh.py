@@ -238,7 +238,7 @@ def test_texts_follow_from_the_seed_and_suit_the_tables():
 def test_the_ledger_adds_up(tmp_path, monkeypatch):
     for each in ledger.read():
         assert ledger.check(each) == []
-        assert each["found"] == []
+        assert each["found"] == [] or each["explained"]
     monkeypatch.setattr(ledger, "LEDGER", tmp_path / "ledger.json")
     from tests.harness.fuzz_refresh.run import Run
 
