@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 
 from tests.worlds.lab_star import exact
@@ -99,9 +100,22 @@ def difference(got: Answer, wanted: Answer, *, ordered: bool = False) -> str:
 def _against_error(got: Answer, error: Exception) -> str:
     if got.error is None and isinstance(error, AnalysisException):
         return f"answers where Spark raises {one_line(error)}"
-    if got.error is not None and not isinstance(got.error, (PySparkException, type(error))):
+    if got.error is not None and not _is_sparks(got.error):
         return f"raises {one_line(got.error)} instead of {one_line(error)}"
     return ""
+
+
+def _is_sparks(error: Exception) -> bool:
+    """Whether Spark raised it on purpose; PySpark gives what a broadcast raises as Java's error."""
+    if not isinstance(error, Py4JJavaError):
+        return isinstance(error, PySparkException)
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    try:
+        return cause.getCondition() is not None
+    except Py4JError:  # no error of Spark's
+        return False
 
 
 def one_line(error: Exception) -> str:

@@ -26,6 +26,7 @@ from tests.harness.mutants.instrument import STATE, Mutant, install
 LIST = Path(__file__).parent / "survivors.md"
 MOST = 0.02
 _SECONDS = 20  # of the processor, so that a busy machine notices no more
+_WAITING_SECONDS = 300  # of the clock: one that waits for ever uses no processor
 _TESTS = ("tests/matcher", "tests/harness/mutants/test_remembered.py")
 _OPTIONS = ("-q", "-x", "--no-header", "-p", "no:cacheprovider", "-m", "not spark")
 
@@ -99,6 +100,7 @@ def forget() -> None:
 def run(tried: list[Mutant]) -> list[Mutant]:
     """The mutants that no test notices."""
     signal.signal(signal.SIGPROF, stop)
+    signal.signal(signal.SIGALRM, stop)
     loop = _Loop(tried)
     code = pytest.main([*_OPTIONS, *_TESTS], plugins=[loop])
     if code != 0:
@@ -117,10 +119,12 @@ def limited() -> Iterator[None]:
     """Ends what takes too long."""
     if STATE.off:
         signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+        signal.alarm(_WAITING_SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.alarm(0)
 
 
 def listed() -> dict[str, str]:
