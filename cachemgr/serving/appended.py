@@ -65,6 +65,11 @@ class Appended:
     beside_grown: bool = False
 
     @property
+    def came(self) -> frozenset[tuple[str, str]]:
+        """All files that were appended, by path and deletion vector."""
+        return frozenset(file.key for file in self.changes.added)
+
+    @property
     def files(self) -> tuple[DataFile, ...]:
         """The files that are read themselves."""
         return files_beside(self.tail, self.changes.added)

@@ -139,8 +139,7 @@ class TailStore:
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
     ) -> Tail | None:
         """See `Tails`."""
-        at = _place(cache, grouping_set, appended)
-        files = frozenset(file.key for file in appended.changes.added)
+        at, files = _place(cache, grouping_set, appended), appended.came
         tail = self._held(at, files)
         if tail is None or tail.files != files:
             self._wait(at, files, cache, grouping_set, appended)
@@ -208,8 +207,7 @@ class TailStore:
         key = at.pin._replace(appended=_digest(appended))
         if self._useless.get(key):
             return False
-        files = frozenset(file.key for file in appended.changes.added)
-        making = _Making(key, files, threading.Event(), time.monotonic())
+        making = _Making(key, appended.came, threading.Event(), time.monotonic())
         with self._lock:
             if at in self._busy:
                 return False
@@ -355,12 +353,11 @@ class _Maker:
             key: What it is held by.
             pinned: Its rows.
         """
-        changes = self._appended.changes
         joins = self._joins_kept(pinned)
         if self._grown and not joins:
             return None
         plan = plan_of_tail(self._cache.plan, self._set, joins, pinned.rows)
-        files = frozenset(file.key for file in changes.added)
+        files = self._appended.came
         read = {place: read.version for place, read in self._read.items()}
         links = 1 if self._before is None else self._before.links + 1
         return _Made(Tail(plan, files, pinned, read), key, links)
@@ -376,7 +373,7 @@ class _Maker:
         plan, options = self._cache.plan, match_options(dict(self._cache.settings))
         return (
             before.links < _MOST_LINKS
-            and before.tail.files <= {file.key for file in self._appended.changes.added}
+            and before.tail.files <= self._appended.came
             and why_not_partials(plan, options, signed=False) is None
         )
 
@@ -445,7 +442,7 @@ def _place(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appen
 
 
 def _digest(appended: Appended) -> str:
-    text = "\n".join(sorted("\t".join(file.key) for file in appended.changes.added))
+    text = "\n".join(sorted(map("\t".join, appended.came)))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
