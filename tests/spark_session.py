@@ -36,6 +36,8 @@ def spark_session() -> Iterator[Any]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.databricks.delta.snapshotPartitions", "1")
+        # Delta keeps some 3 MB for each table of the last hour, and each test has tables of its own
+        .config("spark.databricks.delta.delta.log.cacheSize", "60")
         .config("spark.driver.memory", "3g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
