@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import cachemgr
 from cachemgr.metastore import open_metastore
+from tests.worlds.copies import copy_table, warehouse
 
 _numbers = itertools.count(1)
 
@@ -133,8 +134,7 @@ def make_lab(spark, tmp_path, url):
     session.sql(f"CREATE SCHEMA {schema} LOCATION '{tmp_path / 'tables'}'")
     for each in (session, plain):
         each.sql(f"USE {schema}")
-    for text in (SALES, SALES_ROWS, CUST, CUST_ROWS):
-        plain.sql(text)
+    _copy_tables(plain, schema, tmp_path / "tables")
     session.conf.set("spark.cachemgr.metastore.url", url)
     session.conf.set("spark.cachemgr.location", str(tmp_path / "caches"))
     session.conf.set("spark.cachemgr.mode", "failFast")
@@ -144,3 +144,40 @@ def make_lab(spark, tmp_path, url):
     finally:
         cachemgr.disable(session)
         plain.sql(f"DROP SCHEMA {schema} CASCADE")
+
+
+def _copy_tables(spark, schema, folder):
+    template = warehouse(spark) / f"{_TEMPLATE}.db"
+    if not template.exists():
+        _make_template(spark.newSession())
+    catalog = spark._jsparkSession.sessionState().catalog()
+    some = spark._jvm.scala.Option.apply
+    named = spark._jvm.org.apache.spark.sql.catalyst.TableIdentifier.apply
+    for name in ("sales", "cust"):
+        copy_table(template / name, folder / name)
+        table = catalog.getTableMetadata(named(name, some(_TEMPLATE)))
+        uri = some(spark._jvm.java.net.URI((folder / name).as_uri()))
+        ours = _changed(
+            table,
+            identifier=named(name, some(schema)),
+            storage=_changed(table.storage(), locationUri=uri),
+        )
+        catalog.createTable(ours, False, False)
+
+
+_TEMPLATE = "lab_template"
+
+
+def _make_template(spark):
+    spark.sql(f"CREATE SCHEMA {_TEMPLATE}")
+    spark.sql(f"USE {_TEMPLATE}")
+    for text in (SALES, SALES_ROWS, CUST, CUST_ROWS):
+        spark.sql(text)
+
+
+def _changed(case_class, **fields):
+    """A Scala case class with other values in some of its fields."""
+    names = [case_class.productElementName(i) for i in range(case_class.productArity())]
+    return case_class.copy(
+        *(fields.get(name, case_class.productElement(i)) for i, name in enumerate(names))
+    )
