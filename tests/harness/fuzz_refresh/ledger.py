@@ -99,6 +99,8 @@ def report(entries: list[dict[str, Any]]) -> str:
         "",
         *_ways(found["ways"]),
         "",
+        *_table("why full", _full(counts)),
+        "",
         *_table("changes", found["changes"]),
         "",
         "hits of queries drawn near each shape",
@@ -112,6 +114,12 @@ def _table(title: str, counted: Counter[str], names: Iterable[str] = ()) -> list
     listed = dict.fromkeys([*names, *sorted(counted, key=lambda n: -counted[n])])
     lines = [f"  {name:44}{counted[name]:8,}" for name in listed]
     return [title, *lines] if title else lines
+
+
+def _full(counts: Counter[str]) -> Counter[str]:
+    return Counter(
+        {n.removeprefix("full: "): c for n, c in counts.items() if n.startswith("full: ")}
+    )
 
 
 def _ways(ways: Counter[str]) -> list[str]:

@@ -343,6 +343,8 @@ class World:
         run = self.metastore.reader.refreshes(cache.id, limit=1)[0]
         way = run.state.value if run.state.value == "UNCHANGED" else run.mode
         self.tally.ways[f"{way} after {change}"] += 1
+        if run.account.code:
+            self.tally.counts[f"full: {run.account.code}"] += 1
         self._changes[step.cache] = set()
         return Done(finding=self._holds(shape, f"{text} ({way})") if check else None)
 
