@@ -33,7 +33,8 @@ def candidates_of(
     for miss in sorted(misses, key=lambda m: (m.cache, m.lacking)):
         keys = set_names(plans[miss.cache], miss.grouping_set)
         rows.append(Candidate(miss.cache, keys, "refused", miss.reasons))
-    return tuple(rows)
+    # one that is also tried with tables joined to it may be refused twice for the same reasons
+    return tuple(dict.fromkeys(rows))
 
 
 def as_data(decision: Decision) -> list[dict[str, Any]]:

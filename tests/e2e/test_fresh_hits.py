@@ -48,6 +48,16 @@ def check_fresh(lab, query: str) -> None:
     assert fresh(lab) > before, f"no appended rows were read: {query}"
 
 
+def test_explain_names_each_candidate_once(lab) -> None:
+    lab.sql(JOIN)  # by which a cache is tried a second time, with tables joined to it
+    lab.cache(BY_REGION)
+    lab.plain.sql(MORE)
+    explained = cachemgr.explain(lab.spark, QUERIES[0])
+    assert [(c.cache, c.outcome) for c in explained.candidates] == [
+        (f"{lab.schema}.by_region", "chosen")
+    ]
+
+
 def test_a_hit_has_the_appended_rows_in_it(lab) -> None:
     lab.cache(BY_REGION)
     for query in QUERIES[:3]:
