@@ -66,7 +66,7 @@ def show_rows(found: Sequence[CacheFacts]) -> ResultRows:
                 f.cache.namespace,
                 f.cache.name,
                 f.status.combined,
-                render_refresh(policy_of(f.cache)),
+                _refreshes(f.cache),
                 render_freshness(freshness_of(f.cache)),
                 "ENABLED" if f.cache.rewrite_enabled else "DISABLED",
                 None if f.published is None else f.published.run.rows,
@@ -91,6 +91,10 @@ def describe_rows(facts: CacheFacts, extended: bool) -> ResultRows:
     return table(columns, rows)
 
 
+def _refreshes(cache: CacheRecord) -> str:
+    return render_refresh(policy_of(cache)) + (" (paused)" if cache.paused else "")
+
+
 def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
     status, cache = facts.status, facts.cache
     return [
@@ -100,7 +104,7 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
         ("refresh status", status.refresh),
         ("availability", status.availability),
         ("answers", answers(cache, facts.published, facts.looked, status.availability)),
-        ("refresh", render_refresh(policy_of(cache)) + (" (paused)" if cache.paused else "")),
+        ("refresh", _refreshes(cache)),
         ("freshness", render_freshness(freshness_of(cache))),
         *([("damage", cache.damaged)] if cache.damaged is not None else []),
         ("rewrite", "ENABLED" if cache.rewrite_enabled else "DISABLED"),

@@ -125,6 +125,8 @@ def test_alter_every_action(lab):
     lab.hit(query)
     lab.sql(alter + "PAUSE")
     assert "paused" in items(lab.sql("DESCRIBE RELATIONAL CACHE by_region"))["refresh"][0]
+    (shown,) = lab.sql("SHOW RELATIONAL CACHES")
+    assert shown.refresh == "REFRESH ON DEMAND AUTO (paused)"
     lab.sql(alter + "RESUME")
     lab.sql(alter + "SET REFRESH CRON '0 6 * * *' AT TIME ZONE 'Europe/Zurich' FULL")
     lab.sql(alter + "SET MAX STALENESS INTERVAL 3 DAYS")
