@@ -302,7 +302,9 @@ class CacheSession:
             relations[name] = QueryTable(extra.relation.key)
         relations |= _base_relations(hit)
         if hit.appended is not None and settings.fresh_tail_max_bytes > 0:
-            self.application.tails.request(cache, hit.rewrite.grouping_set, hit.appended)
+            tails = self.application.tails
+            told = tails.request if hit.appended.files else tails.count_read
+            told(cache, hit.rewrite.grouping_set, hit.appended)
         sql = hit.sql
         if is_sorted and pinned is None and _few_of_many(hit):
             sql = f"SELECT /*+ REPARTITION(1) */ * FROM (\n{sql}\n)"

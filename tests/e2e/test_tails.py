@@ -67,10 +67,10 @@ def without_tail(lab, query: str) -> None:
 def without_pauses(lab):
     """The next tail is made at once, and no query waits for it."""
     tails = api._of(lab.spark).session.application.tails
-    clock, tails._clock = tails._clock, lambda: 0.0
+    rest, tails._rest = tails._rest, 0.0
     patience, tails._most_patience = tails._most_patience, 0.0
     yield tails
-    tails._clock, tails._most_patience = clock, patience
+    tails._rest, tails._most_patience = rest, patience
 
 
 def test_a_tail_answers_for_the_files_that_it_holds(lab) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -92,6 +93,30 @@ class _Making:
     began: float
 
 
+@dataclass(slots=True)
+class _State:
+    """What is known of a place.
+
+    Args:
+        made: Its tail.
+        making: The one that is being made.
+        not_before: When the next one may be made.
+        seconds: How long the last one took; None before the first.
+        uses: How often tails answered alone, halved with each new one.
+    """
+
+    made: _Made | None = None
+    making: _Making | None = None
+    not_before: float = 0.0
+    seconds: float | None = None
+    uses: int = 0
+
+    @property
+    def pays(self) -> bool:
+        """Whether tails answer several queries each."""
+        return self.uses >= _OFTEN
+
+
 class TailStore:
     """The tails of one application; safe for several threads.
 
@@ -105,7 +130,7 @@ class TailStore:
         histories: What happened to tables.
         new_keys: Which dimensions got new keys alone.
         wanted: Whether some query may still read what a key stands for.
-        clock: Seconds, for pauses.
+        rest: How many times as long as the last one took no further one is made.
         most_patience: How many seconds a query waits for a tail at most.
     """
 
@@ -115,23 +140,18 @@ class TailStore:
         histories: Histories,
         new_keys: NewKeys,
         wanted: Callable[[PinKey], bool],
-        clock: Callable[[], float] = time.monotonic,
+        rest: float = _REST,
         most_patience: float = _MOST_PATIENCE_SECONDS,
     ) -> None:
         self._spark = spark
         self._histories = histories
         self._new_keys = new_keys
         self._wanted = wanted
-        self._clock = clock
+        self._rest = rest
         self._most_patience = most_patience
         self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails")
         self._lock = threading.Lock()
-        self._made: dict[_Place, _Made] = {}
-        self._busy: dict[_Place, _Making] = {}
-        self._not_before: dict[_Place, float] = {}
-        # how often tails answered alone, halved with each new one; and how long the last one took
-        self._uses: dict[_Place, int] = {}
-        self._seconds: dict[_Place, float] = {}
+        self._states: defaultdict[_Place, _State] = defaultdict(_State)
         # asked for, and of no use: rows without a partner beside dimensions that grew
         self._useless: Bounded[bool] = Bounded(_MOST_USELESS)
 
@@ -148,13 +168,13 @@ class TailStore:
 
     def _held(self, at: _Place, files: frozenset[tuple[str, str]]) -> Tail | None:
         with self._lock:
-            made = self._made.get(at)
+            made = self._states[at].made
         if made is None or not made.tail.files <= files:
             return None
         if self._pins.get(made.key) is None:  # another one took its memory
             with self._lock:
-                if self._made.get(at) is made:
-                    del self._made[at]
+                if self._states[at].made is made:
+                    self._states[at].made = None
             return None
         return made.tail
 
@@ -168,19 +188,34 @@ class TailStore:
     ) -> None:
         """Wait while a tail of these files is made, or where that pays one that it goes on from."""
         with self._lock:
-            seconds = self._seconds.get(at, _GUESS_SECONDS)
+            last = self._states[at].seconds
+        seconds = _GUESS_SECONDS if last is None else last
         until = time.monotonic() + min(_PATIENCE * seconds, self._most_patience)
-        while time.monotonic() < until:
+        while (now := time.monotonic()) < until:
             with self._lock:
-                making, pays = self._busy.get(at), self._pays(at)
+                making, pays = self._states[at].making, self._states[at].pays
             if making is None:
                 if not pays or not self.request(cache, grouping_set, appended):
                     return
             elif making.files == files or (pays and making.files < files):
-                if not making.done.wait(until - time.monotonic()) or making.files == files:
+                if not making.done.wait(until - now) or making.files == files:
                     return
             else:
                 return
+
+    def count_read(
+        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
+    ) -> None:
+        """Count a query that read no file that was appended, but a tail.
+
+        Args:
+            cache: The cache.
+            grouping_set: Which of its sets the query reads.
+            appended: What was appended.
+        """
+        with self._lock:
+            state = self._states[_place(cache, grouping_set, appended)]
+            state.uses = min(state.uses + 1, _MOST_COUNTED)
 
     def request(
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
@@ -191,16 +226,12 @@ class TailStore:
         Args:
             cache: The cache.
             grouping_set: Which of its sets the query reads.
-            appended: What it reads: where that is a tail and no file, the tail is counted as read.
+            appended: What it reads.
 
         Returns:
             Whether it is being made now.
         """
         at = _place(cache, grouping_set, appended)
-        if not appended.files:
-            with self._lock:
-                self._uses[at] = min(self._uses.get(at, 0) + 1, _MOST_COUNTED)
-            return False
         # asked first: of most hits nothing else is worked out
         if self._rests(at) or _never(cache, grouping_set, appended):
             return False
@@ -209,10 +240,10 @@ class TailStore:
             return False
         making = _Making(key, appended.came, threading.Event(), time.monotonic())
         with self._lock:
-            if at in self._busy:
+            state = self._states[at]
+            if state.making is not None:
                 return False
-            self._busy[at] = making
-            before = self._made.get(at)
+            state.making, before = making, state.made
         chosen = grouping_set if at.pin.grouping_id is not None else None
         maker = _Maker(
             self._spark, self._histories, self._new_keys, cache, chosen, appended, before
@@ -220,27 +251,24 @@ class TailStore:
         future = self._pins.request(key, maker.rows)
         if future is None:
             with self._lock:
-                self._busy.pop(at, None)
+                self._states[at].making = None
             making.done.set()
             return False
-        started = self._clock()
-        future.add_done_callback(lambda _: self._finish(at, making, maker, started))
+        future.add_done_callback(lambda _: self._finish(at, making, maker))
         return True
 
     @property
     def is_making(self) -> bool:
         """Whether one is being made."""
         with self._lock:
-            return bool(self._busy)
+            return any(state.making is not None for state in self._states.values())
 
     def sweep(self) -> None:
         """Let go of all tails that nobody wants."""
         with self._lock:
-            for at in [at for at in self._made if not self._wanted(at.pin)]:
-                del self._made[at]
-            for known in (self._not_before, self._uses, self._seconds):
-                for at in [at for at in known if not self._wanted(at.pin)]:
-                    del known[at]
+            for at, state in tuple(self._states.items()):
+                if state.making is None and not self._wanted(at.pin):
+                    del self._states[at]
         self._pins.sweep()
 
     def resize(self, max_bytes: int) -> None:
@@ -257,40 +285,40 @@ class TailStore:
 
     def _rests(self, at: _Place) -> bool:
         with self._lock:
-            rests = self._clock() < self._not_before.get(at, 0.0)
-            return at in self._busy or (rests and not self._pays(at))
+            state = self._states[at]
+            rests = time.monotonic() < state.not_before and not state.pays
+            return state.making is not None or rests
 
-    def _pays(self, at: _Place) -> bool:
-        return self._uses.get(at, 0) >= _OFTEN
-
-    def _finish(self, at: _Place, making: _Making, maker: _Maker, started: float) -> None:
+    def _finish(self, at: _Place, making: _Making, maker: _Maker) -> None:
         made = None
         try:
             pinned = self._pins.get(making.key)
             made = None if pinned is None else maker.made(making.key, pinned)
             if pinned is not None and made is None:
                 self._useless.put(making.key, True)
-            with self._lock:
-                if made is not None:
-                    self._made[at] = made
         except Exception:
             _log.warning("cannot use a tail of %s; queries read its files", at, exc_info=True)
         finally:
-            now = self._clock()
+            now = time.monotonic()
             with self._lock:
-                self._busy.pop(at, None)
-                self._not_before[at] = now + _REST * (now - started)
-                self._seconds[at] = time.monotonic() - making.began
-                self._uses[at] = 0 if made is None else self._uses.get(at, 0) // 2
+                state = self._states[at]
+                state.making = None
+                state.seconds = seconds = now - making.began
+                state.not_before = now + self._rest * seconds
+                state.uses //= 2
+                if made is None:
+                    state.uses = 0
+                else:
+                    state.made = made
             making.done.set()
             self._pins.sweep()  # the tail that this one was made of
 
     def _is_wanted(self, key: PinKey) -> bool:
         with self._lock:
-            keys = {made.key for made in self._made.values()} | {
-                making.key for making in self._busy.values()
-            }
-        return key in keys and self._wanted(key._replace(appended=""))
+            held = [h for state in self._states.values() for h in (state.made, state.making)]
+            if not any(h is not None and h.key == key for h in held):
+                return False
+        return self._wanted(key._replace(appended=""))
 
 
 class _Maker:

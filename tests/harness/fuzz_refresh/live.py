@@ -210,7 +210,7 @@ class World:
         self.spark.conf.set("spark.cachemgr.decisionLog.enabled", "false")
         cachemgr.enable(self.spark)
         self._tails = api._of(self.spark).session.application.tails
-        self._tails._clock = lambda: 0.0  # without pauses
+        self._tails._rest = 0.0
         self._tails._most_patience = 0.0  # else each answer would come from a tail
         self.metastore = open_metastore(self._url)
         if self.layout.joins:
