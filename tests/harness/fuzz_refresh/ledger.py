@@ -21,8 +21,9 @@ FIELDS: Final = {
     "commit": str, "date": str, "seed": int, "seconds": int, "worlds": int, "steps": int,
     "counts": dict, "changes": dict, "ways": dict, "shapes": dict, "layouts": dict, "found": list,
 }  # fmt: skip
-# Of a run that found what was no difference of ours: why not, and what was mended in the harness.
-OPTIONAL: Final = {"explained": str}
+# `manner`: of all its walks, where it was asked for. `explained`, of a run that found what was no
+# difference of ours: why not, and what was mended in the harness.
+OPTIONAL: Final = {"explained": str, "manner": str}
 _COUNTERS: Final = ("counts", "changes", "ways", "shapes", "layouts")
 
 

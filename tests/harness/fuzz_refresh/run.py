@@ -23,7 +23,7 @@ from tests.harness.fuzz_refresh import ledger
 from tests.harness.fuzz_refresh.bugs import BUGS, NotPlantable, planted
 from tests.harness.fuzz_refresh.live import Finding, Tally, Templates, world
 from tests.harness.fuzz_refresh.shrink import shrink
-from tests.harness.fuzz_refresh.steps import Change, Step, Walk, script
+from tests.harness.fuzz_refresh.steps import Change, Manner, Step, Walk, script
 from tests.harness.fuzz_refresh.walk import Walker, beginning
 from tests.processes import ROOT, exit_on_sigterm
 from tests.spark_session import spark_session
@@ -46,6 +46,7 @@ class Options:
         steps: The most steps of a world.
         shrink_seconds: How long to shorten a failure.
         findings: After how many differences to stop.
+        manner: How the steps of all worlds are drawn; None for each manner in turn.
     """
 
     seed: int
@@ -55,6 +56,7 @@ class Options:
     steps: int = STEPS
     shrink_seconds: float = 150
     findings: int = 1
+    manner: Manner | None = None
 
 
 @dataclass
@@ -110,7 +112,7 @@ def _world(
 ) -> tuple[Walk, Finding | None]:
     """One world, up to its first difference."""
     rng = random.Random(f"{options.seed}:{number}")
-    walk = beginning(rng)
+    walk = beginning(rng, options.manner)
     run.worlds += 1
     run.layouts[walk.layout] += 1
     taken: list[Step] = []
@@ -154,14 +156,15 @@ def _told(
     return told, script(short)
 
 
-def entry(run: Run, seed: int) -> dict[str, Any]:
+def entry(run: Run, options: Options) -> dict[str, Any]:
     """A run as the ledger keeps it."""
     git = ("git", "rev-parse", "--short=10", "HEAD")
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False)
     return {
         "commit": commit.stdout.strip(),
         "date": datetime.now(UTC).date().isoformat(),
-        "seed": seed,
+        "seed": options.seed,
+        **({} if options.manner is None else {"manner": options.manner.value}),
         "seconds": round(run.seconds),
         "worlds": run.worlds,
         "steps": run.steps,
@@ -184,6 +187,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=STEPS, help="the most steps of a world")
     parser.add_argument("--shrink-seconds", type=float, default=150)
     parser.add_argument("--findings", type=int, default=1, help="stop after so many differences")
+    parser.add_argument("--manner", choices=Manner, type=Manner, help="of all walks")
     parser.add_argument("--bug", choices=BUGS, default="", help="plant a bug, which is to be found")
     parser.add_argument("--ledger", action="store_true", help="add the run to ledger.json")
     chosen = parser.parse_args()
@@ -193,7 +197,7 @@ def main() -> int:
     sys.stdout.flush()
     options = Options(
         chosen.seed, chosen.minutes, chosen.worlds, chosen.first, chosen.steps,
-        chosen.shrink_seconds, chosen.findings,
+        chosen.shrink_seconds, chosen.findings, chosen.manner,
     )  # fmt: skip
     try:
         with (
@@ -205,7 +209,7 @@ def main() -> int:
     except NotPlantable as error:
         sys.stdout.write(f"{error}\n")
         return 2
-    made = entry(run, chosen.seed)
+    made = entry(run, options)
     sys.stdout.write(ledger.report([made]) + "\n")
     for told, text in run.found:
         sys.stdout.write(f"\n{told}\n\n{text}")

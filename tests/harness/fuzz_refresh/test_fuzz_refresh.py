@@ -248,7 +248,7 @@ def test_the_ledger_adds_up(tmp_path, monkeypatch):
     run.tally.ways["FULL after append"] += 2
     run.tally.shapes["cube"] += 3
     for _ in range(2):
-        ledger.append(entry(run, 5))
+        ledger.append(entry(run, Options(5, minutes=1)))
     found = ledger.total(ledger.read())
     assert (found["steps"], found["ways"]["FULL after append"], found["shapes"]["cube"]) == (
         14,
@@ -257,4 +257,4 @@ def test_the_ledger_adds_up(tmp_path, monkeypatch):
     )
     assert "FULL" in ledger.report(ledger.read()) and "14 steps" in ledger.report(ledger.read())
     with pytest.raises(ValueError, match="seed is missing"):
-        ledger.append({k: v for k, v in entry(run, 5).items() if k != "seed"})
+        ledger.append({k: v for k, v in entry(run, Options(5, minutes=1)).items() if k != "seed"})
