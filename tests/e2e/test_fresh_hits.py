@@ -48,6 +48,32 @@ def check_fresh(lab, query: str) -> None:
     assert fresh(lab) > before, f"no appended rows were read: {query}"
 
 
+def test_columns_mapped_by_id(lab) -> None:
+    lab.plain.sql(
+        "CREATE TABLE t (k STRING, v BIGINT) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'id')"
+    )
+    lab.plain.sql("INSERT INTO t VALUES ('a', 1), ('a', 2), (NULL, 3)")
+    query = "SELECT k, SUM(v) AS s FROM t GROUP BY k"
+    # Delta makes a relation under the settings of the thread's session, whichever that is
+    other = lab.plain.newSession()
+    other.conf.set("spark.sql.parquet.fieldId.read.enabled", "false")
+    sessions = lab.plain._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(other._jsparkSession)
+    try:
+        lab.cache("of_t AS SELECT k, SUM(v) AS s, COUNT(*) AS n FROM t GROUP BY k")
+        lab.hit(query)
+        for number in range(3):  # once read from the file and then from memory
+            lab.plain.sql(f"INSERT INTO t VALUES ('b', {number})")
+            for _ in range(2):
+                check_fresh(lab, query)
+        lab.sql("REFRESH RELATIONAL CACHE of_t INCREMENTAL ONLY")
+        lab.hit(query)
+    finally:
+        sessions.setActiveSession(before.get())
+
+
 def test_explain_names_each_candidate_once(lab) -> None:
     lab.sql(JOIN)  # by which a cache is tried a second time, with tables joined to it
     lab.cache(BY_REGION)

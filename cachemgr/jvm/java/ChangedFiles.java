@@ -13,7 +13,6 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.DeltaTableUtils;
@@ -49,9 +48,7 @@ public final class ChangedFiles {
         SparkSession spark, String location, long since, long version, List keys, boolean removed) throws Exception {
         Snapshot snapshot = Tables.snapshot(spark, location, version);
         List files = new ArrayList(find(snapshot.deltaLog(), since, version, keys, removed).values());
-        Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(
-            snapshot, (scala.collection.immutable.Seq) Scala.seq(files), false, Scala.none());
-        return frame.queryExecution().analyzed();
+        return Tables.some(spark, snapshot, files);
     }
 
     /** The same as the relation of a query reads them: its catalog table, its columns' ids, the user's own rights. */

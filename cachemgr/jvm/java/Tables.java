@@ -104,11 +104,16 @@ public final class Tables {
     /** A table at one version, pinned: what is committed later never shows. */
     public static LogicalPlan atVersion(SparkSession spark, String location, long version) {
         Snapshot snapshot = snapshot(spark, location, version);
-        return org.apache.spark.sql.execution.datasources.LogicalRelation$.MODULE$.apply(
-            snapshot.deltaLog().createRelation(
-                (scala.collection.immutable.Seq) Scala.seq(new ArrayList()),
-                Scala.some(snapshot), Scala.none(), true),
-            false);
+        scala.Option before = activate(spark);
+        try {
+            return org.apache.spark.sql.execution.datasources.LogicalRelation$.MODULE$.apply(
+                snapshot.deltaLog().createRelation(
+                    (scala.collection.immutable.Seq) Scala.seq(new ArrayList()),
+                    Scala.some(snapshot), Scala.none(), true),
+                false);
+        } finally {
+            restore(before);
+        }
     }
 
     /**
@@ -136,19 +141,14 @@ public final class Tables {
 
     /** One job: under adaptive execution it would be three. */
     private static Object[] collected(SparkSession spark, Snapshot snapshot) {
-        scala.Option before = SparkSession.getActiveSession();
         String adaptive = spark.conf().get(ADAPTIVE);
-        SparkSession.setActiveSession(spark);
+        scala.Option before = activate(spark);
         try {
             spark.conf().set(ADAPTIVE, "false");
             return (Object[]) snapshot.allFilesViaStateReconstruction().collect();
         } finally {
             spark.conf().set(ADAPTIVE, adaptive);
-            if (before.isDefined()) {
-                SparkSession.setActiveSession((SparkSession) before.get());
-            } else {
-                SparkSession.clearActiveSession();
-            }
+            restore(before);
         }
     }
 
@@ -159,9 +159,34 @@ public final class Tables {
         if (files == null) {
             return atVersion(spark, location, version);
         }
-        Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(
-            snapshot, (scala.collection.immutable.Seq) Scala.seq(files), false, Scala.none());
-        return frame.queryExecution().analyzed();
+        return some(spark, snapshot, files);
+    }
+
+    /** Some of the files of a snapshot. */
+    public static LogicalPlan some(SparkSession spark, Snapshot snapshot, List files) {
+        scala.Option before = activate(spark);
+        try {
+            Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(
+                snapshot, (scala.collection.immutable.Seq) Scala.seq(files), false, Scala.none());
+            return frame.queryExecution().analyzed();
+        } finally {
+            restore(before);
+        }
+    }
+
+    /** Makes a session the thread's, under whose settings Delta makes relations; returns what is to be restored. */
+    private static scala.Option activate(SparkSession spark) {
+        scala.Option before = SparkSession.getActiveSession();
+        SparkSession.setActiveSession(spark);
+        return before;
+    }
+
+    private static void restore(scala.Option before) {
+        if (before.isDefined()) {
+            SparkSession.setActiveSession((SparkSession) before.get());
+        } else {
+            SparkSession.clearActiveSession();
+        }
     }
 
     /**

@@ -16,6 +16,7 @@ from cachemgr.base_state import BaseState, TableAt
 from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.changes import Changes
 from cachemgr.delta.tables import TableRead, run_select
+from cachemgr.spark.held.degraded import warn
 from cachemgr.spark.hook import suspended
 from matcher.memory.bounded import Bounded
 from matcher.render.select import quote
@@ -89,8 +90,8 @@ class NewKeyChecks:
     ) -> None:
         try:
             self._known.put(key, self._no_key_twice(table, since, changes, columns))
-        except Exception:
-            _log.warning("cannot look at the new keys of %s", table.name, exc_info=True)
+        except Exception as error:
+            warn(_log, f"the new keys of {table.name} cannot be looked at", error)
             self._failed.put(key, self._clock())
         finally:
             with self._lock:

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from cachemgr.delta.tables import PinnedSet
 from cachemgr.jvm.alive import is_stopped
 from cachemgr.jvm.loader import java_class, session_of
+from cachemgr.spark.held.degraded import warn
 from matcher.model.ir import CachePlan
 from matcher.model.types import FLOATS
 from matcher.render.select import quote
@@ -202,7 +203,7 @@ class PinStore:
                 _log.info("%s is not pinned: %s", key, error)
                 return
             # The key stays in _asked: a set that cannot be pinned is not tried at each query.
-            _log.warning("cannot pin %s; queries read it from its files", key, exc_info=True)
+            warn(_log, f"queries read files of {key.location}, which cannot be pinned", error)
             with self._lock:
                 self._failed += 1
             return
@@ -243,8 +244,8 @@ class PinStore:
     def _present(self, pin: PinnedSet) -> bool:
         try:
             return bool(self._java().present(session_of(self._spark), pin.plan))
-        except Exception:
-            _log.warning("cannot look at a pin; it is left out", exc_info=True)
+        except Exception as error:
+            warn(_log, "a pin cannot be looked at and is left out", error)
             return False
 
     def _remove(self, key: PinKey, pin: PinnedSet) -> None:
@@ -255,9 +256,9 @@ class PinStore:
     def _release(self, pin: PinnedSet) -> None:
         try:
             self._java().drop(pin.plan)
-        except Exception:
+        except Exception as error:
             if not is_stopped(self._spark.sparkContext):  # else it is gone anyway
-                _log.warning("cannot release a pin", exc_info=True)
+                warn(_log, "a pin cannot be released", error)
 
     def _java(self) -> Any:
         return java_class(self._spark, "Pins")

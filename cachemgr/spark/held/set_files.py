@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.jvm.loader import java_class, session_of
+from cachemgr.spark.held.degraded import warn
 from cachemgr.spark.hook import suspended
 from matcher.model.ir import GROUPING_ID_COLUMN
 from matcher.render.select import quote
@@ -66,8 +67,8 @@ class FileReads:
             self._making.add(key)
         try:
             made = self._make(read, grouping_id)
-        except Exception:
-            _log.warning("cannot list the files of %s, read through Delta", key, exc_info=True)
+        except Exception as error:
+            warn(_log, f"the files of {read.location} cannot be listed and Delta lists them", error)
             made = None
         with self._lock:
             self._making.discard(key)

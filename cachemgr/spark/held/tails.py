@@ -29,6 +29,7 @@ from cachemgr.serving.freshness import Histories
 from cachemgr.serving.grown_dimensions import NewKeys
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
+from cachemgr.spark.held.degraded import warn
 from cachemgr.spark.held.pins import (
     NotPinnable,
     PinKey,
@@ -296,8 +297,8 @@ class TailStore:
             made = None if pinned is None else maker.made(making.key, pinned)
             if pinned is not None and made is None:
                 self._useless.put(making.key, True)
-        except Exception:
-            _log.warning("cannot use a tail of %s; queries read its files", at, exc_info=True)
+        except Exception as error:
+            warn(_log, f"queries read files of {at.grown}, whose tail cannot be used", error)
         finally:
             now = time.monotonic()
             with self._lock:

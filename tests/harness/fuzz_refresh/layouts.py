@@ -73,6 +73,7 @@ class Layout:
 _VECTORS = {"delta.enableDeletionVectors": "true"}
 _NO_VECTORS = {"delta.enableDeletionVectors": "false"}
 _MAPPING = {"delta.columnMapping.mode": "name"}
+_BY_ID = {"delta.columnMapping.mode": "id"}
 _FEED = {"delta.enableChangeDataFeed": "true"}
 _TIMES = {"delta.enableInCommitTimestamps": "true"}
 _WIDENING = {"delta.enableTypeWidening": "true"}
@@ -92,6 +93,10 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
         Layout(
             "mapped_by_cat", partition="cat", properties=_MAPPING | _FEED | _TIMES | _WIDENING,
             dim_properties=_MAPPING,
+        ),
+        Layout(
+            "mapped_by_id", ("shops", "items", "zones"), properties=_BY_ID | _VECTORS,
+            dim_properties=_BY_ID, joins=True,
         ),
         Layout(
             "snowflake", ("shops", "items", "zones", "promos"), properties=_FEED | _VECTORS,
