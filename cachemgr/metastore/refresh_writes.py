@@ -297,7 +297,13 @@ class RefreshWrites(Writes):
             return noted is not None
 
     def fail_refresh(
-        self, refresh_id: str, token: int, error: str, *, now: datetime | int | None
+        self,
+        refresh_id: str,
+        token: int,
+        error: str,
+        *,
+        now: datetime | int | None,
+        cancelled: bool = False,
     ) -> RefreshRunRecord:
         """End a refresh that failed; what was published before keeps serving.
 
@@ -308,9 +314,10 @@ class RefreshWrites(Writes):
             token: Its fencing token.
             error: What happened.
             now: This moment.
+            cancelled: Somebody stopped its jobs, as by Ctrl-C.
 
         Returns:
-            The run: FAILED, CANCELLED if somebody asked for that, or as it ended before.
+            The run: FAILED, CANCELLED if somebody wanted that, or as it ended before.
 
         Raises:
             NotFoundError: There is no such run.
@@ -322,7 +329,7 @@ class RefreshWrites(Writes):
             held = _release(session, found.cache_id, token)
             run = _run(session, refresh_id)
             if run.state == RunState.RUNNING.value and run.fencing_token == token:
-                run.state = _ended(held, run.cancel_requested).value
+                run.state = _ended(held, cancelled or run.cancel_requested).value
                 run.finished_at = self._moment(session, now)
                 run.error = error
             session.flush()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -51,6 +51,8 @@ from cachemgr.vocabulary import RefreshMode
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
+
+_JOB_CANCELLED: Final = "SPARK_JOB_CANCELLED"
 
 DEFAULT_LEASE_SECONDS = 60.0
 DEFAULT_DROP_GRACE = 24 * 3600
@@ -180,7 +182,9 @@ def run_claimed(
             _interrupt(spark, tag)
             why = f"[{ErrorCode.REFRESH_CANCELLED}] interrupted, as by Ctrl-C"
             with suppress(CacheManagerError):  # the lease may be lost
-                metastore.writer.fail_refresh(run.id, run.fencing_token, why, now=now())
+                metastore.writer.fail_refresh(
+                    run.id, run.fencing_token, why, now=now(), cancelled=True
+                )
             raise
         except Exception as error:
             if jvm_is_gone(spark, error):
@@ -199,10 +203,16 @@ def run_claimed(
                 with suppress(CacheManagerError):  # the lease may be lost
                     facts = refused(told.why).to_facts()
                     metastore.writer.update_refresh(run.id, run.fencing_token, facts=facts)
-            metastore.writer.fail_refresh(run.id, run.fencing_token, str(told), now=now())
+            metastore.writer.fail_refresh(
+                run.id, run.fencing_token, str(told), now=now(), cancelled=_is_cancelled(told)
+            )
             if told is error:
                 raise
             raise told from error
+
+
+def _is_cancelled(error: CacheManagerError) -> bool:
+    return error.code == ErrorCode.REFRESH_CANCELLED
 
 
 @contextmanager
@@ -272,6 +282,12 @@ def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
 
 
 def _told(cache: CacheRecord, error: Exception) -> RefreshError:
+    if _JOB_CANCELLED in str(error):  # Ctrl-C over a statement: PySpark cancels all jobs
+        return RefreshError(
+            ErrorCode.REFRESH_CANCELLED,
+            f"the refresh of cache {cache.qualified_name} was cancelled, as by Ctrl-C: "
+            f"{what_serves(cache)}; refresh it again when you like",
+        )
     return RefreshError(
         ErrorCode.REFRESH_FAILED,
         f"the refresh of cache {cache.qualified_name} failed: {cause_of(error)}; "

@@ -3,6 +3,7 @@ a group, is what a full refresh of the same versions stores."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -625,7 +626,34 @@ def test_a_refresh_that_is_interrupted_gives_its_lease_back(star: Star, step: st
     with pytest.raises(KeyboardInterrupt):
         star.refresh(cache, checkpoint=interrupt)
     [last, *_] = star.store.reader.refreshes(cache.id, limit=1)
-    assert last.state is RunState.FAILED and "REFRESH_CANCELLED" in str(last.error)
+    assert last.state is RunState.CANCELLED and "REFRESH_CANCELLED" in str(last.error)
+    assert star.refresh(cache).state is RunState.PUBLISHED
+    check(star, cache, plan)
+
+
+def test_a_refresh_whose_jobs_are_cancelled_was_cancelled(star: Star) -> None:
+    """Ctrl-C where the statement runs in another thread: PySpark cancels all jobs."""
+    plan = sums_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    over = threading.Event()
+
+    def cancel() -> None:
+        while not over.wait(0.01):
+            star.spark.sparkContext.cancelAllJobs()
+
+    presses = threading.Thread(target=cancel)
+    presses.start()
+    try:
+        with pytest.raises(RefreshError, match="as by Ctrl-C: its last snapshot") as caught:
+            star.refresh(cache, mode="FULL")
+    finally:
+        over.set()
+        presses.join()
+    assert caught.value.code == "REFRESH_CANCELLED"
+    [last, *_] = star.store.reader.refreshes(cache.id, limit=1)
+    assert last.state is RunState.CANCELLED
     assert star.refresh(cache).state is RunState.PUBLISHED
     check(star, cache, plan)
 
