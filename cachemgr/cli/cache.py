@@ -121,11 +121,28 @@ def _over(client: Client, asked: dict[str, Any]) -> dict[str, Any]:
     console = Console(stderr=True)
     status = console.status(f"refresh {asked['id']}") if console.is_terminal else nullcontext()
     client.carry_out()
-    with status:
-        found = asked
-        while found["state"] in ("PENDING", "RUNNING"):
-            found = client.call("GET", f"/refreshes/{asked['id']}", params={"waitSeconds": 10})
+    found = asked
+    try:
+        with status:
+            while found["state"] in ("PENDING", "RUNNING"):
+                found = client.call("GET", f"/refreshes/{asked['id']}", params={"waitSeconds": 10})
+    except KeyboardInterrupt:
+        say(
+            f"no longer waiting; the refresh goes on: `cachemgr cache history {asked['cache']}` "
+            f"shows it, `cachemgr cache cancel {asked['id']}` stops it"
+        )
+        raise
     return found
+
+
+@app.command()
+@connected
+def cancel(
+    client: Client,
+    refresh: Annotated[str, typer.Argument(help="Its id: `cache history` lists them.")],
+) -> None:
+    """Cancel a refresh that waits or runs; what was published before keeps serving."""
+    show_one(client.call("POST", f"/refreshes/{quote(refresh, safe='')}/cancel"), client.output)
 
 
 @app.command()

@@ -3,6 +3,8 @@ and never a secret."""
 
 from __future__ import annotations
 
+import os
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +33,9 @@ def handled() -> Iterator[None]:
         yield
     except (typer.Exit, typer.Abort, TyperException):
         raise
+    except BrokenPipeError:  # whoever read it has read enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
     except Exception as error:
         if _debug.get():
             typer.echo(printable(masked(traceback.format_exc())), err=True)

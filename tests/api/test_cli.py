@@ -115,6 +115,37 @@ def test_an_argument_that_is_not_utf_8_is_no_bug_of_ours(metastore_url):
         assert done.exit_code == 1 and "'a\\udc80' is not UTF-8 text" in done.stderr
 
 
+def test_who_stops_waiting_is_told_that_the_refresh_goes_on(run, cache, store, monkeypatch):
+    from cachemgr.cli.client import Client
+
+    call = Client.call
+
+    def interrupted(self, method, path, **more):
+        if method == "GET" and "/refreshes/" in path:
+            raise KeyboardInterrupt
+        return call(self, method, path, **more)
+
+    monkeypatch.setattr(Client, "carry_out", lambda self: None)
+    with monkeypatch.context() as until:
+        until.setattr(Client, "call", interrupted)
+        code, out, err = run("cache", "refresh", "cube", "--wait")
+    (waiting,) = store.reader.requests()
+    assert code == 130 and out == "" and "the refresh goes on" in err and waiting.id in err
+    code, out, _ = run("cache", "cancel", waiting.id, "-o", "json")
+    assert code == 0 and json.loads(out)["state"] == "CANCELLED"
+    code, out, err = run("cache", "cancel", "0" * 32)
+    assert code == 1 and out == "" and "NOT_FOUND" in err
+
+
+def test_who_has_read_enough_closes_the_pipe(metastore_url, cache):
+    command = f"{sys.executable} -c 'from cachemgr.cli import main; main()' cache list"
+    done = subprocess.run(
+        ["sh", "-c", f"{command} --metastore '{metastore_url}' | true"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.stderr == ""
+
+
 def test_refresh_and_history(run, cache, store):
     code, out, _ = run("cache", "refresh", "cube", "--mode", "full", "-o", "json")
     asked = json.loads(out)
