@@ -73,7 +73,7 @@ def storage_place(place: str, what: str) -> str:
         wrong = "is relative"
     elif scheme == "file" and host:
         wrong = f"names the machine {host}"
-    elif {".", ".."} & set(path.split("/")) or not place.isprintable():
+    elif {".", ".."} & set(path.split("/")) or not unquote(place).isprintable():
         wrong = "holds . or .. or what cannot be seen"
     elif not path.strip("/") and not host:
         wrong = "is the top of the file system"

@@ -148,7 +148,7 @@ def _not_analysable(error: PySparkException, name: str, select: SelectText) -> C
     text = str(error)
     place = _PLACE.search(text)
     line, column = (int(place.group(1)), int(place.group(2)) + 1) if place else (None, None)
-    message = text.splitlines()[0].split("; line ")[0].strip().rstrip(".:;")
+    message = text.strip().splitlines()[0].split("; line ")[0].strip().rstrip(".:;")
     code = (error.getCondition() or "NOT_ANALYSABLE").split(".")[0]
     if code == "TABLE_OR_VIEW_NOT_FOUND":
         message += ", and no relational cache has that name"

@@ -236,7 +236,7 @@ class SparkHost:
                     spark.stop()
             raise RefreshError(
                 ErrorCode.SPARK_NOT_STARTED,
-                f"the Spark of this service does not start ({told}): `cachemgr doctor` says what "
+                f"the Spark of this process does not start ({told}): `cachemgr doctor` says what "
                 "is missing",
             ) from error
         api.enable(spark)

@@ -29,6 +29,7 @@ _REACHING: Final = frozenset(
     "from_xml schema_of_xml to_xml read_files read_kafka python_worker_logs".split()
 )
 _DELTA: Final = "delta"
+_OVERFLOW: Final = "java.lang.StackOverflowError"
 _CLASS: Final = re.compile(r"^(?:[\w.$]+(?:Exception|Error): )+")
 
 
@@ -107,13 +108,19 @@ def readable(spark: SparkSession, what: str) -> Iterator[None]:
         what: What names the table, for the message.
 
     Raises:
-        DefinitionError: Its log cannot be read.
+        DefinitionError: Its log cannot be read, or the text is too deep for Spark.
     """
     try:
         yield
     except Py4JJavaError as error:
         if jvm_is_gone(spark, error):
             raise
+        if str(error.java_exception.toString()).startswith(_OVERFLOW):
+            raise DefinitionError(
+                ErrorCode.NESTED_TOO_DEEPLY,
+                f"{what}: it is nested too deeply for this Spark: write it with fewer parentheses, "
+                "or start Spark with a larger stack (-Xss in spark.driver.extraJavaOptions)",
+            ) from error
         cause = str(error.java_exception.getMessage() or "no message").splitlines()[0]
         cause = _CLASS.sub("", cause)[:300]
         raise DefinitionError(

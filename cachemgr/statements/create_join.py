@@ -29,7 +29,8 @@ def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRec
         The record, not validated yet.
 
     Raises:
-        DefinitionError: A table or a key column does not exist, or a column is ambiguous.
+        DefinitionError: A table or a key column does not exist, a column is ambiguous, or two are
+            of types that are not compared without a cast that may fail or lose something.
     """
     left = engine.resolve_table(render_name(statement.left.name))
     right = engine.resolve_table(render_name(statement.right.name))
@@ -38,6 +39,8 @@ def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRec
     if statement.preserves is Side.RIGHT:
         left, right = right, left
         keys = tuple((b, a) for a, b in keys)
+    for a, b in keys:
+        _check_types(name, left, a, right, b)
     return JoinRecord(
         name=name,
         definition=render(replace(statement, if_not_exists=False)),
@@ -78,3 +81,30 @@ def _column(name: str, ref: ColumnRef, table: TableAt) -> str:
         f"record-preserving join {name}: {table.name} has no column {ref.column}: "
         f"its columns are {', '.join(columns)}",
     )
+
+
+def _check_types(name: str, left: TableAt, a: str, right: TableAt, b: str) -> None:
+    types = [_type(left, a), _type(right, b)]
+    if _family(types[0]) != _family(types[1]):
+        raise DefinitionError(
+            ErrorCode.JOIN_KEY_TYPES,
+            f"record-preserving join {name}: {left.name}.{a} is {types[0]} and {right.name}.{b} is "
+            f"{types[1]}, which Spark compares by a cast that may fail or lose something: join "
+            "columns of one type",
+        )
+
+
+def _type(table: TableAt, name: str) -> str:
+    return next(column.type for column in read_columns(table.columns) if column.name == name)
+
+
+def _family(type_: str) -> str:
+    """What a type is compared within, exactly."""
+    head = type_.partition("(")[0]
+    if head in ("tinyint", "smallint", "int", "bigint", "decimal"):
+        return "exact number"
+    if head in ("float", "double"):
+        return "inexact number"
+    if head in ("char", "varchar"):
+        return "string"
+    return type_

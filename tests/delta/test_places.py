@@ -34,7 +34,7 @@ def test_one_spelling(written: str, kept: str):
     ["", " ", ".", "relative", "./x", "../x", "file:x", "file:./x", "s3a:bucket", "/", "file:///",
      "/a/../b", "/a/./b", "s3a://b/../x", "file://other/x", "http://h/x", "HTTPS://h/x",
      "ftp://h/x", "jar:file:/x!/y", "data:text/plain,x", "jdbc:postgresql://h/x", "/a\x1bb",
-     "/a\nb", "/a\u202eb", "c:\\x", "~"],
+     "/a\nb", "/a\u202eb", "file:///%00", "s3a://b/%0Ax", "c:\\x", "~"],
 )  # fmt: skip
 def test_no_place(written: str):
     with pytest.raises(DefinitionError, match="PLACE_NOT_SUPPORTED") as refused:

@@ -121,6 +121,7 @@ REFUSED = {
         "follows its base tables",
     ),
     "rows of its own": ("SELECT id, COUNT(*) AS n FROM range(3) GROUP BY id", "RELATION", "Range"),
+    "nothing": ("SELECT", None, r"SELECT: \S+.* \(line 1, column"),
     "a metadata column": (
         "SELECT _metadata.file_name AS f, COUNT(*) AS n FROM sales GROUP BY 1", "METADATA_COLUMN",
         "files",
@@ -141,6 +142,20 @@ def test_a_definition_that_cannot_be_cached(shared, case):
         shared.sql(f"CREATE RELATIONAL CACHE bad AS {select}")
     assert code is None or caught.value.code == code
     assert shared.sql("SHOW RELATIONAL CACHES") == []
+
+
+@pytest.mark.parametrize("depth", [200, 300, 400, 600, 2000])
+def test_parentheses_without_end(shared, depth):
+    """Spark's stack ends in its parser or later; what fits in it is taken."""
+    where = f"{'(' * depth}amt > 1{')' * depth}"
+    text = f"deep AS SELECT region, COUNT(*) AS n FROM sales WHERE {where} GROUP BY region"
+    try:
+        shared.cache(text, refresh=False)
+    except DefinitionError as error:
+        assert error.code in ("FAILED_TO_PARSE_TOO_COMPLEX", "NESTED_TOO_DEEPLY")
+    else:
+        assert depth < 2000
+        shared.sql("DROP RELATIONAL CACHE deep")
 
 
 def test_a_temporary_view(shared):
@@ -178,6 +193,8 @@ def test_clauses_that_do_not_fit_the_select(shared, clause, select, told):
     [
         ("AS sales INNER JOIN nowhere ON cust = cid", "nowhere cannot be read"),
         ("AS sales INNER JOIN cust ON cust = nope", "has no column"),
+        ("AS sales INNER JOIN cust ON region = cid", "JOIN_KEY_TYPES.*region is string and .*int"),
+        ("AS sales INNER JOIN cust ON weight = cid", "JOIN_KEY_TYPES.*columns of one type"),
     ],
 )
 def test_a_join_over_what_is_not_there(shared, text, told):
