@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import Any
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -31,6 +31,11 @@ from cachemgr.statements.apply import Context
 from cachemgr.statements.results import ResultRows
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import SparkState
+
+_LOGS: Final = "spark.databricks.delta.delta.log.cacheSize"
+# What Delta 4.4.0 keeps for an hour of a table that a query read, however few its files are.
+_LOG_BYTES: Final = 3_300_000
+_FEWEST_LOGS: Final = 50
 
 
 class SparkHost:
@@ -214,9 +219,10 @@ class SparkHost:
                 spark = with_priority(self._nice, lambda: self._builder().getOrCreate())
         finally:
             self._starting = False
+        jvm: Any = spark._jvm
         if self._scratch is not None:
-            jvm: Any = spark._jvm
             self._scratch.hold(jvm)
+        _bound_logs(spark, jvm)
         logger.info("Spark runs after %.0f s", time.monotonic() - began)
         return spark
 
@@ -254,6 +260,17 @@ class SparkHost:
                     f"statement {number} of the setting spark_init, `{shown}`, fails: "
                     f"{cause_of(error)[:300]}",
                 ) from error
+
+
+def _bound_logs(spark: SparkSession, jvm: Any) -> None:
+    """Let what Delta keeps of tables' logs take half of the heap at most, unless a setting says
+    something else: with its own 10,000 tables a process of many caches would run out of memory."""
+    if spark.conf.get(_LOGS, None) is None:
+        heap = jvm.java.lang.Runtime.getRuntime().maxMemory()
+        logs = str(max(_FEWEST_LOGS, heap // 2 // _LOG_BYTES))
+        # Delta asks the session that comes first, which may be any one
+        for conf in (spark.conf, spark._jsparkSession.sharedState().conf()):
+            conf.set(_LOGS, logs)
 
 
 def host_of(settings: ServiceSettings) -> SparkHost:

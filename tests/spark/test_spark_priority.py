@@ -24,6 +24,7 @@ def nices(process):
 
 own = os.getpriority(os.PRIO_PROCESS, 0)
 jvm = spark.sparkContext._gateway.proc.pid
+print("logs", spark.newSession().conf.get("spark.databricks.delta.delta.log.cacheSize"))
 print("found", own, os.getsid(jvm) == os.getsid(0), *nices(jvm))
 host.stop()
 """
@@ -33,6 +34,8 @@ def test_all_threads_of_the_jvm_have_the_priority_and_python_keeps_its_own(tmp_p
     done = subprocess.run(
         [sys.executable, "-c", _START], cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
+    # half of 700 MB for what Delta keeps of tables
+    assert "logs 10" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("found ")]
     assert lines, done.stderr[-3000:]
     _, own, same_session, *found = lines[0]
