@@ -30,6 +30,7 @@ CONNECTED = {
     "cache show": "c",
     "cache create": "'CREATE RELATIONAL CACHE c AS SELECT 1'",
     "cache refresh": "c --wait",
+    "cache cancel": "0123",
     "cache history": "c",
     "cache why": "c",
     "cache why-full": "c",
