@@ -66,20 +66,17 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     """
     with unnoticed():
         session = spark.newSession()
+    settings = {**SET_BY_DELTA, **settings}  # a new one may not have these yet
     # A new session has what the application was started with, under which the cache may not have
     # been made.
     for key in explicit_settings(session):
         # a static one is the same in all sessions of the application
-        kept = key in settings or key == _TIME_ZONE or key in SET_BY_DELTA
-        if changes_results(key) and not kept and session.conf.isModifiable(key):
+        ours = changes_results(key) and key not in settings and key != _TIME_ZONE
+        if ours and session.conf.isModifiable(key):
             _change(key, "the default", partial(session.conf.unset, key))
     for key, value in settings.items():
         if session.conf.get(key, None) != value:
             _change(key, repr(value), partial(session.conf.set, key, value))
-    # a new one may not have them yet
-    for key, value in SET_BY_DELTA.items():
-        if key not in settings:
-            session.conf.set(key, value)
     # last, whatever the settings say: a text is substituted where its user gave it, or never
     session.conf.set(SUBSTITUTE, "false")
     return session

@@ -38,6 +38,16 @@ def cause_of(error: BaseException) -> str:
     return in_plain_words(_texts(error)) or type(error).__name__
 
 
+def were_jobs_cancelled(error: BaseException) -> bool:
+    """Whether somebody cancelled the jobs: by Ctrl-C over a statement, at which PySpark cancels all
+    of the application, or by hand.
+
+    Args:
+        error: What a refresh or a job failed with.
+    """
+    return "SPARK_JOB_CANCELLED" in str(error)
+
+
 def in_plain_words(texts: Sequence[str]) -> str:
     """What a chain of causes comes to.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ from cachemgr.refresh.account import refused
 from cachemgr.refresh.by_change.adopt import has_more_to_do
 from cachemgr.refresh.by_change.incremental import stored_of
 from cachemgr.refresh.by_change.why_full import NotIncremental
-from cachemgr.refresh.causes import cause_of
+from cachemgr.refresh.causes import cause_of, were_jobs_cancelled
 from cachemgr.refresh.damage import damage_of, placed
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
@@ -51,8 +51,6 @@ from cachemgr.vocabulary import RefreshMode
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
-
-_JOB_CANCELLED: Final = "SPARK_JOB_CANCELLED"
 
 DEFAULT_LEASE_SECONDS = 60.0
 DEFAULT_DROP_GRACE = 24 * 3600
@@ -282,7 +280,7 @@ def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
 
 
 def _told(cache: CacheRecord, error: Exception) -> RefreshError:
-    if _JOB_CANCELLED in str(error):  # Ctrl-C over a statement: PySpark cancels all jobs
+    if were_jobs_cancelled(error):
         return RefreshError(
             ErrorCode.REFRESH_CANCELLED,
             f"the refresh of cache {cache.qualified_name} was cancelled, as by Ctrl-C: "

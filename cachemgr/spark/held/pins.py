@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from cachemgr.delta.tables import PinnedSet
 from cachemgr.jvm.alive import is_stopped
 from cachemgr.jvm.loader import java_class, session_of
+from cachemgr.refresh.causes import were_jobs_cancelled
 from cachemgr.spark.held.degraded import warn
 from matcher.model.ir import CachePlan
 from matcher.model.types import FLOATS
@@ -40,7 +41,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger("cachemgr.pins")
-_CANCELLED: Final = "SPARK_JOB_CANCELLED"
 
 
 class PinKey(NamedTuple):
@@ -194,7 +194,7 @@ class PinStore:
         try:
             pin = self._make(loader())
         except Exception as error:
-            if _CANCELLED in str(error):  # Ctrl-C over some query: Spark cancels all jobs
+            if were_jobs_cancelled(error):
                 _log.info("pinning %s was cancelled; the next query asks again", key)
                 with self._lock:
                     self._asked.pop(key, None)
