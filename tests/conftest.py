@@ -41,13 +41,16 @@ _database_numbers = itertools.count(1)
 BY_TURNS = ("api", "cli", "config", "server", "serving", "statements")
 
 
+# Seconds each, against milliseconds of the others. Proofs have turns of their own.
+SPARK_SHARES = 2
+
 # Whole worlds, services and walks over all guards, one by one.
 HARNESS = Path(__file__).parent / "harness"
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """See `_on_databases_by_turns` and `_large_pieces_first`."""
+    """See `_on_databases_by_turns`, `_on_spark_by_turns` and `_large_pieces_first`."""
     for item in items:
         if _needs_spark(item):
             item.add_marker(pytest.mark.spark)
@@ -56,6 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if HARNESS in item.path.parents:
             item.add_marker(pytest.mark.slow)
     _on_databases_by_turns(items)
+    _on_spark_by_turns(items)
     _large_pieces_first(items)
 
 
@@ -74,6 +78,15 @@ def _on_databases_by_turns(items: list[pytest.Item]) -> None:
             due = rotation.is_due(zlib.crc32(test.encode()), 2)
             if ("sqlite" if due else "postgres") != database:
                 item.add_marker(pytest.mark.long)
+
+
+def _on_spark_by_turns(items: list[pytest.Item]) -> None:
+    """Half of the tests that start a Spark run, and the other half with the next commit."""
+    rotation.by_turns((item for item in items if _starts_spark(item)), SPARK_SHARES)
+
+
+def _starts_spark(item: pytest.Item) -> bool:
+    return item.get_closest_marker("spark") is not None and not is_proof(item)
 
 
 def _large_pieces_first(items: list[pytest.Item]) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,4 +57,15 @@ def due(number: int, shares: int) -> Callable[[Test], Test]:
 
 def unless_due(number: int, shares: int) -> list[pytest.MarkDecorator]:
     """The marks by which `make test` leaves a case to `make test-long` until it is its turn."""
-    return [] if is_due(number, shares) else [pytest.mark.long]
+    return [pytest.mark.turns] if is_due(number, shares) else [pytest.mark.long]
+
+
+def by_turns(items: Iterable[pytest.Item], shares: int) -> None:
+    """Leave all but a share of these tests to `make test-long`, besides those that have turns of
+    their own.
+    """
+    for item in items:
+        if item.get_closest_marker("turns") or item.get_closest_marker("long"):
+            continue
+        if not is_due(zlib.crc32(item.nodeid.encode()), shares):
+            item.add_marker(pytest.mark.long)

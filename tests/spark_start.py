@@ -1,5 +1,6 @@
 """What makes Spark start sooner in the tests: the jars of Delta in one folder, so that Maven is not
-asked again for each start, and an archive of the classes that Spark loads (CDS of the JVM).
+asked again for each start, an archive of the classes that Spark loads (CDS of the JVM), and a
+local file system that starts no process for each file.
 
 Some sixty JVMs start in one run of the tests, and more than half of the processor time of each went
 into this. `make test` runs `python -m tests.spark_start` once; without it the tests are only
@@ -13,19 +14,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any, Final
 
 _FOLDER: Final = Path(sys.prefix) / "spark-for-tests"
 _ARCHIVE: Final = _FOLDER / "classes.jsa"
+_JAVA: Final = Path(__file__).parent / "java"
+_QUICK_FILES: Final = _FOLDER / "quick-files.jar"
 # where Java, Spark or a jar is another one than at the time, it says so and goes on without
 _QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
 def _jvm_options() -> str:
     """Options of each JVM, by which it also uses the archive, if there is one."""
-    # Hadoop starts a process for each file's mode: that is to cost little.
-    usual = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+    # The second compiler takes more of two processors than its code saves in minutes; the first
+    # alone would have 48 MB for its code, which Spark fills.
+    usual = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    # where there are no quick files, Hadoop starts a process for each: that is to cost little
     usual += " -Djdk.lang.Process.launchMechanism=VFORK"
     return f"{usual} -XX:SharedArchiveFile={_ARCHIVE} {_QUIET}" if _ARCHIVE.exists() else usual
 
@@ -38,29 +44,34 @@ def class_path() -> str:
     return os.pathsep.join(str(jar) for jar in sorted(_FOLDER.glob("*.jar")))
 
 
-def delta_settings() -> dict[str, str]:
-    """Settings by which Spark finds Delta's jars; none if they are not there."""
+def settings() -> dict[str, str]:
+    """Settings by which Spark finds Delta's jars and the quick files, as far as they are there."""
     found = class_path()
     if not found:
         return {}
-    return {"spark.driver.extraClassPath": found, "spark.executor.extraClassPath": found}
+    made = {"spark.driver.extraClassPath": found, "spark.executor.extraClassPath": found}
+    if _QUICK_FILES.exists():
+        made["spark.hadoop.fs.file.impl"] = "relationalcache.tests.QuickFileSystem"
+        context = "relationalcache.tests.QuickFileSystem$Context"
+        made["spark.hadoop.fs.AbstractFileSystem.file.impl"] = context
+    return made
 
 
 def with_delta(builder: Any) -> Any:
     """A session builder that finds Delta's jars, in Maven if it must."""
     from delta import configure_spark_with_delta_pip
 
-    settings = delta_settings()
-    for key, value in settings.items():
+    found = settings()
+    for key, value in found.items():
         builder.config(key, value)
-    return builder if settings else configure_spark_with_delta_pip(builder)
+    return builder if found else configure_spark_with_delta_pip(builder)
 
 
 def main() -> None:
     """Make the folder anew."""
     shutil.rmtree(_FOLDER, ignore_errors=True)
     _FOLDER.mkdir()
-    for step in ("jars", "archive"):  # each in a JVM of its own
+    for step in ("jars", "files", "archive"):  # each in a JVM of its own
         subprocess.run([sys.executable, "-m", __spec__.name, step], check=True)
 
 
@@ -77,6 +88,23 @@ def _copy_jars() -> None:
         if _artifact(jar.name.partition("_")[2]) not in own:
             shutil.copy(jar, _FOLDER)
     spark.stop()
+
+
+def _compile_files() -> None:
+    """The quick files, if there is a compiler of Java."""
+    compiler = shutil.which("javac")
+    if compiler is None:
+        return
+    from pyspark.find_spark_home import _find_spark_home
+
+    jars = Path(_find_spark_home(), "jars", "*")
+    sources = sorted(_JAVA.rglob("*.java"))
+    with tempfile.TemporaryDirectory() as folder:
+        command = [compiler, "-nowarn", "-cp", str(jars), "-d", folder, *sources]
+        subprocess.run(command, check=True)
+        with zipfile.ZipFile(_QUICK_FILES, "w") as jar:
+            for made in sorted(Path(folder).rglob("*.class")):
+                jar.write(made, made.relative_to(folder))
 
 
 def _artifact(jar: str) -> str:
@@ -142,6 +170,8 @@ _STATEMENTS: Final = (
 if __name__ == "__main__":
     if sys.argv[1:] == ["jars"]:
         _copy_jars()
+    elif sys.argv[1:] == ["files"]:
+        _compile_files()
     elif sys.argv[1:] == ["archive"]:
         _write_archive()
     else:

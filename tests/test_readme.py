@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import ROOT, SMALL_JVM, Started
+from tests import spark_start
+from tests.processes import ROOT, Started
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # what a small machine of tests needs, said where Spark's users say it
 _DEFAULTS = {
     "spark.driver.memory": "700m",
-    "spark.driver.extraJavaOptions": SMALL_JVM,
+    "spark.driver.extraJavaOptions": spark_start.JVM,
     "spark.ui.enabled": "false",
 }
 

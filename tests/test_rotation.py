@@ -15,9 +15,37 @@ def test_each_number_is_due_once(shares: int, monkeypatch: pytest.MonkeyPatch) -
     for turn in range(397, 397 + shares):
         monkeypatch.setattr(rotation, "turn", lambda turn=turn: turn)
         due += [number for number in range(30) if rotation.is_due(number, shares)]
-        marks = [len(rotation.unless_due(number, shares)) for number in range(30)]
-        assert sum(marks) == 30 - 30 // shares
+        marks = [mark.name for number in range(30) for mark in rotation.unless_due(number, shares)]
+        assert marks.count("long") == 30 - 30 // shares
     assert sorted(due) == list(range(30))
+
+
+def test_each_test_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: dict[str, list[int]] = {}
+    for turn in range(2):
+        monkeypatch.setattr(rotation, "turn", lambda turn=turn: turn)
+        items = [Item(f"tests/test_a.py::test_{number}") for number in range(20)]
+        own = Item("tests/test_a.py::test_own", "turns")
+        rotation.by_turns([*items, own], 2)
+        assert own.marks == ["turns"]
+        for item in items:
+            if not item.marks:
+                run.setdefault(item.nodeid, []).append(turn)
+    assert len(run) == 20 and all(len(turns) == 1 for turns in run.values())
+    assert {turns[0] for turns in run.values()} == {0, 1}
+
+
+class Item:
+    """What of a test is asked for."""
+
+    def __init__(self, nodeid: str, *marks: str) -> None:
+        self.nodeid, self.marks = nodeid, list(marks)
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name in self.marks else None
+
+    def add_marker(self, mark: pytest.MarkDecorator) -> None:
+        self.marks.append(mark.name)
 
 
 def test_without_git_it_is_always_the_same_turn(tmp_path: Path) -> None:

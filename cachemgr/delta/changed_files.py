@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile
+from cachemgr.jvm.classes import java_list
 from cachemgr.jvm.loader import java_class, session_of
 
 
@@ -55,7 +56,7 @@ class ChangedFiles:
         return text
 
     def _keys(self, spark: SparkSession) -> Any:
-        return _strings(spark, ("\n".join(file.key) for file in self.files))
+        return java_list(spark._jvm, ("\n".join(file.key) for file in self.files))
 
 
 # Where more files changed, everything is computed anyway.
@@ -90,7 +91,7 @@ def missing_files(spark: SparkSession, location: str, files: Iterable[DataFile])
         location: The table.
         files: The files.
     """
-    paths = _strings(spark, dict.fromkeys(file.path for file in files))
+    paths = java_list(spark._jvm, dict.fromkeys(file.path for file in files))
     missing: list[str] = json.loads(
         java_class(spark, "ChangedFiles").missing(session_of(spark), location, paths)
     )
@@ -118,11 +119,3 @@ def repartitioned(
         if any(file.partition.keys() != columns for file in (*changed.added, *changed.removed)):
             found.add(table.location)
     return frozenset(found)
-
-
-def _strings(spark: SparkSession, texts: Iterable[str]) -> Any:
-    jvm: Any = spark._jvm
-    found = jvm.java.util.ArrayList()
-    for text in texts:
-        found.add(text)
-    return found

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.delta.places import is_local
 from cachemgr.delta.storage import FileInfo, Files, LocalFiles
+from cachemgr.jvm.classes import HADOOP_PATH, class_on_path
 from cachemgr.jvm.loader import java_class, session_of
 
 
@@ -52,7 +53,8 @@ class HadoopFiles:
             return None
         stream = system.open(target)
         try:
-            data: bytes = self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)
+            whole = class_on_path(self._jvm, "org.apache.commons.io.IOUtils").toByteArray
+            data: bytes = whole(stream)
             return bytes(data).decode("utf-8")
         finally:
             stream.close()
@@ -81,7 +83,7 @@ class HadoopFiles:
         system.delete(target, True)
 
     def _path(self, text: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(text)
+        return class_on_path(self._jvm, HADOOP_PATH)(text)
 
     def _open(self, text: str) -> tuple[Any, Any]:
         path = self._path(text)

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from cachemgr.delta.commits import Commit, Head, parse_commit
+from cachemgr.jvm.classes import class_on_path
 from cachemgr.jvm.loader import java_class, session_of
 
 # Between two commits of rows stand few others: restores, properties.
@@ -34,13 +35,12 @@ class TableShape:
 
 
 def _log(spark: SparkSession, location: str) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
+    logs = class_on_path(spark._jvm, "org.apache.spark.sql.delta.DeltaLog")
+    return logs.forTable(spark._jsparkSession, location)
 
 
 def _snapshot(spark: SparkSession, location: str) -> Any:
-    jvm: Any = spark._jvm
-    none = jvm.scala.Option.empty()
+    none = class_on_path(spark._jvm, "scala.Option").empty()
     return _log(spark, location).update(False, none, none)
 
 
@@ -80,9 +80,9 @@ def read_commit(spark: SparkSession, location: str, version: int) -> Commit:
     A commit that is not ours, or whose file was cleaned up, has an empty stamp: it can then be
     neither published nor adopted.
     """
-    jvm: Any = spark._jvm
     log = _log(spark, location)
-    path = jvm.org.apache.spark.sql.delta.util.FileNames.unsafeDeltaFile(log.logPath(), version)
+    names = class_on_path(spark._jvm, "org.apache.spark.sql.delta.util.FileNames")
+    path = names.unsafeDeltaFile(log.logPath(), version)
     conf = log.newDeltaHadoopConf()
     if not path.getFileSystem(conf).exists(path):
         return Commit(version, {}, None, ())

@@ -23,6 +23,7 @@ from cachemgr.delta.past import Past
 from cachemgr.delta.places import above, is_local
 from cachemgr.delta.storage import why_no_folder
 from cachemgr.errors import DefinitionError, ErrorCode
+from cachemgr.jvm.classes import HADOOP_PATH, class_on_path, java_list, java_map
 from cachemgr.jvm.loader import java_class, session_of
 
 
@@ -60,10 +61,9 @@ def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) 
     Raises:
         pyspark.errors.AnalysisException: The text does not analyse.
     """
-    jvm: Any = spark._jvm
-    plans = jvm.java.util.HashMap()
-    for name, relation in relations.items():
-        plans[name] = logical_plan(spark, relation)
+    plans = java_map(
+        spark._jvm, {name: logical_plan(spark, each) for name, each in relations.items()}
+    )
     return DataFrame(java_class(spark, "Tables").select(session_of(spark), text, plans), spark)
 
 
@@ -112,10 +112,7 @@ def current_versions(
         spark: Any session.
         names: Location to the table's name in the catalog.
     """
-    jvm: Any = spark._jvm
-    places = jvm.java.util.ArrayList()
-    for location in names:
-        places.add(location)
+    places = java_list(spark._jvm, names)
     rows = json.loads(java_class(spark, "Tables").versions(session_of(spark), places))
     asked = zip(names.items(), rows, strict=True)
     return {place: _found(name, row) for (place, name), row in asked}
@@ -186,8 +183,7 @@ def commits_of(spark: SparkSession, table: TableAt, version: int) -> CommitRange
 def has_delta_log(spark: SparkSession, location: str) -> bool:
     """Whether a Delta table lies at a place. One question to the storage, none to Delta, which may
     remember a table whose files are gone."""
-    jvm: Any = spark._jvm
-    log = jvm.org.apache.hadoop.fs.Path(location, "_delta_log")
+    log = class_on_path(spark._jvm, HADOOP_PATH)(location, "_delta_log")
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     return bool(log.getFileSystem(conf).exists(log))
 
@@ -227,9 +223,9 @@ def refuse_unwritable(spark: SparkSession, place: str, what: str) -> None:
     """
     if not is_local(place):
         return
-    jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    if jvm.org.apache.hadoop.fs.Path(place).getFileSystem(conf).getUri().getScheme() != "file":
+    path = class_on_path(spark._jvm, HADOOP_PATH)(place)
+    if path.getFileSystem(conf).getUri().getScheme() != "file":
         return
     why = why_no_folder(place)
     if why:

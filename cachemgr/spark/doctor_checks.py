@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from cachemgr.delta.places import absolute_location
 from cachemgr.errors import ConfigurationError, ErrorCode
+from cachemgr.jvm.classes import HADOOP_PATH, class_on_path
 
 
 def spark(session: SparkSession) -> str:
@@ -22,8 +22,7 @@ def spark(session: SparkSession) -> str:
 def delta(session: SparkSession, location: str) -> str:
     """Whether executors write a Delta table under the root, and an old version can be read."""
     place = f"{absolute_location(location)}/_relational_caches/doctor-{uuid.uuid4().hex}"
-    jvm: Any = session._jvm
-    path = jvm.org.apache.hadoop.fs.Path(place)
+    path = class_on_path(session._jvm, HADOOP_PATH)(place)
     system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     try:
         for rows in (3, 4):

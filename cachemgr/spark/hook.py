@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from cachemgr.base_state import BaseState
 from cachemgr.delta.tables import TableRead, plan_of
 from cachemgr.errors import CacheManagerError, ErrorCode
+from cachemgr.jvm.classes import java_list, java_map
 from cachemgr.jvm.loader import HookError, java_class, session_of
 from cachemgr.serving.seen_tables import SeenTables, TableRef, Versions
 from cachemgr.spark.hints import Hints, read_hints
@@ -201,10 +202,14 @@ def _graft(request: Any, replacement: Replacement) -> str:
     context = SparkContext._active_spark_context
     if context is None:
         raise HookError(ErrorCode.SPARK_STOPPED, "the Spark application is gone: start a new one")
-    plans = context._jvm.java.util.HashMap()  # type: ignore[union-attr]
     path = ".".join(map(str, replacement.path))
-    for name, relation in replacement.relations.items():
-        plans[name] = _plan(request, context, path, relation)
+    plans = java_map(
+        context._jvm,
+        {
+            name: _plan(request, context, path, relation)
+            for name, relation in replacement.relations.items()
+        },
+    )
     split = replacement.split
     wrong: str = request.graft(
         path,
@@ -218,13 +223,10 @@ def _graft(request: Any, replacement: Replacement) -> str:
 
 def _plan(request: Any, context: SparkContext, path: str, relation: object) -> Any:
     """The logical plan that stands for a relation of a replacement."""
-    jvm: Any = context._jvm
     if isinstance(relation, QueryTable):
         return request.table(path, relation.location)
     if isinstance(relation, QueryFiles):
-        keys = jvm.java.util.ArrayList()
-        for key in relation.keys:
-            keys.add("\n".join(key))
+        keys = java_list(context._jvm, ("\n".join(key) for key in relation.keys))
         return request.added(path, relation.location, relation.since, keys)
     if isinstance(relation, Collapsed):
         stored = _plan(request, context, path, relation.relation)
@@ -306,10 +308,7 @@ def gone(spark: SparkSession) -> frozenset[str]:
 def set_known_locations(spark: SparkSession, locations: Collection[str]) -> None:
     """Tell Java which places are known, for all sessions. Queries over none of them never reach
     Python."""
-    places = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-    for location in locations:
-        places.add(location)
-    java_class(spark, "Hook").setKnown(places)
+    java_class(spark, "Hook").setKnown(java_list(spark._jvm, locations))
 
 
 def counters(spark: SparkSession) -> dict[str, int]:

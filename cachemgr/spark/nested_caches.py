@@ -20,6 +20,7 @@ from cachemgr.ddl.statements import QualifiedName
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import logical_plan
 from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
+from cachemgr.jvm.classes import java_map
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.jvm.session_conf import unnoticed
 from cachemgr.metastore.dependants import cycle
@@ -97,13 +98,15 @@ def expand(
             found[key] = cache
     if not found:
         return Expanded(text)
-    plans = spark._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    plans = {}
     for key, cache in found.items():
         _refuse_nesting(cache, path)
         accepts(cache)
         plans[key] = logical_plan(spark, _analysed(spark, cache, find, path))
     with unnoticed():
-        query = DataFrame(nested.select(session_of(spark), text, plans), spark)
+        query = DataFrame(
+            nested.select(session_of(spark), text, java_map(spark._jvm, plans)), spark
+        )
     return Expanded(query, tuple({c.id: c for c in found.values()}.values()))
 
 

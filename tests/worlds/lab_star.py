@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import cachemgr
+from cachemgr.jvm.classes import class_on_path
 from cachemgr.metastore import open_metastore
 from tests.worlds.copies import copy_table, warehouse
 
@@ -151,16 +152,16 @@ def _copy_tables(spark, schema, folder):
     if not template.exists():
         _make_template(spark.newSession())
     catalog = spark._jsparkSession.sessionState().catalog()
-    some = spark._jvm.scala.Option.apply
-    named = spark._jvm.org.apache.spark.sql.catalyst.TableIdentifier.apply
+    some = class_on_path(spark._jvm, "scala.Option").apply
+    named = class_on_path(spark._jvm, "org.apache.spark.sql.catalyst.TableIdentifier").apply
+    uri = class_on_path(spark._jvm, "java.net.URI")
     for name in ("sales", "cust"):
         copy_table(template / name, folder / name)
         table = catalog.getTableMetadata(named(name, some(_TEMPLATE)))
-        uri = some(spark._jvm.java.net.URI((folder / name).as_uri()))
         ours = _changed(
             table,
             identifier=named(name, some(schema)),
-            storage=_changed(table.storage(), locationUri=uri),
+            storage=_changed(table.storage(), locationUri=some(uri((folder / name).as_uri()))),
         )
         catalog.createTable(ours, False, False)
 
