@@ -28,9 +28,7 @@ _QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 def _jvm_options() -> str:
     """Options of each JVM, by which it also uses the archive, if there is one."""
-    # The second compiler takes more of two processors than its code saves in minutes; the first
-    # alone would have 48 MB for its code, which Spark fills.
-    usual = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    usual = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
     # where there are no quick files, Hadoop starts a process for each: that is to cost little
     usual += " -Djdk.lang.Process.launchMechanism=VFORK"
     return f"{usual} -XX:SharedArchiveFile={_ARCHIVE} {_QUIET}" if _ARCHIVE.exists() else usual

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests import spark_start
-from tests.processes import ROOT, Started
+from tests.processes import ROOT, SMALL_JVM, Started
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # what a small machine of tests needs, said where Spark's users say it
 _DEFAULTS = {
     "spark.driver.memory": "700m",
-    "spark.driver.extraJavaOptions": spark_start.JVM,
+    "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.ui.enabled": "false",
 }
 

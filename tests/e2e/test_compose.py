@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests import spark_start
 from tests.compose import composed, load, postgres_of, wait_healthy
-from tests.processes import Started, until
+from tests.processes import SMALL_JVM, Started, until
 
 SECRETS = {"POSTGRES_PASSWORD": "p4ss", "SPARK_SECRET": "s3cret"}
 QUERY = "SELECT region, SUM(amount) AS total FROM sales GROUP BY region"
@@ -56,7 +55,7 @@ def test_the_commands_work_together(spark, tmp_path: Path):
     environment = {**SECRETS, "CACHEMGR_SPARK_INIT": init}
     with ExitStack() as stack:
         one = stack.enter_context(composed(tmp_path / "run", environment))
-        one.more = {"JDK_JAVA_OPTIONS": spark_start.JVM}
+        one.more = {"JDK_JAVA_OPTIONS": SMALL_JVM}
         stack.enter_context(postgres_of(one))
         until(lambda: one.healthy("postgres"), 30, "postgres is healthy")
         started: dict[str, Started] = {}

@@ -22,11 +22,12 @@ import pytest
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.roles import Role
 from cachemgr.vocabulary import RunState
-from tests import spark_start, watchdog
+from tests import watchdog
 from tests.harness.chaos.judge import read_log
 from tests.harness.chaos.stages import StageTail
 from tests.processes import (
     ROOT,
+    SMALL_JVM,
     SMALL_SPARK,
     Replica,
     replica_settings,
@@ -42,7 +43,7 @@ CLUSTER_CONF = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.cores.max": "2",
-    "spark.executor.extraJavaOptions": spark_start.JVM,
+    "spark.executor.extraJavaOptions": SMALL_JVM,
 }
 # A user's program: it reads one query a line and answers with what it got and how.
 PROGRAM = """
