@@ -1,10 +1,11 @@
 """`make live MINUTES=…`: a table that grows all the time, refreshes that follow it, and readers.
 
 One writer appends to the fact of the Star Schema Benchmark, a refresher refreshes the cube again
-and again, and four readers run the 13 queries, STRICT. In the first and the last sixth of the time they
-ask without us: side by side a hit would wait for the processor behind the queries that it saves,
-and by turns the first hits of each turn would read what came in the one before. Afterwards each answer is compared with the base at the versions between the query's start
-and end: it must be that of one of them. Exit code 1 if some answer is none of these.
+and again, and four readers run the 13 queries, STRICT. In the first and the last sixth of the time
+they ask without us: side by side a hit would wait for the processor behind the queries that it
+saves, and by turns the first hits of each turn would read what came in the one before. Afterwards
+each answer is compared with the base at the versions between the query's start and end: it must be
+that of one of them. Exit code 1 if some answer is none of these.
 """
 
 from __future__ import annotations
