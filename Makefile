@@ -17,7 +17,7 @@ PROVED += tests/harness/mutants/test_wrong_rows.py
 PACKAGES := matcher cachemgr scheduler migrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-long proofs lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-refresh fuzz-refresh-ledger live
+.PHONY: help setup demo figures check test test-long proofs jar lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-refresh fuzz-refresh-ledger live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -27,6 +27,7 @@ help:
 	@echo "make test    the tests, in PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
 	@echo "make test-long   the tests that make test leaves out: minutes each, the other database, more cases, all proofs again"
 	@echo "make proofs  add what Spark says of new and changed text cases to tests/proofs.txt"
+	@echo "make jar     the Java classes anew, after a change in cachemgr/jvm/java; needs a JDK"
 	@echo "make lint    ruff, mypy, import-linter, deptry, and the check for one migration head"
 	@echo "make tpc     TPC-H and TPC-DS on small data without and with caches; writes docs/tpc.md"
 	@echo "make mutants switch off each guard of the matcher and see which test notices"
@@ -72,6 +73,9 @@ test-long: $(PREPARED)
 
 proofs: $(PREPARED)
 	$(VENV)/bin/python -m pytest --write-proofs --forget-proofs $(SHARED) $(PROVED) $(ARGS)
+
+jar: $(PREPARED)
+	$(VENV)/bin/python -m tests.jar
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .

@@ -18,6 +18,7 @@ from cachemgr.cli.doctor import doctor
 from cachemgr.cli.document import apply, diff, export
 from cachemgr.cli.explain import explain
 from cachemgr.cli.failure import set_debug
+from cachemgr.cli.jar import jar
 from cachemgr.cli.join import app as joins
 from cachemgr.cli.serve import serve, worker
 from cachemgr.cli.sql import sql
@@ -33,6 +34,7 @@ main = typer.Typer(
 main.command()(explain)
 main.command()(demo)
 main.command()(doctor)
+main.command()(jar)
 main.command()(sql)
 main.command()(export)
 main.command()(diff)

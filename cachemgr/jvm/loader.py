@@ -1,14 +1,13 @@
-"""Our Java classes inside the driver's JVM: compiled once, at run time, by the Janino that ships
-with Spark.
+"""Our Java classes inside the driver's JVM, from the jar that comes with us.
 
-No jar is built or shipped: the sources are package data. Each source is compiled against the
-classes before it, so their order matters. Raw types and no lambdas, since Janino knows no more.
+Where the jar is on Spark's own class path (`spark.driver.extraClassPath`), its classes are those
+that are used; else a class loader over the jar has them.
 """
 
 from __future__ import annotations
 
 import threading
-from importlib import resources
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -17,32 +16,10 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
+from cachemgr.jvm.classes import class_on_path
+from cachemgr.jvm.jar import BUILD, JAR, Build, build_of, decode_build
 
 PACKAGE: Final = "relationalcache"
-SOURCES: Final = (
-    "Scala",
-    "Order",
-    "Tags",
-    "Counters",
-    "Commits",
-    "Ranges",
-    "Tables",
-    "ExprWriter",
-    "PlanWriter",
-    "ChangedFiles",
-    "Problems",
-    "Texts",
-    "Nested",
-    "Moment",
-    "Split",
-    "Grafter",
-    "Pins",
-    "Frames",
-    "Subqueries",
-    "Request",
-    "Wire",
-    "Hook",
-)
 
 # Those that Python calls.
 DOORS: Final = frozenset(
@@ -67,7 +44,8 @@ def java_class(spark: SparkSession, name: str) -> Any:
     Raises:
         ConfigurationError: The session is a Spark Connect one, which has no JVM of its own, or was
             started without Delta.
-        HookError: The sources do not compile against this Spark.
+        HookError: The jar is of another release than this Python package, or was built for another
+            Spark or Delta.
     """
     jvm = _jvm(spark)
     key = id(jvm._gateway_client)
@@ -77,7 +55,7 @@ def java_class(spark: SparkSession, name: str) -> Any:
             found = _loaded.get(key)
             if found is None:
                 # The client is kept: its id must not come back for another JVM.
-                found = (jvm._gateway_client, _compile(jvm))
+                found = (jvm._gateway_client, _load(jvm))
                 _loaded[key] = found
     return found[1][name]
 
@@ -115,28 +93,57 @@ def _refuse_without_delta(loader: Any) -> None:
         ) from error
 
 
-def _compile(jvm: Any) -> dict[str, Any]:
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    _refuse_without_delta(loader)
-    classes: dict[str, Any] = {}
-    for name in SOURCES:
-        source = resources.files(__package__).joinpath("java", f"{name}.java").read_text("utf-8")
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(loader)
-        try:
-            compiler.cook(source)
-            loader = compiler.getClassLoader()
-            # py4j finds a class by name only in the application's own loader; an instance needs no
-            # look-up,
-            # and static methods can be called through it.
-            if name in DOORS:
-                classes[name] = loader.loadClass(f"{PACKAGE}.{name}").newInstance()
-        except Exception as error:
-            raise HookError(
-                ErrorCode.HOOK_COMPILE,
-                f"{name}.java does not compile against this Spark: {error}; "
-                "use the pinned pyspark and delta-spark versions",
-            ) from error
+def _load(jvm: Any) -> dict[str, Any]:
+    ours = class_on_path(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
+    _refuse_without_delta(ours)
+    loader = _loader_over_jar(jvm, ours)
+    _refuse_other_build(jvm, loader)
+    # py4j finds a class by name only in the application's own loader; an instance needs no look-up,
+    # and static methods can be called through it.
+    classes = {n: loader.loadClass(f"{PACKAGE}.{n}").newInstance() for n in DOORS}
     server = JavaObject("GATEWAY_SERVER", jvm._gateway_client)  # as pyspark.java_gateway names it
     classes["Wire"].use(server.getGateway())
     return classes
+
+
+def _loader_over_jar(jvm: Any, parent: Any) -> Any:
+    """A loader that has the jar, unless its parent has it."""
+    urls = class_on_path(jvm, "java.lang.reflect.Array").newInstance(
+        class_on_path(jvm, "java.lang.Class").forName("java.net.URL"), 1
+    )
+    urls[0] = class_on_path(jvm, "java.io.File")(str(JAR)).toURI().toURL()
+    return class_on_path(jvm, "java.net.URLClassLoader").newInstance(urls, parent)
+
+
+def _refuse_other_build(jvm: Any, loader: Any) -> None:
+    place = loader.getResource(BUILD)
+    text = class_on_path(jvm, "org.apache.commons.io.IOUtils").toString(place, "UTF-8")
+    here, ours = decode_build(text), build_of()
+    if here.sources != ours.sources:
+        raise HookError(
+            ErrorCode.HOOK_VERSION,
+            f"the jar on Spark's class path, {_jar_of(place)}, is of another release than this "
+            f"Python package ({version('relational-cache')}): put there what `cachemgr jar` names",
+        )
+    running = replace(
+        ours,
+        spark=class_on_path(jvm, "org.apache.spark.package").SPARK_VERSION(),
+        delta=class_on_path(jvm, "io.delta.package").VERSION(),
+    )
+    if _releases(running) != _releases(ours):
+        raise HookError(
+            ErrorCode.HOOK_VERSION,
+            f"this is Spark {running.spark} with Delta {running.delta}, and this release of "
+            f"relational-cache is built for Spark {ours.spark} with Delta {ours.delta}: start "
+            "Spark with these, or install the release that is built for yours",
+        )
+
+
+def _jar_of(resource: Any) -> str:
+    """The path in the URL of what lies in a jar: jar:file:/path!/name."""
+    return str(resource.getPath()).removeprefix("file:").partition("!")[0]
+
+
+def _releases(build: Build) -> tuple[str, str]:
+    """Without what vendors add, as in 4.2.0-amzn-1."""
+    return build.spark.partition("-")[0], build.delta.partition("-")[0]

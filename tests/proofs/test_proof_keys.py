@@ -93,6 +93,7 @@ CAPTURED = [
     "cachemgr/spark/plans.py",
     "cachemgr/spark/texts.py",
     "cachemgr/jvm/loader.py",
+    "cachemgr/jvm/jar.py",
     *(str(path.relative_to(keys.ROOT)) for path in keys.ROOT.glob("cachemgr/jvm/java/*.java")),
 ]
 

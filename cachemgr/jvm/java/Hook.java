@@ -129,7 +129,7 @@ public final class Hook {
         tag(copy, Tags.CAPTURED, Boolean.TRUE);
         CAPTURE.set(capture);
         try {
-            spark.sessionState().optimizer().execute((TreeNode) copy);
+            spark.sessionState().optimizer().execute(copy);
         } catch (Captured done) {
             // what was looked for
         } finally {

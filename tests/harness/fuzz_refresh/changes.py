@@ -372,14 +372,13 @@ def _dim_optimize(scene: Scene, table: str) -> Drawn:
 # Rows of the fact come, go or change, and the table stays what it is: a refresh can go by any of
 # them alone.
 ROWS: Final[Mapping[Draws, int]] = {
-    _append: 3, _append_many: 1, _append_copies: 1, _update_scattered: 2, _update_part: 2,
-    _delete_scattered: 2, _delete_part: 2, _delete_and_back: 2, _merge_upsert: 2,
-    _merge_insert: 2, _merge_delete: 2, _overwrite: 1, _overwrite_same: 1, _overwrite_dynamic: 4,
-    _replace_where: 2,
+    _append: 1, _append_copies: 1, _update_scattered: 2, _update_part: 2, _delete_scattered: 2,
+    _delete_part: 2, _delete_and_back: 2, _merge_upsert: 2, _merge_insert: 2, _merge_delete: 3,
+    _overwrite: 2, _overwrite_same: 2, _overwrite_dynamic: 5, _replace_where: 2,
 }  # fmt: skip
 # Between two of these a query can read what came since a refresh.
 GROWTH: Final[Mapping[Draws, int]] = {
-    _append: 12, _append_many: 4, _append_copies: 2, _merge_insert: 2, _append_nothing: 1,
+    _append: 10, _append_many: 3, _append_copies: 2, _merge_insert: 6, _append_nothing: 1,
     _properties: 1, _dim_append: 2,
 }  # fmt: skip
 _DIMENSION_CHANGES: Final[dict[Draws, int]] = {

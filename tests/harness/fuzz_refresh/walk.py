@@ -96,11 +96,9 @@ class Walker:
     def _apart(self) -> Step:
         change = self._undo() or self._change(changes.ROWS)
         caches = [spec.shape for spec in self.world.walk.caches]
-        self._due.append(self._query())
-        for cache in caches:
-            mode = self.rng.choices(("INCREMENTAL", "AUTO"), (4, 1))[0]
-            self._due.append(Refresh(cache, mode))
-        self._due.append(self._query())
+        # AUTO would mostly find that so few rows are computed anew at once
+        refreshes = [Refresh(c, *self.rng.choices(("INCREMENTAL", "AUTO"), (9, 1))) for c in caches]
+        self._due += [self._query(), *refreshes, self._query()]
         return change
 
     def _growing(self) -> Step:

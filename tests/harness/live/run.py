@@ -1,10 +1,11 @@
 """`make live MINUTES=…`: a table that grows all the time, refreshes that follow it, and readers.
 
 One writer appends to the fact of the Star Schema Benchmark, a refresher refreshes the cube again
-and again, and four readers run the 13 queries, STRICT. By turns of half a minute all of them ask
-with us and without: side by side a hit would wait for the processor behind the queries that it
-saves. Afterwards each answer is compared with the base at the versions between the query's start
-and end: it must be that of one of them. Exit code 1 if some answer is none of these.
+and again, and four readers run the 13 queries, STRICT. In the first and the last sixth of the time
+they ask without us: side by side a hit would wait for the processor behind the queries that it
+saves, and by turns the first hits of each turn would read what came in the one before. Afterwards
+each answer is compared with the base at the versions between the query's start and end: it must be
+that of one of them. Exit code 1 if some answer is none of these.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from cachemgr.demo.ssb_queries import QUERIES
 from tests.processes import exit_on_sigterm
 
 _READERS: Final = 4
-_TURN_SECONDS: Final = 30.0
+# Of the time, at its beginning and at its end.
+_WITHOUT_US: Final = 1 / 6
 _MODE: Final = "spark.cachemgr.mode"
 _FACT: Final = "lineorder"
 
@@ -132,8 +134,8 @@ def live(
         chance = random.Random(number)
         while not stop.is_set():
             query = chance.randrange(len(QUERIES))
-            turn = int((time.monotonic() - started) / _TURN_SECONDS)
-            which = "off" if turn % 2 else "rewrite"
+            gone = (time.monotonic() - started) / (60 * minutes)
+            which = "rewrite" if _WITHOUT_US < gone < 1 - _WITHOUT_US else "off"
             answer = _asked(sessions[which], fact, query, which)
             with lock:
                 story.answers.append(answer)
@@ -240,7 +242,7 @@ def _world(folder: Path, scale: float) -> Iterator[tuple[Any, Path]]:
 def main() -> int:
     """Run as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=2)
+    parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="SSB scale factor")
     parser.add_argument("--rows", type=int, default=2_000, help="rows a second")
     parser.add_argument("--refresh", default="AUTO", choices=("AUTO", "FULL"))
