@@ -1,4 +1,4 @@
-"""The jar with our Java classes, which `make jar` builds from the sources in `java/` (tests/jar.py).
+"""The jar with our Java classes, which `make jar` (tests/jar.py) builds from `java/`.
 
 It is committed, so that nobody who installs us needs a compiler of Java.
 """
