@@ -25,6 +25,7 @@ from cachemgr.spark.texts import readable
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
+from matcher.model.reasons import ReasonCode
 from matcher.normalize.stored_plan import plan_definition
 
 _NO_CACHES: FindCache = lambda namespace, name: None  # noqa: E731
@@ -45,6 +46,8 @@ _WHY = {
     "METADATA_COLUMN": "{0} names files that the cache does not have: leave it out",
     "RELATION": "{0} is no Delta table: caches are made of Delta tables",
 }
+_OPERATOR = ReasonCode.UNSUPPORTED_OPERATOR.value
+_LEAVE_OUT = ": a cache filters, joins and groups: leave that out, and cache the part below it"
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,8 @@ def analyse_definition(
         plan = plan_definition(name, block)
     except MatcherError as error:
         place = _where(select, error.line, error.col)
-        raise DefinitionError(error.code, f"cache {name}: {error}{place}") from error
+        what = f"{error}{_LEAVE_OUT}" if error.code == _OPERATOR else error
+        raise DefinitionError(error.code, f"cache {name}: {what}{place}") from error
     reads = tuple(cache.id for cache in expanded.reads)
     return Analysis(plan, _columns(captured, plan, bool(reads)), captured.tables, reads)
 

@@ -99,9 +99,9 @@ REFUSED = {
     "a window": (
         "SELECT region, SUM(amt) OVER (PARTITION BY region) AS s FROM sales",
         None,
-        "window|Window",
+        "a window function: .* cache the part below it",
     ),
-    "a union": (f"{GOOD} UNION ALL {GOOD}", None, "UNION"),
+    "a union": (f"{GOOD} UNION ALL {GOOD}", None, "UNION: .* cache the part below it"),
     "a full join of a left join": (
         "SELECT b.city, COUNT(*) AS n FROM (sales LEFT JOIN cust a ON cust = a.cid) "
         "FULL JOIN cust b ON cust = b.cid GROUP BY b.city",
