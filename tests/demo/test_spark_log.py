@@ -13,6 +13,7 @@ import pytest
 from cachemgr.demo.errors import DemoError
 from cachemgr.demo.spark_log import SparkLog
 from cachemgr.errors import ConfigurationError
+from tests import spark_start
 from tests.processes import ROOT, SMALL_SPARK
 from tests.rotation import due
 
@@ -75,7 +76,7 @@ def test_a_start_that_fails_says_how_the_log_ends(tmp_path: Path) -> None:
 def test_the_demo_prints_nothing_of_ivy_and_no_warning(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     conf.mkdir()
-    settings = {k: v for k, v in SMALL_SPARK.items() if not k.endswith("extraClassPath")}
+    settings = {k: v for k, v in SMALL_SPARK.items() if k not in spark_start.settings()}
     # with a setting of jars Spark itself has Ivy look for Delta, and tells of it
     settings["spark.jars.excludes"] = "org.example:none"
     lines = [f"{key} {value}" for key, value in settings.items()]
