@@ -67,6 +67,7 @@ BASE = {
     "token list": "ann",
     "token revoke": "[TOKEN_NOT_FOUND]",
     "doctor": "schema version",
+    "jar": "relational-cache.jar",
 }
 WORDS = {"token create": ["ann"], "token revoke": ["no-such"], "doctor": ["--no-spark"]}
 # What commands of `CONNECTED` need without a service.
@@ -177,7 +178,8 @@ def lacking(request: pytest.FixtureRequest, folder: Path, service: str) -> Lacki
     url = f"sqlite:///{folder / '-'.join(extras)}.db"
     on_metastore = ["--metastore", url]
     commands: dict[str, list[str] | str] = {
-        name: [*name.split(), *WORDS.get(name, []), *on_metastore] for name in BASE
+        name: [*name.split(), *WORDS.get(name, []), *([] if name == "jar" else on_metastore)]
+        for name in BASE
     }
     for name, words in CONNECTED.items():
         command = [*name.split(), *shlex.split(words)]
