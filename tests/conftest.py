@@ -7,7 +7,6 @@ import itertools
 import os
 import shutil
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,10 +73,9 @@ def _on_databases_by_turns(items: list[pytest.Item]) -> None:
     for item in items:
         database = getattr(item, "callspec", None) and item.callspec.params.get("metastore_url")
         if database is not None and item.path.parent.name in BY_TURNS:
-            test = item.nodeid.replace(database, "")
-            due = rotation.is_due(zlib.crc32(test.encode()), 2)
-            if ("sqlite" if due else "postgres") != database:
-                item.add_marker(pytest.mark.long)
+            due = rotation.is_due_by_name(item.nodeid.replace(database, ""), 2)
+            chosen = "sqlite" if due else "postgres"
+            item.add_marker(pytest.mark.turns if database == chosen else pytest.mark.long)
 
 
 def _on_spark_by_turns(items: list[pytest.Item]) -> None:

@@ -44,6 +44,11 @@ def is_due(number: int, shares: int) -> bool:
     return (number + turn()) % shares == 0
 
 
+def is_due_by_name(name: str, shares: int) -> bool:
+    """The same for what has a name and no number."""
+    return is_due(zlib.crc32(name.encode()), shares)
+
+
 def due(number: int, shares: int) -> Callable[[Test], Test]:
     """Marks a whole test as `unless_due` marks a case."""
 
@@ -67,5 +72,5 @@ def by_turns(items: Iterable[pytest.Item], shares: int) -> None:
     for item in items:
         if item.get_closest_marker("turns") or item.get_closest_marker("long"):
             continue
-        if not is_due(zlib.crc32(item.nodeid.encode()), shares):
+        if not is_due_by_name(item.nodeid, shares):
             item.add_marker(pytest.mark.long)

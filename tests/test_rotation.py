@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests import rotation
+from tests import conftest, rotation
 
 
 @pytest.mark.parametrize("shares", [2, 3, 5, 10])
@@ -35,11 +36,29 @@ def test_each_test_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {turns[0] for turns in run.values()} == {0, 1}
 
 
+def test_a_test_on_two_databases_has_one_kind_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With turns of both kinds some would run on neither database at any commit."""
+    run: list[str] = []
+    for turn in range(2):
+        monkeypatch.setattr(rotation, "turn", lambda turn=turn: turn)
+        items = [
+            Item(f"tests/api/test_a.py::test_{number}[{database}]", database=database)
+            for number in range(20)
+            for database in ("sqlite", "postgres")
+        ]
+        conftest._on_databases_by_turns(items)
+        rotation.by_turns(items, 2)
+        run += [item.nodeid for item in items if "long" not in item.marks]
+    assert len(run) == len(set(run)) == 40
+
+
 class Item:
     """What of a test is asked for."""
 
-    def __init__(self, nodeid: str, *marks: str) -> None:
+    def __init__(self, nodeid: str, *marks: str, database: str | None = None) -> None:
         self.nodeid, self.marks = nodeid, list(marks)
+        self.path = Path(nodeid.partition("::")[0])
+        self.callspec = SimpleNamespace(params={"metastore_url": database})
 
     def get_closest_marker(self, name: str) -> str | None:
         return name if name in self.marks else None
