@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -20,6 +19,7 @@ from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.delta.tables import commits_of, past_of
+from cachemgr.jvm.classes import class_on_path
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.spark.held.new_keys import NewKeyChecks
@@ -130,9 +130,8 @@ class Application:
         )
 
     def _default_of(self, key: str) -> str | None:
-        jvm: Any = self.session._jvm
         # A Scala object: Java sees its methods on the one instance only.
-        module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
-        entry = module.getConfigEntry(key)
+        conf = class_on_path(self.session._jvm, "org.apache.spark.sql.internal.SQLConf$")
+        entry = getattr(conf, "MODULE$").getConfigEntry(key)
         text: str | None = None if entry is None else entry.defaultValueString()
         return None if text is None or text == "<undefined>" else text
