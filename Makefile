@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml constraints.txt
 		--quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-$(PREPARED): $(STAMP) tests/spark_start.py $(wildcard tests/java/*/*/*.java)
+$(PREPARED): $(STAMP) tests/spark_start.py tests/javac.py $(wildcard tests/java/*/*/*.java)
 	$(VENV)/bin/python -m tests.spark_start
 	@touch $@
 

@@ -9,8 +9,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Iterable
 from dataclasses import asdict
 from importlib.metadata import version
@@ -19,12 +17,9 @@ from typing import Final
 
 from cachemgr.jvm.jar import BUILD, JAR, Build
 from tests import spark_start
+from tests.javac import compiled, compiler, write_jar
 
 SOURCES: Final = JAR.with_name("java")
-# The oldest time that a zip file knows: that of the build would differ each time.
-_NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
-# The oldest Java that Spark runs on.
-_RELEASE: Final = "17"
 
 
 def sources() -> list[Path]:
@@ -44,15 +39,6 @@ def digest(files: Iterable[Path]) -> str:
     return found.hexdigest()
 
 
-def compiler() -> str | None:
-    """What the compiler of Java calls itself; None if there is none."""
-    try:
-        done = subprocess.run(["javac", "-version"], capture_output=True, text=True)
-    except OSError:
-        return None
-    return (done.stdout or done.stderr).strip()
-
-
 def write(jar: Path) -> None:
     """Build the jar.
 
@@ -60,30 +46,18 @@ def write(jar: Path) -> None:
         jar: Where to.
 
     Raises:
-        subprocess.CalledProcessError: The sources do not compile, which the compiler has told.
+        OSError: There is no compiler of Java.
+        subprocess.CalledProcessError: The sources do not compile; its stderr says why.
     """
-    from pyspark.find_spark_home import _find_spark_home
-
-    path = f"{Path(_find_spark_home(), 'jars', '*')}:{spark_start.class_path()}"
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["javac", "-nowarn", "-Xlint:-options", "--release", _RELEASE]
-        command += ["-cp", path, "-d", folder, *map(str, sources())]
-        subprocess.run(command, check=True, capture_output=True, text=True)
-        made = {
-            str(file.relative_to(folder)): file.read_bytes()
-            for file in Path(folder).rglob("*.class")
-        }
+    files = compiled(sources(), spark_start.class_path())
     told = Build(
         sources=digest(sources()),
         spark=version("pyspark"),
         delta=version("delta-spark"),
         javac=compiler() or "",
     )
-    made[BUILD] = (json.dumps(asdict(told), indent=1) + "\n").encode()
-    with zipfile.ZipFile(jar, "w") as files:
-        for name in sorted(made):
-            # not compressed: that would depend on the library
-            files.writestr(zipfile.ZipInfo(name, _NO_TIME), made[name])
+    files[BUILD] = (json.dumps(asdict(told), indent=1) + "\n").encode()
+    write_jar(jar, files)
 
 
 def main() -> int:

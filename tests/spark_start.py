@@ -14,9 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 from typing import Any, Final
+
+from tests.javac import compiled, compiler, write_jar
 
 _FOLDER: Final = Path(sys.prefix) / "spark-for-tests"
 _ARCHIVE: Final = _FOLDER / "classes.jsa"
@@ -90,19 +91,8 @@ def _copy_jars() -> None:
 
 def _compile_files() -> None:
     """The quick files, if there is a compiler of Java."""
-    compiler = shutil.which("javac")
-    if compiler is None:
-        return
-    from pyspark.find_spark_home import _find_spark_home
-
-    jars = Path(_find_spark_home(), "jars", "*")
-    sources = sorted(_JAVA.rglob("*.java"))
-    with tempfile.TemporaryDirectory() as folder:
-        command = [compiler, "-nowarn", "-cp", str(jars), "-d", folder, *sources]
-        subprocess.run(command, check=True)
-        with zipfile.ZipFile(_QUICK_FILES, "w") as jar:
-            for made in sorted(Path(folder).rglob("*.class")):
-                jar.write(made, made.relative_to(folder))
+    if compiler() is not None:
+        write_jar(_QUICK_FILES, compiled(_JAVA.rglob("*.java"), class_path()))
 
 
 def _artifact(jar: str) -> str:

@@ -7,7 +7,6 @@ that are used; else a class loader over the jar has them.
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 from cachemgr.jvm.classes import class_on_path
-from cachemgr.jvm.jar import BUILD, JAR, Build, build_of, decode_build
+from cachemgr.jvm.jar import BUILD, JAR, build_of, decode_build
 
 PACKAGE: Final = "relationalcache"
 
@@ -125,17 +124,14 @@ def _refuse_other_build(jvm: Any, loader: Any) -> None:
             f"the jar on Spark's class path, {_jar_of(place)}, is of another release than this "
             f"Python package ({version('relational-cache')}): put there what `cachemgr jar` names",
         )
-    running = replace(
-        ours,
-        spark=class_on_path(jvm, "org.apache.spark.package").SPARK_VERSION(),
-        delta=class_on_path(jvm, "io.delta.package").VERSION(),
-    )
-    if _releases(running) != _releases(ours):
+    spark = class_on_path(jvm, "org.apache.spark.package").SPARK_VERSION()
+    delta = class_on_path(jvm, "io.delta.package").VERSION()
+    if (_release(spark), _release(delta)) != (ours.spark, ours.delta):
         raise HookError(
             ErrorCode.HOOK_VERSION,
-            f"this is Spark {running.spark} with Delta {running.delta}, and this release of "
-            f"relational-cache is built for Spark {ours.spark} with Delta {ours.delta}: start "
-            "Spark with these, or install the release that is built for yours",
+            f"this is Spark {spark} with Delta {delta}, and this release of relational-cache is "
+            f"built for Spark {ours.spark} with Delta {ours.delta}: start Spark with these, or "
+            "install the release that is built for yours",
         )
 
 
@@ -144,6 +140,6 @@ def _jar_of(resource: Any) -> str:
     return str(resource.getPath()).removeprefix("file:").partition("!")[0]
 
 
-def _releases(build: Build) -> tuple[str, str]:
-    """Without what vendors add, as in 4.2.0-amzn-1."""
-    return build.spark.partition("-")[0], build.delta.partition("-")[0]
+def _release(version: str) -> str:
+    """A version without what vendors add, as in 4.2.0-amzn-1."""
+    return version.partition("-")[0]
