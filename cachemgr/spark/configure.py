@@ -44,6 +44,11 @@ DEFAULTS: tuple[tuple[str, str, str], ...] = (
         "1000",
         "Delta's plans have more fields than the 25 that Spark writes down without a warning",
     ),
+    (
+        "spark.sql.codegen.cache.maxEntries",
+        "1000",
+        "a dozen queries fill the 100 classes that Spark keeps; each is compiled again then",
+    ),
 )
 # The same for a local master, where Spark's defaults are made for clusters.
 LOCAL_DEFAULTS: tuple[tuple[str, str, str], ...] = (
