@@ -38,12 +38,14 @@ class FreshLimits:
         rows: Rows at most.
         share: Of the rows behind the cache at most, in percent.
         tails: Whether it may read some of them from memory.
+        waits: Whether it waits until they are there; an EXPLAIN does not.
     """
 
     files: int
     rows: int
     share: int
     tails: bool = True
+    waits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +103,16 @@ class Tails(Protocol):
     """The tails at hand."""
 
     def find(
-        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
+        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended, wait: bool
     ) -> Tail | None:
-        """The tail that holds most of the files that were appended, and no other one; waits for a
-        moment where one is being made.
+        """The tail that holds most of the files that were appended, and no other one.
 
         Args:
             cache: The cache, as the query is answered from it.
             grouping_set: Which of its sets the query reads.
             appended: What was appended.
+            wait: Whether to have one made that holds all of them and to wait for it, where that
+                pays.
         """
         ...
 

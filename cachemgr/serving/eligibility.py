@@ -202,7 +202,7 @@ class Eligibility:
         limits, tails = self.query.fresh, self.checks.tails
         if limits is None or not limits.tails or tails is None:
             return None
-        found = tails.find(cache, grouping_set, appended)
+        found = tails.find(cache, grouping_set, appended, limits.waits)
         if found is not None and appended.beside_grown and not found.is_lossless:
             return None  # a row that was without a partner may have one now
         return found if found is not None and self._is_later(found) else None

@@ -23,12 +23,14 @@ from cachemgr.jvm.classes import class_on_path
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.spark.held.new_keys import NewKeyChecks
+from cachemgr.spark.held.pin_pace import PinPace
 from cachemgr.spark.held.pins import PinKey, PinStore
 from cachemgr.spark.held.set_files import FileReads
 from cachemgr.spark.held.tails import TailStore
 from matcher.memory.bounded import Bounded
 
 _MOST_SETTINGS = 100
+_MOST_ORDERS = 10_000
 
 
 class Application:
@@ -44,6 +46,9 @@ class Application:
         self.user: str = self.context.sparkUser()
         self.session = own_session(spark, {})
         self.pins = PinStore(self.session, 0, self._is_served)
+        self.pin_pace = PinPace()
+        # by cache, location and grouping set, for the next snapshot: few change their order
+        self.key_orders: Bounded[tuple[str, ...]] = Bounded(_MOST_ORDERS)
         self.files = FileReads(self.session)
         self.comparer = SettingsComparer(self._default_of)
         self.histories = Histories(

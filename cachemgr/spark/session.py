@@ -39,7 +39,7 @@ from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.application import Application
 from cachemgr.spark.failures import cache_ids, is_read_failure
-from cachemgr.spark.held.pins import PinKey, holds_floats, most_selective_first
+from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import (
     STORED,
@@ -190,7 +190,9 @@ class CacheSession:
             stamp=self.feed.stamp,
             exact_only=_exact_only(context),
             only=self._hinted(context),
-            fresh=_fresh_limits(settings),
+            fresh=_fresh_limits(
+                settings, waits=not explain and settings.mode is not Mode.PLAN_ONLY
+            ),
         )
         joins = self.feed.joins()
 
@@ -319,10 +321,12 @@ class CacheSession:
         key = PinKey(hit.cache.id, read.version, number, read.location)
         store = self.application.pins
         pinned = store.get(key)
+        is_often_read = self.application.pin_pace.read(key)
         if pinned is None:
-            plan = hit.cache.plan
-            keys = set_names(plan, chosen) or tuple(c.name for c in plan.keys or ())
-            store.request(key, lambda: self._load(hit.cache, read, chosen, keys))
+            if is_often_read:
+                plan = hit.cache.plan
+                keys = set_names(plan, chosen) or tuple(c.name for c in plan.keys or ())
+                store.request(key, lambda: self._load(hit.cache, read, chosen, keys))
             self.telemetry.count("pin_misses")
         else:
             self.telemetry.count("pin_hits")
@@ -356,7 +360,13 @@ class CacheSession:
         number = None if chosen is None else chosen.grouping_id
         where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
         rows = run_select(session, f"SELECT * FROM {table}{where}", {RELATION: read})
-        return most_selective_first(rows, keys)
+        orders = self.application.key_orders
+        of = (cache.id, cache.location, number)
+        order = orders.get(of)
+        if order is None:
+            order = most_selective_first(rows, keys)
+            orders.put(of, order)
+        return in_order(rows, order)
 
     def _count(self, found: Decision, settings: Settings) -> None:
         self.telemetry.count("hits" if found.hits else "misses")
@@ -384,10 +394,12 @@ class CacheSession:
         self.feed.log(lambda: _decision(at, session_id, outcome, found, millis))
 
 
-def _fresh_limits(settings: Settings) -> FreshLimits:
+def _fresh_limits(settings: Settings, *, waits: bool) -> FreshLimits:
     files = settings.fresh_max_files if settings.fresh_hits else 0
     tails = settings.fresh_tail_max_bytes > 0
-    return FreshLimits(files, settings.fresh_max_rows, settings.fresh_max_percent, tails)
+    rows, percent = settings.fresh_max_rows, settings.fresh_max_percent
+    waits = waits and settings.mode is not Mode.PLAN_ONLY
+    return FreshLimits(files, rows, percent, tails, waits)
 
 
 def known_locations(feed: Feed) -> frozenset[str]:

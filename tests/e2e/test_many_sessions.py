@@ -176,9 +176,10 @@ def test_a_new_snapshot_drops_the_pin_for_all(lab):
         lab.sql("REFRESH RELATIONAL CACHE r")
         assert pins(lab).stats().pins == 0
         wanted = Counter(map(str, lab.plain.sql(TOTALS).collect()))
-        for _ in range(2):
+        for _ in range(3):
             assert Counter(map(str, other.sql(TOTALS).collect())) == wanted
-            until(lambda: pins(lab).stats().pins == 1, "pinned")
+        until(lambda: pins(lab).stats().pins == 1, "pinned")
+        assert Counter(map(str, other.sql(TOTALS).collect())) == wanted
         assert persistent(lab) == 1
         lab.sql("DROP RELATIONAL CACHE r")
         assert pins(lab).stats().pins == 0

@@ -6,12 +6,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import cachemgr
 from cachemgr.jvm.classes import class_on_path
 from cachemgr.metastore import open_metastore
+from cachemgr.spark import api
+from cachemgr.spark.held.tail_pace import USUAL
 from tests.worlds.copies import copy_table, warehouse
 
 _numbers = itertools.count(1)
@@ -140,6 +142,8 @@ def make_lab(spark, tmp_path, url):
     session.conf.set("spark.cachemgr.location", str(tmp_path / "caches"))
     session.conf.set("spark.cachemgr.mode", "failFast")
     cachemgr.enable(session)
+    # What a query reads itself is what most tests are about: none waits for a tail.
+    api._of(session).session.application.tails.tempo = replace(USUAL, most=0.0)
     try:
         yield Lab(session, plain, url, schema, tmp_path)
     finally:

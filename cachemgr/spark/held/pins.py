@@ -37,6 +37,7 @@ __all__ = [
     "PinStore",
     "PinnedSet",
     "holds_floats",
+    "in_order",
     "most_selective_first",
 ]
 
@@ -76,7 +77,7 @@ class NotPinnable(Exception):
 class PinStore:
     """Pins of one Spark application, bounded by bytes; the least recently used go first.
 
-    Pins are made by one background thread, so that no query waits for one. Safe for several
+    Pins are made by background threads, so that no query has to wait for one. Safe for several
     threads.
 
     Args:
@@ -85,7 +86,8 @@ class PinStore:
         max_bytes: What all pins together may take, as Spark measures them after they were made; 0
             pins nothing.
         wanted: Whether some query may still read what a key stands for. Called without a lock.
-        thread_name: Of the background thread.
+        thread_name: Of the background threads.
+        threads: How many pins are made at the same time.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class PinStore:
         max_bytes: int,
         wanted: Callable[[PinKey], bool] = lambda key: True,
         thread_name: str = "cachemgr-pins",
+        threads: int = 1,
     ) -> None:
         self._spark = spark
         self._max_bytes = max_bytes
@@ -102,7 +105,7 @@ class PinStore:
         self._pins: OrderedDict[PinKey, PinnedSet] = OrderedDict()
         self._asked: dict[PinKey, Future[None]] = {}
         self._hits = self._misses = self._evicted = self._failed = 0
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix=thread_name)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=thread_name)
         self._closed = False
 
     def get(self, key: PinKey) -> PinnedSet | None:
@@ -191,6 +194,10 @@ class PinStore:
             )
 
     def _load(self, key: PinKey, loader: Callable[[], DataFrame]) -> None:
+        if not self._wanted(key):  # it waited behind others until a newer state was published
+            with self._lock:
+                self._asked.pop(key, None)
+            return
         try:
             pin = self._make(loader())
         except Exception as error:
@@ -264,24 +271,33 @@ class PinStore:
         return java_class(self._spark, "Pins")
 
 
-def most_selective_first(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """`rows` as one partition, sorted by its keys, the one with the most values first.
-
-    Spark keeps the least and greatest value of each batch of a pinned set (10,000 rows), so that a
-    filter on a sorted
-    key passes most batches over.
+def most_selective_first(rows: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
+    """The keys of a set that is to be pinned, the one with the most values first.
 
     Args:
-        rows: What is to be pinned; one small job counts its keys' values.
+        rows: The set; one small job counts its keys' values.
         keys: Its key columns.
     """
     if not keys:
+        return ()
+    counted = rows.agg(*(F.approx_count_distinct(quote(key)).alias(key) for key in keys))
+    (counts,) = counted.collect()
+    return tuple(sorted(keys, key=lambda key: (-counts[key], key)))
+
+
+def in_order(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """`rows` as one partition, sorted by its keys.
+
+    Spark keeps the least and greatest value of each batch of a pinned set (10,000 rows), so that a
+    filter on a sorted key passes most batches over.
+
+    Args:
+        rows: What is to be pinned.
+        keys: Its key columns, the most selective one first.
+    """
+    if not keys:
         return rows
-    counts = rows.agg(*(F.approx_count_distinct(quote(key)).alias(key) for key in keys)).collect()[
-        0
-    ]
-    order = sorted(keys, key=lambda key: (-counts[key], key))
-    return rows.coalesce(1).sortWithinPartitions(*(quote(key) for key in order))
+    return rows.coalesce(1).sortWithinPartitions(*(quote(key) for key in keys))
 
 
 def holds_floats(plan: CachePlan) -> bool:

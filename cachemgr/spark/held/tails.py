@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
+from cachemgr.delta.base_columns import columns_read
 from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.changes import ChangeKind, rows_of
 from cachemgr.delta.own_session import own_session
@@ -30,7 +31,9 @@ from cachemgr.serving.grown_dimensions import NewKeys
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
 from cachemgr.spark.held.degraded import warn
+from cachemgr.spark.held.joined_tables import JoinedTables
 from cachemgr.spark.held.pins import NotPinnable, PinKey, PinStore, holds_floats
+from cachemgr.spark.held.tail_pace import USUAL, Pace, Tempo
 from cachemgr.spark.hook import suspended
 from matcher.memory.bounded import Bounded
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
@@ -46,18 +49,12 @@ _CAME: Final = "__came"
 # Tails that are made of one another; the next one is made of files alone.
 _MOST_LINKS: Final = 8
 _MOST_USELESS: Final = 1_000
-# To make one may take a fifth of the time: after that it waits four times as long, unless the last
-# ones answered so many queries each.
-_REST: Final = 4.0
-_OFTEN: Final = 2
-_MOST_COUNTED: Final = 8
-# Up to so many appended rows all sets of a cube share one tail, grouped by all of its keys.
-_FEW_ROWS: Final = 50_000
-# How long a query waits for the tail of just the files that it would read itself: as long as the
-# last one took to be made and half of that, in seconds. The first guess is that of a small table.
-_GUESS_SECONDS: Final = 0.7
-_PATIENCE: Final = 1.5
-_MOST_PATIENCE_SECONDS: Final = 4.0
+_MOST_PACES: Final = 10_000
+# Up to so many appended rows all sets of a cube share one tail, grouped by all of its keys: one is
+# there for whichever is read next, and to add up so many rows in memory takes no time to speak of.
+_FEW_ROWS: Final = 250_000
+# Tails that are made at the same time.
+_THREADS: Final = 2
 
 
 class _Place(NamedTuple):
@@ -70,62 +67,52 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A tail, and how many it was made of."""
+    """A tail, how many it was made of, and when."""
 
     tail: Tail
     key: PinKey
     links: int
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """A tail that is being made."""
+    """A tail that is being made; `awaited` by the query that asked for it."""
 
     key: PinKey
     files: frozenset[tuple[str, str]]
     done: threading.Event
     began: float
+    awaited: bool
 
 
 @dataclass(slots=True)
 class _State:
-    """What is known of a place.
+    """What is held of a place.
 
     Args:
         made: Its tail.
         making: The one that is being made.
-        not_before: When the next one may be made.
-        seconds: How long the last one took; None before the first.
-        uses: How often tails answered alone, halved with each new one.
     """
 
     made: _Made | None = None
     making: _Making | None = None
-    not_before: float = 0.0
-    seconds: float | None = None
-    uses: int = 0
-
-    @property
-    def pays(self) -> bool:
-        """Whether tails answer several queries each."""
-        return self.uses >= _OFTEN
 
 
 class TailStore:
     """The tails of one application; safe for several threads.
 
-    A query that sees newly appended files reads these itself and has a tail made of them meanwhile.
-    Whoever comes for the same files before it is there waits for it, since to read them again would
-    take as long and the processor as well. Where tails answer several queries each, the first query
-    waits too.
+    A query that sees newly appended files has a tail made of them and waits for it, and so does
+    whoever comes for the same files meanwhile: each of them would do the same work itself, and all
+    of them at once. Where a tail answers one query only, as experience tells, that query reads the
+    files itself, and a tail is made beside it now and then; see `Pace`.
 
     Args:
         spark: A session of ours.
         histories: What happened to tables.
         new_keys: Which dimensions got new keys alone.
         wanted: Whether some query may still read what a key stands for.
-        rest: How many times as long as the last one took no further one is made.
-        most_patience: How many seconds a query waits for a tail at most.
+        tempo: How long queries wait, and how long none is made.
     """
 
     def __init__(
@@ -134,28 +121,28 @@ class TailStore:
         histories: Histories,
         new_keys: NewKeys,
         wanted: Callable[[PinKey], bool],
-        rest: float = _REST,
-        most_patience: float = _MOST_PATIENCE_SECONDS,
+        tempo: Tempo = USUAL,
     ) -> None:
         self._spark = spark
         self._histories = histories
         self._new_keys = new_keys
         self._wanted = wanted
-        self._rest = rest
-        self._most_patience = most_patience
-        self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails")
+        self.tempo = tempo
+        self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails", _THREADS)
+        self._joined = JoinedTables(spark, self._pins)
         self._lock = threading.Lock()
         self._states: defaultdict[_Place, _State] = defaultdict(_State)
+        self._paces: Bounded[Pace] = Bounded(_MOST_PACES)
         # asked for, and of no use: rows without a partner beside dimensions that grew
         self._useless: Bounded[bool] = Bounded(_MOST_USELESS)
 
     def find(
-        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
+        self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended, wait: bool
     ) -> Tail | None:
         """See `Tails`."""
         at, files = _place(cache, grouping_set, appended), appended.came
         tail = self._held(at, files)
-        if tail is None or tail.files != files:
+        if wait and (tail is None or tail.files != files):
             self._wait(at, files, cache, grouping_set, appended)
             tail = self._held(at, files)
         return tail
@@ -182,14 +169,13 @@ class TailStore:
     ) -> None:
         """Wait while a tail of these files is made, or where that pays one that it goes on from."""
         with self._lock:
-            last = self._states[at].seconds
-        seconds = _GUESS_SECONDS if last is None else last
-        until = time.monotonic() + min(_PATIENCE * seconds, self._most_patience)
+            patience = self._pace(at).patience(self.tempo)
+        until = time.monotonic() + patience
         while (now := time.monotonic()) < until:
             with self._lock:
-                making, pays = self._states[at].making, self._states[at].pays
+                making, pays = self._states[at].making, self._pace(at).pays
             if making is None:
-                if not pays or not self.request(cache, grouping_set, appended):
+                if not pays or not self._begin(at, cache, grouping_set, appended, awaited=True):
                     return
             elif making.files == files or (pays and making.files < files):
                 if not making.done.wait(until - now) or making.files == files:
@@ -208,8 +194,7 @@ class TailStore:
             appended: What was appended.
         """
         with self._lock:
-            state = self._states[_place(cache, grouping_set, appended)]
-            state.uses = min(state.uses + 1, _MOST_COUNTED)
+            self._pace(_place(cache, grouping_set, appended)).read()
 
     def request(
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
@@ -226,13 +211,29 @@ class TailStore:
             Whether it is being made now.
         """
         at = _place(cache, grouping_set, appended)
-        # asked first: of most hits nothing else is worked out
-        if self._rests(at) or _never(cache, grouping_set, appended):
+        with self._lock:
+            rests = self._pace(at).rests(time.monotonic())
+        return not rests and self._begin(at, cache, grouping_set, appended, awaited=False)
+
+    def _begin(
+        self,
+        at: _Place,
+        cache: ServedCache,
+        grouping_set: GroupingSet | None,
+        appended: Appended,
+        awaited: bool,
+    ) -> bool:
+        """Have a tail made unless one is; `awaited` by the query that asks for it."""
+        with self._lock:
+            state = self._states[at]
+            if state.making is not None:
+                return False
+        if _never(cache, grouping_set, appended):
             return False
         key = at.pin._replace(appended=_digest(appended))
         if self._useless.get(key):
             return False
-        making = _Making(key, appended.came, threading.Event(), time.monotonic())
+        making = _Making(key, appended.came, threading.Event(), time.monotonic(), awaited)
         with self._lock:
             state = self._states[at]
             if state.making is not None:
@@ -240,7 +241,14 @@ class TailStore:
             state.making, before = making, state.made
         chosen = grouping_set if at.pin.grouping_id is not None else None
         maker = _Maker(
-            self._spark, self._histories, self._new_keys, cache, chosen, appended, before
+            self._spark,
+            self._histories,
+            self._new_keys,
+            self._joined,
+            cache,
+            chosen,
+            appended,
+            before,
         )
         future = self._pins.request(key, maker.rows)
         if future is None:
@@ -250,6 +258,15 @@ class TailStore:
             return False
         future.add_done_callback(lambda _: self._finish(at, making, maker))
         return True
+
+    def _pace(self, at: _Place) -> Pace:
+        """What is known of the tails of a set, whichever stored state they stand beside."""
+        key = at._replace(pin=at.pin._replace(version=0))
+        pace = self._paces.get(key)
+        if pace is None:
+            pace = Pace()
+            self._paces.put(key, pace)
+        return pace
 
     @property
     def is_making(self) -> bool:
@@ -261,7 +278,8 @@ class TailStore:
         """Let go of all tails that nobody wants."""
         with self._lock:
             for at, state in tuple(self._states.items()):
-                if state.making is None and not self._wanted(at.pin):
+                is_new = state.made is not None and self._is_new(state.made)
+                if state.making is None and not is_new and not self._wanted(at.pin):
                     del self._states[at]
         self._pins.sweep()
 
@@ -277,12 +295,6 @@ class TailStore:
         """Let go of everything."""
         self._pins.close()
 
-    def _rests(self, at: _Place) -> bool:
-        with self._lock:
-            state = self._states[at]
-            rests = time.monotonic() < state.not_before and not state.pays
-            return state.making is not None or rests
-
     def _finish(self, at: _Place, making: _Making, maker: _Maker) -> None:
         made = None
         try:
@@ -294,25 +306,34 @@ class TailStore:
             warn(_log, f"queries read files of {at.grown}, whose tail cannot be used", error)
         finally:
             now = time.monotonic()
+            counts = made is not None or self._wanted(at.pin)  # else a newer state was published
             with self._lock:
                 state = self._states[at]
                 state.making = None
-                state.seconds = seconds = now - making.began
-                state.not_before = now + self._rest * seconds
-                state.uses //= 2
-                if made is None:
-                    state.uses = 0
-                else:
+                if made is not None:
                     state.made = made
+                if counts:
+                    self._pace(at).ended(
+                        now - making.began, made is not None, making.awaited, now, self.tempo
+                    )
             making.done.set()
             self._pins.sweep()  # the tail that this one was made of
 
     def _is_wanted(self, key: PinKey) -> bool:
+        joined = self._joined.is_wanted(key)
+        if joined is not None:
+            return joined
         with self._lock:
-            held = [h for state in self._states.values() for h in (state.made, state.making)]
-            if not any(h is not None and h.key == key for h in held):
-                return False
-        return self._wanted(key._replace(appended=""))
+            for state in self._states.values():
+                if state.making is not None and state.making.key == key:
+                    return True  # some query waits for it
+                if state.made is not None and state.made.key == key:
+                    return self._is_new(state.made) or self._wanted(key._replace(appended=""))
+        return False
+
+    def _is_new(self, made: _Made) -> bool:
+        """Whether queries that waited for it may not have read it yet."""
+        return time.monotonic() - made.at < self.tempo.keep
 
 
 class _Maker:
@@ -322,6 +343,7 @@ class _Maker:
         spark: A session of ours.
         histories: What happened to tables.
         new_keys: Which dimensions got new keys alone.
+        joined: What is held of the tables that are joined.
         cache: The cache.
         grouping_set: The set.
         appended: What it is to hold.
@@ -333,6 +355,7 @@ class _Maker:
         spark: SparkSession,
         histories: Histories,
         new_keys: NewKeys,
+        joined: JoinedTables,
         cache: ServedCache,
         grouping_set: GroupingSet | None,
         appended: Appended,
@@ -341,6 +364,7 @@ class _Maker:
         self._spark = spark
         self._histories = histories
         self._new_keys = new_keys
+        self._joined = joined
         self._cache = cache
         self._set = grouping_set
         self._appended = appended
@@ -383,7 +407,7 @@ class _Maker:
         files = self._appended.came
         read = {place: read.version for place, read in self._read.items()}
         links = 1 if self._before is None else self._before.links + 1
-        return _Made(Tail(plan, files, pinned, read), key, links)
+        return _Made(Tail(plan, files, pinned, read), key, links, time.monotonic())
 
     @property
     def _plan(self) -> CachePlan:
@@ -413,7 +437,7 @@ class _Maker:
         }
         return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
 
-    def _others(self) -> dict[str, TableRead]:
+    def _others(self) -> dict[str, PinnedSet | TableRead]:
         """The tables that are joined to the one that grew: as they are now, which holds the rows
         that the cache read."""
         names = {
@@ -427,7 +451,12 @@ class _Maker:
             if table is None or not self._is_as_before(table):
                 raise NotPinnable(f"{name} changed since cache {self._cache.name} was refreshed")
         self._read = {place: TableRead(place, found[place].version) for place in names}
-        return self._read
+        columns = columns_read(self._cache.plan)
+        sizes = dict(self._cache.plan.base_bytes)
+        return {
+            place: self._joined.relation(read, columns[place], sizes.get(place))
+            for place, read in self._read.items()
+        }
 
     def _is_as_before(self, table: TableAt) -> bool:
         """Whether a joined table gives the rows that the cache has read what it gave them then."""

@@ -215,10 +215,10 @@ def _parents_facts(original: Any) -> Any:
 
 
 def _any_tail(original: Any) -> Any:
-    def find(self: Any, cache: Any, grouping_set: Any, appended: Any) -> Any:
+    def find(self: Any, cache: Any, grouping_set: Any, appended: Any, wait: Any) -> Any:
         states = [s for at, s in self._states.items() if at.pin.cache_id == cache.id]
         made = next((state.made for state in states if state.made is not None), None)
-        return original(self, cache, grouping_set, appended) if made is None else made.tail
+        return original(self, cache, grouping_set, appended, wait) if made is None else made.tail
 
     return find
 

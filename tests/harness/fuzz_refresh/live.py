@@ -26,6 +26,7 @@ from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.refresh.by_change import incremental
 from cachemgr.spark import api
+from cachemgr.spark.held.tail_pace import Tempo
 from tests.harness.fuzz_refresh.folders import NotApplicable, carry_out
 from tests.harness.fuzz_refresh.judge import Answer, answer, difference, one_line, rows_answer
 from tests.harness.fuzz_refresh.layouts import JOINS, LAYOUTS, VIEWS, Layout, statements
@@ -210,8 +211,8 @@ class World:
         self.spark.conf.set("spark.cachemgr.decisionLog.enabled", "false")
         cachemgr.enable(self.spark)
         self._tails = api._of(self.spark).session.application.tails
-        self._tails._rest = 0.0
-        self._tails._most_patience = 0.0  # else each answer would come from a tail
+        # else each answer would come from a tail
+        self._tails.tempo = Tempo(rest=0.0, most=0.0, keep=0.0)
         self.metastore = open_metastore(self._url)
         if self.layout.joins:
             for text in JOINS:

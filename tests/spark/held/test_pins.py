@@ -3,9 +3,11 @@ reason for a query to fail."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import DataFrame
 
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.spark import hook
@@ -115,6 +117,26 @@ def test_a_set_that_cannot_be_pinned_is_not_tried_again(star: Star, store: PinSt
     future.result(60)
     assert store.get(KEY) is None and store.stats().failed == 1
     assert store.request(KEY, lambda: pytest.fail("tried again")) is None
+
+
+def test_what_nobody_wants_when_its_turn_comes_is_not_loaded(star: Star) -> None:
+    wanted, may_go_on = [True], threading.Event()
+    store = PinStore(star.spark, 10_000_000, lambda key: wanted[0])
+
+    def first() -> DataFrame:
+        may_go_on.wait(60)
+        return star.spark.range(1)
+
+    assert store.request(KEY, first) is not None
+    loaded: list[int] = []
+    later = KEY._replace(version=KEY.version + 1)
+    second = store.request(later, lambda: loaded.append(1))  # type: ignore[arg-type, return-value]
+    assert second is not None
+    wanted[0] = False
+    may_go_on.set()
+    second.result(60)
+    assert not loaded and store.stats().pins == 0 and store.stats().failed == 0
+    store.close()
 
 
 def test_a_set_whose_loading_was_cancelled_is_tried_again(

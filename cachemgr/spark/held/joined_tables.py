@@ -1,0 +1,104 @@
+"""Small tables that a cache joins to the one that grows, held in memory for its tails.
+
+Each new tail joins the same dimensions again. To find and read their files takes longer than to
+join the few appended rows to them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from cachemgr.delta.tables import PinnedSet, TableRead, run_select
+from cachemgr.spark.held.pins import NotPinnable, PinKey, PinStore
+from matcher.memory.bounded import Bounded
+from matcher.render.select import quote
+
+# On the disk, with all of their columns.
+_MOST_BYTES: Final = 32 << 20
+_MOST: Final = 1_000
+_UNUSED_SECONDS: Final = 600.0
+_TABLE: Final = "__table"
+# Spark's statistics of what is held leave NaN out, so that a filter would pass over it; of other
+# types nothing is known.
+_HELD: Final = (
+    T.BooleanType,
+    T.IntegralType,
+    T.DecimalType,
+    T.StringType,
+    T.BinaryType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """When a version of a table was asked for last."""
+
+    version: int
+    at: float
+
+
+class JoinedTables:
+    """Tables of one application that are joined again and again; safe for several threads.
+
+    Args:
+        spark: A session of ours.
+        pins: What holds them, with the tails and within their bound.
+    """
+
+    def __init__(self, spark: SparkSession, pins: PinStore) -> None:
+        self._spark = spark
+        self._pins = pins
+        self._uses: Bounded[_Use] = Bounded(_MOST)
+
+    def relation(
+        self, read: TableRead, columns: frozenset[str], size: int | None
+    ) -> PinnedSet | TableRead:
+        """What a tail reads of a table. One that comes again at the same version is held from then
+        on.
+
+        Args:
+            read: The table.
+            columns: Those that are read of it, in lower case.
+            size: Bytes of its files; None if nobody knows.
+
+        Returns:
+            Its rows in memory, with these columns alone, or the table itself.
+        """
+        if size is None or size > _MOST_BYTES or not columns:
+            return read
+        key = PinKey("", read.version, None, read.location, ",".join(sorted(columns)))
+        of = key._replace(version=0)
+        last = self._uses.get(of)
+        self._uses.put(of, _Use(read.version, time.monotonic()))
+        held = self._pins.get(key)
+        if held is None and last is not None and last.version == read.version:
+            self._pins.request(key, lambda: self._load(read, columns))
+        return read if held is None else held
+
+    def is_wanted(self, key: PinKey) -> bool | None:
+        """Whether a pin is still to be held; None if it is of no joined table.
+
+        Args:
+            key: The pin's.
+        """
+        if key.cache_id:
+            return None
+        last = self._uses.get(key._replace(version=0))
+        used = None if last is None or last.version != key.version else last.at
+        return used is not None and time.monotonic() - used < _UNUSED_SECONDS
+
+    def _load(self, read: TableRead, columns: frozenset[str]) -> DataFrame:
+        rows = run_select(self._spark, f"SELECT * FROM {_TABLE}", {_TABLE: read})
+        kept = [field for field in rows.schema.fields if field.name.lower() in columns]
+        for field in kept:
+            if not isinstance(field.dataType, _HELD):
+                raise NotPinnable(f"{field.name} of {read.location} is {field.dataType}")
+        return rows.select(*(quote(field.name) for field in kept))
