@@ -7,6 +7,7 @@ join the few appended rows to them.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,22 +50,27 @@ class JoinedTables:
     """Tables of one application that are joined again and again; safe for several threads.
 
     Args:
-        spark: A session of ours.
         pins: What holds them, with the tails and within their bound.
     """
 
-    def __init__(self, spark: SparkSession, pins: PinStore) -> None:
-        self._spark = spark
+    def __init__(self, pins: PinStore) -> None:
         self._pins = pins
         self._uses: Bounded[_Use] = Bounded(_MOST)
 
     def relation(
-        self, read: TableRead, columns: frozenset[str], size: int | None
+        self,
+        session: SparkSession,
+        settings: Collection[tuple[str, str]],
+        read: TableRead,
+        columns: frozenset[str],
+        size: int | None,
     ) -> PinnedSet | TableRead:
         """What a tail reads of a table. One that comes again at the same version is held from then
         on.
 
         Args:
+            session: A session of ours.
+            settings: What is set in it, which may say how a table is read.
             read: The table.
             columns: Those that are read of it, in lower case.
             size: Bytes of its files; None if nobody knows.
@@ -74,13 +80,14 @@ class JoinedTables:
         """
         if size is None or size > _MOST_BYTES or not columns:
             return read
-        key = PinKey("", read.version, None, read.location, ",".join(sorted(columns)))
+        what = repr((sorted(columns), sorted(settings)))
+        key = PinKey("", read.version, None, read.location, what)
         of = key._replace(version=0)
         last = self._uses.get(of)
         self._uses.put(of, _Use(read.version, time.monotonic()))
         held = self._pins.get(key)
         if held is None and last is not None and last.version == read.version:
-            self._pins.request(key, lambda: self._load(read, columns))
+            self._pins.request(key, lambda: _rows(session, read, columns))
         return read if held is None else held
 
     def is_wanted(self, key: PinKey) -> bool | None:
@@ -95,10 +102,11 @@ class JoinedTables:
         used = None if last is None or last.version != key.version else last.at
         return used is not None and time.monotonic() - used < _UNUSED_SECONDS
 
-    def _load(self, read: TableRead, columns: frozenset[str]) -> DataFrame:
-        rows = run_select(self._spark, f"SELECT * FROM {_TABLE}", {_TABLE: read})
-        kept = [field for field in rows.schema.fields if field.name.lower() in columns]
-        for field in kept:
-            if not isinstance(field.dataType, _HELD):
-                raise NotPinnable(f"{field.name} of {read.location} is {field.dataType}")
-        return rows.select(*(quote(field.name) for field in kept))
+
+def _rows(session: SparkSession, read: TableRead, columns: frozenset[str]) -> DataFrame:
+    rows = run_select(session, f"SELECT * FROM {_TABLE}", {_TABLE: read})
+    kept = [field for field in rows.schema.fields if field.name.lower() in columns]
+    for field in kept:
+        if not isinstance(field.dataType, _HELD):
+            raise NotPinnable(f"{field.name} of {read.location} is {field.dataType}")
+    return rows.select(*(quote(field.name) for field in kept))

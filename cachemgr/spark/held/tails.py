@@ -77,13 +77,12 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """A tail that is being made; `awaited` by the query that asked for it."""
+    """A tail that is being made."""
 
     key: PinKey
     files: frozenset[tuple[str, str]]
     done: threading.Event
     began: float
-    awaited: bool
 
 
 @dataclass(slots=True)
@@ -93,19 +92,20 @@ class _State:
     Args:
         made: Its tail.
         making: The one that is being made.
+        waiting: How many queries wait for that.
     """
 
     made: _Made | None = None
     making: _Making | None = None
+    waiting: int = 0
 
 
 class TailStore:
     """The tails of one application; safe for several threads.
 
-    A query that sees newly appended files has a tail made of them and waits for it, and so does
-    whoever comes for the same files meanwhile: each of them would do the same work itself, and all
-    of them at once. Where a tail answers one query only, as experience tells, that query reads the
-    files itself, and a tail is made beside it now and then; see `Pace`.
+    A query that sees newly appended files reads these itself and has a tail made of them meanwhile.
+    Whoever comes for the same files before it is there waits for it, and does not read them once
+    more. Where queries come at the same time, the first one waits as well; see `Pace`.
 
     Args:
         spark: A session of ours.
@@ -129,7 +129,7 @@ class TailStore:
         self._wanted = wanted
         self.tempo = tempo
         self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails", _THREADS)
-        self._joined = JoinedTables(spark, self._pins)
+        self._joined = JoinedTables(self._pins)
         self._lock = threading.Lock()
         self._states: defaultdict[_Place, _State] = defaultdict(_State)
         self._paces: Bounded[Pace] = Bounded(_MOST_PACES)
@@ -167,21 +167,34 @@ class TailStore:
         grouping_set: GroupingSet | None,
         appended: Appended,
     ) -> None:
-        """Wait while a tail of these files is made, or where that pays one that it goes on from."""
+        """Wait while a tail of these files is made, or one that it goes on from."""
         with self._lock:
-            patience = self._pace(at).patience(self.tempo)
+            patience = self._pace(at).patience(self.tempo, rows_of(appended.changes.added))
         until = time.monotonic() + patience
         while (now := time.monotonic()) < until:
             with self._lock:
-                making, pays = self._states[at].making, self._pace(at).pays
+                state, pace = self._states[at], self._pace(at)
+                making, is_shared = state.making, pace.is_shared
             if making is None:
-                if not pays or not self._begin(at, cache, grouping_set, appended, awaited=True):
+                if not is_shared or not self._begin(at, cache, grouping_set, appended):
                     return
-            elif making.files == files or (pays and making.files < files):
-                if not making.done.wait(until - now) or making.files == files:
+            elif making.files == files or (is_shared and making.files < files):
+                is_done = self._wait_for(making, state, pace, until - now)
+                if not is_done or making.files == files:
                     return
             else:
                 return
+
+    def _wait_for(self, making: _Making, state: _State, pace: Pace, seconds: float) -> bool:
+        with self._lock:
+            if state.waiting:  # a query after the other would be alone here
+                pace.others += 1
+            state.waiting += 1
+        try:
+            return making.done.wait(seconds)
+        finally:
+            with self._lock:
+                state.waiting -= 1
 
     def count_read(
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
@@ -213,7 +226,7 @@ class TailStore:
         at = _place(cache, grouping_set, appended)
         with self._lock:
             rests = self._pace(at).rests(time.monotonic())
-        return not rests and self._begin(at, cache, grouping_set, appended, awaited=False)
+        return not rests and self._begin(at, cache, grouping_set, appended)
 
     def _begin(
         self,
@@ -221,9 +234,8 @@ class TailStore:
         cache: ServedCache,
         grouping_set: GroupingSet | None,
         appended: Appended,
-        awaited: bool,
     ) -> bool:
-        """Have a tail made unless one is; `awaited` by the query that asks for it."""
+        """Have a tail made unless one is."""
         with self._lock:
             state = self._states[at]
             if state.making is not None:
@@ -233,7 +245,7 @@ class TailStore:
         key = at.pin._replace(appended=_digest(appended))
         if self._useless.get(key):
             return False
-        making = _Making(key, appended.came, threading.Event(), time.monotonic(), awaited)
+        making = _Making(key, appended.came, threading.Event(), time.monotonic())
         with self._lock:
             state = self._states[at]
             if state.making is not None:
@@ -313,9 +325,7 @@ class TailStore:
                 if made is not None:
                     state.made = made
                 if counts:
-                    self._pace(at).ended(
-                        now - making.began, made is not None, making.awaited, now, self.tempo
-                    )
+                    self._pace(at).ended(now - making.began, made is not None, now, self.tempo)
             making.done.set()
             self._pins.sweep()  # the tail that this one was made of
 
@@ -430,14 +440,14 @@ class _Maker:
         held = None if self._before is None else self._before.tail
         files = files_beside(held, self._appended.changes.added)
         came = ChangedFiles(grown.location, since, grown.version, files).plan(session)
-        others = self._others()
+        others = self._others(session)
         relations = {
             f"__t{number}": others.get(relation.key, came)
             for number, relation in enumerate(plan.relations)
         }
         return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
 
-    def _others(self) -> dict[str, PinnedSet | TableRead]:
+    def _others(self, session: SparkSession) -> dict[str, PinnedSet | TableRead]:
         """The tables that are joined to the one that grew: as they are now, which holds the rows
         that the cache read."""
         names = {
@@ -454,7 +464,9 @@ class _Maker:
         columns = columns_read(self._cache.plan)
         sizes = dict(self._cache.plan.base_bytes)
         return {
-            place: self._joined.relation(read, columns[place], sizes.get(place))
+            place: self._joined.relation(
+                session, self._cache.settings, read, columns[place], sizes.get(place)
+            )
             for place, read in self._read.items()
         }
 
