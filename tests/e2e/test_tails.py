@@ -69,7 +69,7 @@ def without_tail(lab, query: str) -> None:
 def without_pauses(lab):
     """The next tail is made at once, and no query waits for it."""
     tails = api._of(lab.spark).session.application.tails
-    tempo, tails.tempo = tails.tempo, Tempo(rest=0.0, most=0.0, keep=0.0)
+    tempo, tails.tempo = tails.tempo, Tempo(rest=0.0, most=0.0, pause=0.0, keep=0.0)
     yield tails
     tails.tempo = tempo
 
@@ -156,7 +156,7 @@ class Held:
             return rows(maker)
 
         monkeypatch.setattr(_Maker, "rows", late)
-        tails.tempo = Tempo(rest=0.0, first=30.0, margin=30.0, most=30.0, keep=30.0)
+        tails.tempo = Tempo(rest=0.0, first=30.0, margin=30.0, most=30.0, pause=0.0, keep=30.0)
 
 
 @pytest.fixture
@@ -202,12 +202,24 @@ def test_who_waits_reads_it_after_a_refresh_as_well(lab, held: Held) -> None:
     assert count(lab, "tail_hits") == before + 1
 
 
-def test_nobody_waits_for_ever(lab, held: Held, without_pauses: TailStore) -> None:
-    without_pauses.tempo = Tempo(first=0.1)
+def test_it_is_begun_when_the_query_that_asked_for_it_is_done(
+    lab, held: Held, without_pauses: TailStore
+) -> None:
+    without_pauses.tempo = Tempo(pause=30.0)
     lab.cache(GROUPED)
     append(lab, 100)
     without_tail(lab, QUERIES[0])
-    assert held.begun.is_set()
+    assert not held.begun.wait(0.5)
+    assert at_once(lab, held, QUERIES[:1]) == 1  # or when another one waits for it
+
+
+def test_nobody_waits_for_ever(lab, held: Held, without_pauses: TailStore) -> None:
+    lab.cache(GROUPED)
+    append(lab, 100)
+    without_tail(lab, QUERIES[0])
+    assert held.begun.wait(30)
+    without_pauses.tempo = Tempo(first=0.1)
+    without_tail(lab, QUERIES[0])
 
 
 def test_explain_waits_for_nothing(lab, held: Held) -> None:

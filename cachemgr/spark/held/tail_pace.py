@@ -29,6 +29,7 @@ class Tempo:
         first: How many seconds a query waits before any was made.
         margin: How many seconds it waits beyond what the last one took.
         most: How many seconds it waits at most.
+        pause: How many seconds after it was asked for one is begun, if no query waits for it.
         keep: How many seconds a tail is kept at least, if a newer state of its cache was published
             while queries waited for it.
     """
@@ -37,6 +38,7 @@ class Tempo:
     first: float = 5.0
     margin: float = 2.0
     most: float = 20.0
+    pause: float = 1.0
     keep: float = 10.0
 
 

@@ -82,6 +82,7 @@ class _Making:
     key: PinKey
     files: frozenset[tuple[str, str]]
     done: threading.Event
+    awaited: threading.Event
     began: float
 
 
@@ -190,6 +191,7 @@ class TailStore:
             if state.waiting:  # a query after the other would be alone here
                 pace.others += 1
             state.waiting += 1
+        making.awaited.set()
         try:
             return making.done.wait(seconds)
         finally:
@@ -245,7 +247,8 @@ class TailStore:
         key = at.pin._replace(appended=_digest(appended))
         if self._useless.get(key):
             return False
-        making = _Making(key, appended.came, threading.Event(), time.monotonic())
+        done, awaited = threading.Event(), threading.Event()
+        making = _Making(key, appended.came, done, awaited, time.monotonic())
         with self._lock:
             state = self._states[at]
             if state.making is not None:
@@ -262,7 +265,14 @@ class TailStore:
             appended,
             before,
         )
-        future = self._pins.request(key, maker.rows)
+        pause = self.tempo.pause
+
+        def rows() -> DataFrame:
+            # The query that reads the files now has the processor to itself.
+            awaited.wait(pause)
+            return maker.rows()
+
+        future = self._pins.request(key, rows)
         if future is None:
             with self._lock:
                 self._states[at].making = None

@@ -212,7 +212,7 @@ class World:
         cachemgr.enable(self.spark)
         self._tails = api._of(self.spark).session.application.tails
         # else each answer would come from a tail
-        self._tails.tempo = Tempo(rest=0.0, most=0.0, keep=0.0)
+        self._tails.tempo = Tempo(rest=0.0, most=0.0, pause=0.0, keep=0.0)
         self.metastore = open_metastore(self._url)
         if self.layout.joins:
             for text in JOINS:
