@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 
 import cachemgr
 from cachemgr.spark import api
+from cachemgr.spark.held.tail_maker import TailMaker
 from cachemgr.spark.held.tail_pace import Tempo
-from cachemgr.spark.held.tails import TailStore, _Maker
+from cachemgr.spark.held.tails import TailStore
 from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
@@ -148,14 +149,14 @@ class Held:
     def __init__(self, tails: TailStore, monkeypatch: pytest.MonkeyPatch) -> None:
         self.may_end = threading.Event()
         self.begun = threading.Event()
-        rows = _Maker.rows
+        rows = TailMaker.rows
 
-        def late(maker: _Maker) -> DataFrame:
+        def late(maker: TailMaker) -> DataFrame:
             self.begun.set()
             assert self.may_end.wait(60)
             return rows(maker)
 
-        monkeypatch.setattr(_Maker, "rows", late)
+        monkeypatch.setattr(TailMaker, "rows", late)
         tails.tempo = Tempo(rest=0.0, first=30.0, margin=30.0, most=30.0, pause=0.0, keep=30.0)
 
 

@@ -12,42 +12,26 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.base_state import TableAt
-from cachemgr.config.match_options import match_options
-from cachemgr.delta.base_columns import columns_read
-from cachemgr.delta.changed_files import ChangedFiles
-from cachemgr.delta.changes import ChangeKind, rows_of
-from cachemgr.delta.own_session import own_session
-from cachemgr.delta.tables import PinnedSet, TableRead, base_tables, run_select
-from cachemgr.refresh.measure import rows_name
+from cachemgr.delta.changes import rows_of
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.grown_dimensions import NewKeys
 from cachemgr.serving.served_cache import ServedCache
-from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
+from cachemgr.serving.tails import Tail
 from cachemgr.spark.held.degraded import warn
 from cachemgr.spark.held.joined_tables import JoinedTables
-from cachemgr.spark.held.pins import NotPinnable, PinKey, PinStore, holds_floats
+from cachemgr.spark.held.pins import NotPinnable, PinKey, PinStore
+from cachemgr.spark.held.tail_maker import Made, TailMaker, has_none
 from cachemgr.spark.held.tail_pace import USUAL, Pace, Tempo
-from cachemgr.spark.hook import suspended
 from matcher.memory.bounded import Bounded
-from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
-from matcher.normalize.stored_block import stored_block
-from matcher.partials.collapse import merged_rows
-from matcher.partials.linear import why_not_linear
-from matcher.partials.lossless import joins_by_unique_keys_alone
-from matcher.partials.partial_rows import why_not_partials
-from matcher.render.select import quote, render_stored
+from matcher.model.ir import GroupingSet
 
 _log = logging.getLogger("cachemgr.tails")
-_CAME: Final = "__came"
-# Tails that are made of one another; the next one is made of files alone.
-_MOST_LINKS: Final = 8
 _MOST_USELESS: Final = 1_000
 _MOST_PACES: Final = 10_000
 # Up to so many appended rows all sets of a cube share one tail, grouped by all of its keys: one is
@@ -63,16 +47,6 @@ class _Place(NamedTuple):
 
     pin: PinKey
     grown: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A tail, how many it was made of, and when."""
-
-    tail: Tail
-    key: PinKey
-    links: int
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +70,7 @@ class _State:
         waiting: How many queries wait for that.
     """
 
-    made: _Made | None = None
+    made: Made | None = None
     making: _Making | None = None
     waiting: int = 0
 
@@ -131,6 +105,7 @@ class TailStore:
         self.tempo = tempo
         self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails", _THREADS)
         self._joined = JoinedTables(self._pins)
+        self._closed = False
         self._lock = threading.Lock()
         self._states: defaultdict[_Place, _State] = defaultdict(_State)
         self._paces: Bounded[Pace] = Bounded(_MOST_PACES)
@@ -242,7 +217,7 @@ class TailStore:
             state = self._states[at]
             if state.making is not None:
                 return False
-        if _never(cache, grouping_set, appended):
+        if has_none(cache, grouping_set, appended):
             return False
         key = at.pin._replace(appended=_digest(appended))
         if self._useless.get(key):
@@ -255,7 +230,7 @@ class TailStore:
                 return False
             state.making, before = making, state.made
         chosen = grouping_set if at.pin.grouping_id is not None else None
-        maker = _Maker(
+        maker = TailMaker(
             self._spark,
             self._histories,
             self._new_keys,
@@ -270,6 +245,8 @@ class TailStore:
         def rows() -> DataFrame:
             # The query that reads the files now has the processor to itself.
             awaited.wait(pause)
+            if self._closed:
+                raise NotPinnable("the session ends")
             return maker.rows()
 
         future = self._pins.request(key, rows)
@@ -299,9 +276,12 @@ class TailStore:
     def sweep(self) -> None:
         """Let go of all tails that nobody wants."""
         with self._lock:
-            for at, state in tuple(self._states.items()):
-                is_new = state.made is not None and self._is_new(state.made)
-                if state.making is None and not is_new and not self._wanted(at.pin):
+            places = tuple(self._states)
+        gone = [at for at in places if not self._wanted(at.pin)]
+        with self._lock:
+            for at in gone:
+                state = self._states[at]
+                if state.making is None and (state.made is None or not self._is_new(state.made)):
                     del self._states[at]
         self._pins.sweep()
 
@@ -315,20 +295,25 @@ class TailStore:
 
     def close(self) -> None:
         """Let go of everything."""
+        self._closed = True
+        with self._lock:
+            for state in self._states.values():
+                if state.making is not None:
+                    state.making.awaited.set()
         self._pins.close()
 
-    def _finish(self, at: _Place, making: _Making, maker: _Maker) -> None:
-        made = None
+    def _finish(self, at: _Place, making: _Making, maker: TailMaker) -> None:
+        made, counts = None, True
         try:
             pinned = self._pins.get(making.key)
             made = None if pinned is None else maker.made(making.key, pinned)
             if pinned is not None and made is None:
                 self._useless.put(making.key, True)
+            counts = made is not None or self._wanted(at.pin)  # else a newer state was published
         except Exception as error:
             warn(_log, f"queries read files of {at.grown}, whose tail cannot be used", error)
         finally:
             now = time.monotonic()
-            counts = made is not None or self._wanted(at.pin)  # else a newer state was published
             with self._lock:
                 state = self._states[at]
                 state.making = None
@@ -344,166 +329,15 @@ class TailStore:
         if joined is not None:
             return joined
         with self._lock:
-            for state in self._states.values():
-                if state.making is not None and state.making.key == key:
-                    return True  # some query waits for it
-                if state.made is not None and state.made.key == key:
-                    return self._is_new(state.made) or self._wanted(key._replace(appended=""))
-        return False
+            states = list(self._states.values())
+            if any(s.making is not None and s.making.key == key for s in states):
+                return True  # some query may wait for it
+            made = next((s.made for s in states if s.made is not None and s.made.key == key), None)
+        return made is not None and (self._is_new(made) or self._wanted(key._replace(appended="")))
 
-    def _is_new(self, made: _Made) -> bool:
+    def _is_new(self, made: Made) -> bool:
         """Whether queries that waited for it may not have read it yet."""
         return time.monotonic() - made.at < self.tempo.keep
-
-
-class _Maker:
-    """Makes one tail.
-
-    Args:
-        spark: A session of ours.
-        histories: What happened to tables.
-        new_keys: Which dimensions got new keys alone.
-        joined: What is held of the tables that are joined.
-        cache: The cache.
-        grouping_set: The set.
-        appended: What it is to hold.
-        before: The tail that is there.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        histories: Histories,
-        new_keys: NewKeys,
-        joined: JoinedTables,
-        cache: ServedCache,
-        grouping_set: GroupingSet | None,
-        appended: Appended,
-        before: _Made | None,
-    ) -> None:
-        self._spark = spark
-        self._histories = histories
-        self._new_keys = new_keys
-        self._joined = joined
-        self._cache = cache
-        self._set = grouping_set
-        self._appended = appended
-        self._grown = False
-        self._read: dict[str, TableRead] = {}
-        self._before = before if before is not None and self._goes_on(before) else None
-
-    def rows(self) -> DataFrame:
-        """The rows of the tail.
-
-        Raises:
-            NotPinnable: A table that the cache's definition joins is not as the cache read it.
-        """
-        cache, plan = self._cache, self._plan
-        session = own_session(self._spark, dict(cache.settings))
-        with suspended(session):
-            rows = self._definition(session, plan)
-            if self._before is not None:
-                relations = {TAIL: self._before.tail.relation, _CAME: rows}
-                names = ", ".join(map(quote, rows.columns))
-                parts = [f"SELECT {names} FROM {name}" for name in relations]
-                text = merged_rows(plan, parts, [], match_options(dict(cache.settings)))
-                rows = run_select(session, text, relations)
-            # In order its rows would be read faster by little, and to find the order they would be
-            # computed twice: who waits for a tail waits for that.
-            return rows.coalesce(1)
-
-    def made(self, key: PinKey, pinned: PinnedSet) -> _Made | None:
-        """The tail, once its rows are held; None if it is of no use: some of its rows are without a
-        partner, which they may get.
-
-        Args:
-            key: What it is held by.
-            pinned: Its rows.
-        """
-        joins = self._joins_kept(pinned)
-        if self._grown and not joins:
-            return None
-        plan = plan_of_tail(self._cache.plan, self._set, joins, pinned.rows)
-        files = self._appended.came
-        read = {place: read.version for place, read in self._read.items()}
-        links = 1 if self._before is None else self._before.links + 1
-        return _Made(Tail(plan, files, pinned, read), key, links, time.monotonic())
-
-    @property
-    def _plan(self) -> CachePlan:
-        """The cache with the one set."""
-        sets = () if self._set is None else (self._set,)
-        return replace(self._cache.plan, grouping_sets=sets)
-
-    def _goes_on(self, before: _Made) -> bool:
-        """Whether the new tail is the old one and more."""
-        plan, options = self._cache.plan, match_options(dict(self._cache.settings))
-        return (
-            before.links < _MOST_LINKS
-            and before.tail.files <= self._appended.came
-            and why_not_partials(plan, options, signed=False) is None
-        )
-
-    def _definition(self, session: SparkSession, plan: CachePlan) -> DataFrame:
-        """The cache's definition over the files that the old tail does not have."""
-        grown, since = self._appended.table, self._appended.since
-        held = None if self._before is None else self._before.tail
-        files = files_beside(held, self._appended.changes.added)
-        came = ChangedFiles(grown.location, since, grown.version, files).plan(session)
-        others = self._others(session)
-        relations = {
-            f"__t{number}": others.get(relation.key, came)
-            for number, relation in enumerate(plan.relations)
-        }
-        return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
-
-    def _others(self, session: SparkSession) -> dict[str, PinnedSet | TableRead]:
-        """The tables that are joined to the one that grew: as they are now, which holds the rows
-        that the cache read."""
-        names = {
-            relation.key: relation.name
-            for relation in self._cache.plan.relations
-            if relation.key != self._appended.table.location
-        }
-        found = {table.location: table for table in base_tables(self._spark, names)}
-        for place, name in names.items():
-            table = found.get(place)
-            if table is None or not self._is_as_before(table):
-                raise NotPinnable(f"{name} changed since cache {self._cache.name} was refreshed")
-        self._read = {place: TableRead(place, found[place].version) for place in names}
-        columns = columns_read(self._cache.plan)
-        sizes = dict(self._cache.plan.base_bytes)
-        return {
-            place: self._joined.relation(
-                session, self._cache.settings, read, columns[place], sizes.get(place)
-            )
-            for place, read in self._read.items()
-        }
-
-    def _is_as_before(self, table: TableAt) -> bool:
-        """Whether a joined table gives the rows that the cache has read what it gave them then."""
-        then = self._cache.snapshot[table.location]
-        changes = self._histories.changes(table, then)
-        if changes.kind is not ChangeKind.APPENDS:
-            return changes.kind is ChangeKind.SAME
-        self._grown = True
-        return any(
-            self._new_keys.are_new(table, then, changes, tuple(right for _, right in join.keys))
-            for join in self._cache.plan.joins
-            if join.validated and join.right == table.location
-        )
-
-    def _joins_kept(self, pinned: PinnedSet) -> tuple[RecordPreservingJoin, ...]:
-        """The joins of the cache, if the tail's rows tell that they kept each row."""
-        plan, grown = self._cache.plan, self._appended.table.location
-        rows = rows_of(self._appended.changes.added)
-        joins = tuple(join for join in plan.joins if join.validated)
-        if rows is None or not joins_by_unique_keys_alone(plan, joins, grown):
-            return ()
-        text = f"SELECT SUM({quote(rows_name(plan))}) FROM {TAIL}"
-        with suspended(self._spark):
-            ((counted,),) = run_select(self._spark, text, {TAIL: pinned}).collect()
-        return joins if (counted or 0) == rows else ()
 
 
 def _place(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended) -> _Place:
@@ -518,18 +352,3 @@ def _place(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appen
 def _digest(appended: Appended) -> str:
     text = "\n".join(sorted(map("\t".join, appended.came)))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _never(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended) -> bool:
-    """Whether a cache has no tails: its rows are no groups, are only the first ones, or are not
-    those of the old and the new files together."""
-    plan = cache.plan
-    if plan.keys is None or plan.limit is not None or holds_floats(plan):
-        return True
-    if plan.is_cube and grouping_set is None:
-        return True
-    places = [relation.key for relation in plan.relations]
-    if appended.table.location not in places:
-        return True
-    rel = places.index(appended.table.location)
-    return why_not_linear(stored_block(plan), rel) is not None

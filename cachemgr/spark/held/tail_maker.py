@@ -1,0 +1,214 @@
+"""How a tail is made: the cache's definition over the appended files, in one partition in memory,
+and on top of the tail that is there.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.base_state import TableAt
+from cachemgr.config.match_options import match_options
+from cachemgr.delta.base_columns import columns_read
+from cachemgr.delta.changed_files import ChangedFiles
+from cachemgr.delta.changes import ChangeKind, rows_of
+from cachemgr.delta.own_session import own_session
+from cachemgr.delta.tables import PinnedSet, TableRead, base_tables, run_select
+from cachemgr.refresh.measure import rows_name
+from cachemgr.serving.appended import Appended
+from cachemgr.serving.freshness import Histories
+from cachemgr.serving.grown_dimensions import NewKeys
+from cachemgr.serving.served_cache import ServedCache
+from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
+from cachemgr.spark.held.joined_tables import JoinedTables
+from cachemgr.spark.held.pins import NotPinnable, PinKey, holds_floats
+from cachemgr.spark.hook import suspended
+from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
+from matcher.normalize.stored_block import stored_block
+from matcher.partials.collapse import merged_rows
+from matcher.partials.linear import why_not_linear
+from matcher.partials.lossless import joins_by_unique_keys_alone
+from matcher.partials.partial_rows import why_not_partials
+from matcher.render.select import quote, render_stored
+
+_CAME: Final = "__came"
+# Tails that are made of one another; the next one is made of files alone.
+_MOST_LINKS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A tail, how many it was made of, and when."""
+
+    tail: Tail
+    key: PinKey
+    links: int
+    at: float
+
+
+class TailMaker:
+    """Makes one tail.
+
+    Args:
+        spark: A session of ours.
+        histories: What happened to tables.
+        new_keys: Which dimensions got new keys alone.
+        joined: What is held of the tables that are joined.
+        cache: The cache.
+        grouping_set: The set.
+        appended: What it is to hold.
+        before: The tail that is there.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        histories: Histories,
+        new_keys: NewKeys,
+        joined: JoinedTables,
+        cache: ServedCache,
+        grouping_set: GroupingSet | None,
+        appended: Appended,
+        before: Made | None,
+    ) -> None:
+        self._spark = spark
+        self._histories = histories
+        self._new_keys = new_keys
+        self._joined = joined
+        self._cache = cache
+        self._set = grouping_set
+        self._appended = appended
+        self._grown = False
+        self._read: dict[str, TableRead] = {}
+        self._before = before if before is not None and self._goes_on(before) else None
+
+    def rows(self) -> DataFrame:
+        """The rows of the tail.
+
+        Raises:
+            NotPinnable: A table that the cache's definition joins is not as the cache read it.
+        """
+        cache, plan = self._cache, self._plan
+        session = own_session(self._spark, dict(cache.settings))
+        with suspended(session):
+            rows = self._definition(session, plan)
+            if self._before is not None:
+                relations = {TAIL: self._before.tail.relation, _CAME: rows}
+                names = ", ".join(map(quote, rows.columns))
+                parts = [f"SELECT {names} FROM {name}" for name in relations]
+                text = merged_rows(plan, parts, [], match_options(dict(cache.settings)))
+                rows = run_select(session, text, relations)
+            # In order its rows would be read faster by little, and to find the order they would be
+            # computed twice: who waits for a tail waits for that.
+            return rows.coalesce(1)
+
+    def made(self, key: PinKey, pinned: PinnedSet) -> Made | None:
+        """The tail, once its rows are held; None if it is of no use: some of its rows are without a
+        partner, which they may get.
+
+        Args:
+            key: What it is held by.
+            pinned: Its rows.
+        """
+        joins = self._joins_kept(pinned)
+        if self._grown and not joins:
+            return None
+        plan = plan_of_tail(self._cache.plan, self._set, joins, pinned.rows)
+        files = self._appended.came
+        read = {place: read.version for place, read in self._read.items()}
+        links = 1 if self._before is None else self._before.links + 1
+        return Made(Tail(plan, files, pinned, read), key, links, time.monotonic())
+
+    @property
+    def _plan(self) -> CachePlan:
+        """The cache with the one set."""
+        sets = () if self._set is None else (self._set,)
+        return replace(self._cache.plan, grouping_sets=sets)
+
+    def _goes_on(self, before: Made) -> bool:
+        """Whether the new tail is the old one and more."""
+        plan, options = self._cache.plan, match_options(dict(self._cache.settings))
+        return (
+            before.links < _MOST_LINKS
+            and before.tail.files <= self._appended.came
+            and why_not_partials(plan, options, signed=False) is None
+        )
+
+    def _definition(self, session: SparkSession, plan: CachePlan) -> DataFrame:
+        """The cache's definition over the files that the old tail does not have."""
+        grown, since = self._appended.table, self._appended.since
+        held = None if self._before is None else self._before.tail
+        files = files_beside(held, self._appended.changes.added)
+        came = ChangedFiles(grown.location, since, grown.version, files).plan(session)
+        others = self._others(session)
+        relations = {
+            f"__t{number}": others.get(relation.key, came)
+            for number, relation in enumerate(plan.relations)
+        }
+        return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
+
+    def _others(self, session: SparkSession) -> dict[str, PinnedSet | TableRead]:
+        """The tables that are joined to the one that grew: as they are now, which holds the rows
+        that the cache read."""
+        names = {
+            relation.key: relation.name
+            for relation in self._cache.plan.relations
+            if relation.key != self._appended.table.location
+        }
+        found = {table.location: table for table in base_tables(self._spark, names)}
+        for place, name in names.items():
+            table = found.get(place)
+            if table is None or not self._is_as_before(table):
+                raise NotPinnable(f"{name} changed since cache {self._cache.name} was refreshed")
+        self._read = {place: TableRead(place, found[place].version) for place in names}
+        columns = columns_read(self._cache.plan)
+        sizes = dict(self._cache.plan.base_bytes)
+        return {
+            place: self._joined.relation(
+                session, self._cache.settings, read, columns[place], sizes.get(place)
+            )
+            for place, read in self._read.items()
+        }
+
+    def _is_as_before(self, table: TableAt) -> bool:
+        """Whether a joined table gives the rows that the cache has read what it gave them then."""
+        then = self._cache.snapshot[table.location]
+        changes = self._histories.changes(table, then)
+        if changes.kind is not ChangeKind.APPENDS:
+            return changes.kind is ChangeKind.SAME
+        self._grown = True
+        return any(
+            self._new_keys.are_new(table, then, changes, tuple(right for _, right in join.keys))
+            for join in self._cache.plan.joins
+            if join.validated and join.right == table.location
+        )
+
+    def _joins_kept(self, pinned: PinnedSet) -> tuple[RecordPreservingJoin, ...]:
+        """The joins of the cache, if the tail's rows tell that they kept each row."""
+        plan, grown = self._cache.plan, self._appended.table.location
+        rows = rows_of(self._appended.changes.added)
+        joins = tuple(join for join in plan.joins if join.validated)
+        if rows is None or not joins_by_unique_keys_alone(plan, joins, grown):
+            return ()
+        text = f"SELECT SUM({quote(rows_name(plan))}) FROM {TAIL}"
+        with suspended(self._spark):
+            ((counted,),) = run_select(self._spark, text, {TAIL: pinned}).collect()
+        return joins if (counted or 0) == rows else ()
+
+
+def has_none(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended) -> bool:
+    """Whether a cache has no tails: its rows are no groups, are only the first ones, or are not
+    those of the old and the new files together."""
+    plan = cache.plan
+    if plan.keys is None or plan.limit is not None or holds_floats(plan):
+        return True
+    if plan.is_cube and grouping_set is None:
+        return True
+    places = [relation.key for relation in plan.relations]
+    if appended.table.location not in places:
+        return True
+    rel = places.index(appended.table.location)
+    return why_not_linear(stored_block(plan), rel) is not None
