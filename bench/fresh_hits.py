@@ -1,6 +1,6 @@
 """What a hit costs right after rows were appended to the fact: of the 13 queries of the Star Schema
 Benchmark, without us, before the append, from the appended files alone, from the rows that are held
-in memory, and as the first one after an append, which has these rows put there and waits for it.
+in memory, and as the first one after an append, with us and without.
 """
 
 from __future__ import annotations

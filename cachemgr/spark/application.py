@@ -47,7 +47,7 @@ class Application:
         self.session = own_session(spark, {})
         self.pins = PinStore(self.session, 0, self._is_served)
         self.pin_pace = PinPace()
-        # by cache, location and grouping set, for the next snapshot: few change their order
+        # by cache and grouping set, for the next snapshot: few change their order
         self.key_orders: Bounded[tuple[str, ...]] = Bounded(_MOST_ORDERS)
         self.files = FileReads(self.session)
         self.comparer = SettingsComparer(self._default_of)

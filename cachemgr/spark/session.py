@@ -190,9 +190,7 @@ class CacheSession:
             stamp=self.feed.stamp,
             exact_only=_exact_only(context),
             only=self._hinted(context),
-            fresh=_fresh_limits(
-                settings, waits=not explain and settings.mode is not Mode.PLAN_ONLY
-            ),
+            fresh=_fresh_limits(settings, waits=not explain),
         )
         joins = self.feed.joins()
 
@@ -361,7 +359,7 @@ class CacheSession:
         where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
         rows = run_select(session, f"SELECT * FROM {table}{where}", {RELATION: read})
         orders = self.application.key_orders
-        of = (cache.id, cache.location, number)
+        of = (cache.id, number)  # CREATE OR REPLACE makes another id
         order = orders.get(of)
         if order is None:
             order = most_selective_first(rows, keys)

@@ -82,7 +82,7 @@ class JoinedTables:
             return read
         what = repr((sorted(columns), sorted(settings)))
         key = PinKey("", read.version, None, read.location, what)
-        of = key._replace(version=0)
+        of = key.of_any_version
         last = self._uses.get(of)
         self._uses.put(of, _Use(read.version, time.monotonic()))
         held = self._pins.get(key)
@@ -98,7 +98,7 @@ class JoinedTables:
         """
         if key.cache_id:
             return None
-        last = self._uses.get(key._replace(version=0))
+        last = self._uses.get(key.of_any_version)
         used = None if last is None or last.version != key.version else last.at
         return used is not None and time.monotonic() - used < _UNUSED_SECONDS
 

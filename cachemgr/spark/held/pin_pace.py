@@ -59,7 +59,7 @@ class PinPace:
             Whether it is worth a pin: it is the first state of its set that is read at all, this
             state was read often already, or the one before was.
         """
-        of = key._replace(version=0)
+        of = key.of_any_version
         with self._lock:
             reads = self._reads.get(of)
             if reads is None:

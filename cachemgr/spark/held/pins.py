@@ -57,6 +57,11 @@ class PinKey(NamedTuple):
     location: str = ""
     appended: str = ""
 
+    @property
+    def of_any_version(self) -> PinKey:
+        """What stays the same from one stored state to the next, as a key of memories."""
+        return self._replace(version=0)
+
 
 @dataclass(frozen=True, slots=True)
 class PinStats:

@@ -260,7 +260,7 @@ class TailStore:
 
     def _pace(self, at: _Place) -> Pace:
         """What is known of the tails of a set, whichever stored state they stand beside."""
-        key = at._replace(pin=at.pin._replace(version=0))
+        key = at._replace(pin=at.pin.of_any_version)
         pace = self._paces.get(key)
         if pace is None:
             pace = Pace()
