@@ -217,7 +217,7 @@ def _file(action: Mapping[str, Any], *, bounded: bool) -> FileAction:
         int(action.get("size") or 0),
         _rows(stats, vector),
         action.get("partitionValues") or {},
-        _bounds(stats) if bounded else {},
+        bounds_said(stats) if bounded else {},
     )
     return FileAction(file, bool(action.get("dataChange", True)))
 
@@ -237,8 +237,16 @@ def _rows(stats: Mapping[str, Any], vector: Mapping[str, Any] | None) -> int | N
     return int(count) - (0 if vector is None else int(vector["cardinality"]))
 
 
-def _bounds(stats: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """Of whole numbers, whatever the type of their column; those of a vector's rows among them."""
+def bounds_said(stats: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """The least and the greatest value of whole numbers in a file, whatever the type of their
+    column, by its physical name; those of a vector's rows among them.
+
+    Args:
+        stats: What the log says of the file.
+
+    >>> bounds_said({"numRecords": 2, "minValues": {"a": -1, "b": "x"}, "maxValues": {"a": 5}})
+    {'a': (-1, 5)}
+    """
     low, high = stats.get("minValues") or {}, stats.get("maxValues") or {}
     found = {n: (low[n], high[n]) for n in low if _is_long(low[n]) and _is_long(high.get(n))}
     rows, nulls = stats.get("numRecords"), stats.get("nullCount") or {}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from cachemgr.delta.base_commits import bounds_said
+from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import GROUPING_ID_COLUMN
 
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
-    """One file of a commit; `path` is as the log spells it, `rows` and `nulls` come from Delta's
-    statistics and may be unknown.
+    """One file of a commit; `path` is as the log spells it, `rows`, `nulls` and the `bounds` of
+    whole numbers come from Delta's statistics and may be unknown.
     """
 
     path: str
@@ -21,6 +23,7 @@ class AddedFile:
     bytes: int
     rows: int | None
     nulls: Mapping[str, int]
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +103,4 @@ def _added(action: Mapping[str, Any]) -> AddedFile:
     stats = json.loads(action.get("stats") or "{}")
     nulls = {k: v for k, v in stats.get("nullCount", {}).items() if isinstance(v, int)}
     path, partition, size = action["path"], action["partitionValues"], action["size"]
-    return AddedFile(path, partition, size, stats.get("numRecords"), nulls)
+    return AddedFile(path, partition, size, stats.get("numRecords"), nulls, bounds_said(stats))

@@ -36,7 +36,8 @@ class Measured:
         bytes: Bytes of its files.
         base_rows: Rows behind the cache.
         totals: The sum of each stored count over all rows.
-        bounds: The least and the greatest value of the base columns that were looked at.
+        bounds: The least and the greatest value of the base columns that were looked at: over all
+            of their tables; of a cache without groups, over the rows behind it.
     """
 
     plan: CachePlan
@@ -76,6 +77,7 @@ def measure(
             commit.rows,
             commit.bytes,
             commit.rows,
+            bounds=bounds_written(plan, commit),
         )
     totals = asked_totals(session, sized, written) if observed is None else observed
     base_rows = totals.get(rows_name(plan))
@@ -120,6 +122,24 @@ def columns_without_nulls(plan: CachePlan, commit: Commit) -> frozenset[str]:
     return frozenset(
         c.name for c in plan.columns if all(f.nulls.get(c.name) == 0 for f in commit.added)
     )
+
+
+def bounds_written(plan: CachePlan, commit: Commit) -> dict[Col, Bounds]:
+    """Of a cache without groups, the bounds of the base columns that it stores as they are, in the
+    rows that a commit wrote; of those of which every file says them.
+
+    Args:
+        plan: The cache.
+        commit: The commit that wrote its rows.
+    """
+    found: dict[Col, Bounds] = {}
+    for column in plan.columns:
+        said = [f.bounds.get(column.name) for f in commit.added if f.rows != 0]
+        known = [bounds for bounds in said if bounds is not None]
+        if isinstance(column.expr, Col) and column.expr.type in INTEGRAL and known == said:
+            lows, highs = [low for low, _ in known], [high for _, high in known]
+            found[column.expr] = (min(lows, default=0), max(highs, default=0))
+    return found
 
 
 def arguments_without_nulls(plan: CachePlan, totals: Mapping[str, int]) -> frozenset[str]:

@@ -1,5 +1,6 @@
-"""Averages of whole numbers in hits between refreshes: exact where the rows behind the cache and
-the appended ones are proven to add up to 2^53 at most, all together.
+"""Averages of whole numbers that are put together in hits between refreshes, or taken above what a
+hit gives: exact where the rows behind the cache, and the appended ones, are proven to add up to
+2^53 at most, all together.
 
 The proof belongs to one cache: its rows, the bounds that its refresh noted down, the joins that
 held at its snapshot, and the rows that are read beside it. It says nothing of another one.
@@ -16,7 +17,12 @@ from matcher.model.expr import Col, columns
 from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import Block, RecordPreservingJoin
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.partials.exact_averages import PartRows, exact_averages, is_one_row_each
+from matcher.partials.exact_averages import (
+    PartRows,
+    exact_averages,
+    is_one_row_each,
+    outputs_add_exactly,
+)
 from matcher.partials.split import States
 
 
@@ -35,21 +41,58 @@ def averages_proven(
         joined: The joins whose right side has a unique key in what the query reads, where other
             tables are joined to the cache; None where none is.
     """
-    block = states.block
+    wanted = {c for expr in states.averaged.values() for c in columns(expr)}
+    parts = _parts(states.block, cache, wanted, appended, joined)
+    return parts if isinstance(parts, Reason) else exact_averages(states.averaged, parts)
+
+
+def why_not_averaged(
+    block: Block,
+    averaged: Collection[int],
+    cache: ServedCache,
+    appended: Appended | None,
+    joined: Iterable[RecordPreservingJoin] | None = None,
+) -> Reason | None:
+    """Why averages above a block would show the order of its rows, which a cache gives in another
+    one; None if they do not.
+
+    Args:
+        block: The block.
+        averaged: The outputs of which averages are taken.
+        cache: The cache.
+        appended: What is read beside it; None where nothing was appended.
+        joined: As for `averages_proven`.
+    """
+    wanted = {c for number in averaged for c in columns(block.outputs[number].expr)}
+    parts = _parts(block, cache, wanted, appended, joined)
+    if isinstance(parts, Reason):
+        return parts
+    return None if outputs_add_exactly(block, averaged, parts) else not_exact(cache, appended)
+
+
+def _parts(
+    block: Block,
+    cache: ServedCache,
+    wanted: Collection[Col],
+    appended: Appended | None,
+    joined: Iterable[RecordPreservingJoin] | None,
+) -> list[PartRows] | Reason:
+    """All parts of a block's rows, with what is known of the columns that are wanted."""
     stored_rows = cache.plan.base_rows
     if stored_rows is None:
         return _not_proven(cache, f"nobody counted the rows behind {cache.name}")
     keys = (*cache.plan.joins, *(joined or ()))
     if joined is not None and not _is_joined_once(block, cache, keys):
         return _not_proven(cache, f"tables that are joined to {cache.name} may repeat rows")
-    wanted = {c for expr in states.averaged.values() for c in columns(expr)}
-    parts = [PartRows(stored_rows, _stored_bounds(block, cache, wanted))]
+    # a table that stands in the query once more is read whole there
+    known = _table_bounds if joined is not None else _stored_bounds
+    parts = [PartRows(stored_rows, known(block, cache, wanted))]
     if appended is not None:
         fresh = _fresh(block, cache, wanted, appended, keys)
         if isinstance(fresh, Reason):
             return fresh
         parts.append(fresh)
-    return exact_averages(states.averaged, parts)
+    return parts
 
 
 def not_exact(cache: ServedCache, appended: Appended | None) -> Reason:
@@ -93,7 +136,7 @@ def _fresh(
             cache, f"the tables that {appended.table.name} is joined to may repeat appended rows"
         )
     # what the refresh saw of the columns of the table that grew does not hold for its new rows
-    others = _stored_bounds(block, cache, [c for c in wanted if c.rel != rel])
+    others = _table_bounds(block, cache, [c for c in wanted if c.rel != rel])
     kept = cache.columns.get(place, "{}")
     mine = {c: _appended_bounds(c, kept, appended) for c in wanted if c.rel == rel}
     return PartRows(rows, others | {c: bounds for c, bounds in mine.items() if bounds is not None})
@@ -106,8 +149,15 @@ def _appended_bounds(column: Col, kept: str, appended: Appended) -> Bounds | Non
 
 
 def _stored_bounds(block: Block, cache: ServedCache, wanted: Collection[Col]) -> dict[Col, Bounds]:
-    found = {c: cache.bounds.get((block.relations[c.rel].key, c.name.lower())) for c in wanted}
+    """In the rows behind a cache."""
+    known = dict(cache.plan.bounds)
+    found = {c: known.get((block.relations[c.rel].key, c.name.lower())) for c in wanted}
     return {column: bounds for column, bounds in found.items() if bounds is not None}
+
+
+def _table_bounds(block: Block, cache: ServedCache, wanted: Collection[Col]) -> dict[Col, Bounds]:
+    """In all rows of the tables behind it: those of a cache without groups are of its own rows."""
+    return {} if cache.plan.keys is None else _stored_bounds(block, cache, wanted)
 
 
 def _not_proven(cache: ServedCache, why: str) -> Reason:

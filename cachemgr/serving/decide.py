@@ -14,7 +14,7 @@ from typing import Protocol
 
 from cachemgr.serving.decision import BlockOutcome, Decision, Hit
 from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
-from cachemgr.serving.fresh_hits import fresh_hit, with_fresh
+from cachemgr.serving.fresh_hits import fresh_hit, why_shown_above, with_fresh
 from cachemgr.serving.seen_tables import Seen
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
@@ -149,6 +149,9 @@ def _outcome(
         nonlocal behind
         found = eligibility.clear(located, block, rewrite)
         if isinstance(found, Cleared):
+            shown = why_shown_above(located, block, rewrite, found, eligibility, options)
+            if shown is not None:
+                return shown
             cleared[id(rewrite)] = found
             return None
         behind |= isinstance(found, Behind)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cachemgr.serving.appended import Appended
-from cachemgr.serving.averages import averages_proven, not_exact
+from cachemgr.serving.averages import averages_proven, not_exact, why_not_averaged
 from cachemgr.serving.decision import Hit
 from cachemgr.serving.eligibility import Cleared, Eligibility
 from cachemgr.serving.tails import Tail
@@ -66,6 +66,9 @@ def fresh_hit(
             merged = _merged_by(block, states, options, found, joined)
         if isinstance(merged, Reason):
             return merged
+        shown = why_shown_above(located, block, rewrite, found, eligibility, options)
+        if shown is not None:
+            return shown
         answers[id(rewrite)] = (found, merged)
         return None
 
@@ -85,6 +88,31 @@ def fresh_hit(
     steps = (*chosen.rewrite.steps, STEP)
     rewrite = replace(chosen.rewrite, steps=steps)
     return Hit(located.path, block, rewrite, found.cache, True, sql, located.split, appended)
+
+
+def why_shown_above(
+    located: LocatedBlock,
+    block: Block,
+    rewrite: Rewrite,
+    found: Cleared,
+    eligibility: Eligibility,
+    options: MatchOptions,
+) -> Reason | None:
+    """Why averages above a block would differ by the order of the rows that a cache gives; None if
+    they would not.
+
+    Args:
+        located: Where the block stands, and which of its outputs are averaged above.
+        block: The block.
+        rewrite: How the cache gives its rows, or its states'.
+        found: The cache, and what is read beside it.
+        eligibility: Says which tables have which keys.
+        options: The matcher's switches.
+    """
+    if not located.averaged or options.assume_exact_averages:
+        return None
+    joined = _keys(eligibility, options) if rewrite.extra else None
+    return why_not_averaged(block, located.averaged, found.cache, found.appended, joined)
 
 
 def _beside(

@@ -50,8 +50,6 @@ class ServedCache:
         refresh_id: The refresh that it serves from; None before the first one.
         damaged: What is wrong with its files; None if nothing is known to be.
         fresh_hits: Whether a hit may read rows beside it that were appended since.
-        bounds: The least and the greatest value of columns of whole numbers in the base tables as
-            its refresh read them, by location and lower-case name, as far as it noted them down.
         stamp: The feed's count of changes once this state was complete.
     """
 
@@ -75,7 +73,6 @@ class ServedCache:
     refresh_id: str | None = None
     damaged: str | None = None
     fresh_hits: bool = True
-    bounds: Mapping[tuple[str, str], Bounds] = field(default_factory=dict)
 
 
 def collapsing_sql(
@@ -134,6 +131,7 @@ def serve(
         grouping_sets=_sized(stored.grouping_sets, entry),
         partition_by=tuple(cache.partition_by),
         **_base_sizes(published.run.facts if published else {}),
+        bounds=_bounds(stored, published.run.facts) if published and published.run.plan else (),
     )
     return ServedCache(
         id=cache.id,
@@ -155,7 +153,6 @@ def serve(
         refresh_id=cache.published_refresh_id,
         damaged=cache.damaged,
         fresh_hits=has_fresh_hits(cache.properties),
-        bounds=_bounds(stored, published.run.facts) if published and published.run.plan else {},
     )
 
 
@@ -225,14 +222,16 @@ def _base_sizes(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _bounds(plan: CachePlan, facts: Mapping[str, Any]) -> dict[tuple[str, str], Bounds]:
+def _bounds(
+    plan: CachePlan, facts: Mapping[str, Any]
+) -> tuple[tuple[tuple[str, str], Bounds], ...]:
     """By table and column; of a table that stands twice in the plan what holds for both."""
     found: dict[tuple[str, str], Bounds] = {}
     for (rel, name), (low, high) in noted_bounds(facts).items():
         key = (plan.relations[rel].key, name.lower())
         least, most = found.get(key, (low, high))
         found[key] = (min(low, least), max(high, most))
-    return found
+    return tuple(sorted(found.items()))
 
 
 def _sized(sets: tuple[GroupingSet, ...], entry: RegistryEntry) -> tuple[GroupingSet, ...]:

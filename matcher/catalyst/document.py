@@ -15,7 +15,8 @@ A document has `v` (its version), `ansi`, `precision_loss`, `time_zone`, `plan` 
 - `s`: of a Sort of all rows, `[entry, ascending, nulls first]` for each key;
 - `l`: the number of rows of a limit or an Offset;
 - `u`: of what gives rows to EXISTS, a SEMI join or LIMIT 1, see `matcher.catalyst.once.Once`;
-- `f`: what an Aggregate or a Window shows of the order of rows, `adds` or `picks`;
+- `f`: what an Aggregate or a Window shows of the order of rows, a list of `adds` and `picks`;
+- `w`: the ids of the attributes of whole numbers that it averages, -1 for what is computed;
 - `r`: what depends on the order of the rows below, as text;
 - `cache`: 1 where a cache answers the node already.
 
@@ -37,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Grows with each change after which a document means something else."""
 
 Document: TypeAlias = dict[str, Any]
@@ -235,9 +236,17 @@ def once(node: Node) -> int:
     return found
 
 
-def order_shown(node: Node) -> str | None:
-    """What an Aggregate or a Window shows of the order of rows: `adds`, `picks` or nothing."""
-    return node.get("f")
+def order_shown(node: Node) -> Sequence[str]:
+    """What an Aggregate or a Window shows of the order of rows: `adds`, `picks`."""
+    found: Sequence[str] = node.get("f", ())
+    return found
+
+
+def averaged(node: Node) -> Sequence[int]:
+    """The ids of the attributes of whole numbers that an Aggregate or a Window averages, -1 among
+    them where it averages what is computed."""
+    found: Sequence[int] = node.get("w", ())
+    return found
 
 
 def depends_on_order(node: Node) -> str | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
 from matcher.catalyst import document as doc
+from matcher.catalyst.above import Above
 from matcher.catalyst.document import Document, Entry, Node, Path, Settings
 from matcher.catalyst.expand import (
     conditions_on_sets,
@@ -45,14 +46,16 @@ from matcher.normalize.simplify import simplified
 class LocatedBlock:
     """The block at `path` (child numbers from the plan's root), or the reasons why there is none.
     With `split` its columns are parts of what the subtree puts out. `above` is what something above
-    it shows of the order of its rows, if anything. `once`: the block is the DISTINCT of the
-    subtree's rows, which means the same where they stand, or perhaps does."""
+    it shows of the order of its rows, if anything; `averaged` are those of its outputs, of whole
+    numbers, of which averages are taken above. `once`: the block is the DISTINCT of the subtree's
+    rows, which means the same where they stand, or perhaps does."""
 
     path: Path
     block: Block | None
     reasons: tuple[Reason, ...] = ()
     split: Split | None = None
     above: Shown = Shown.NOTHING
+    averaged: tuple[int, ...] = ()
     once: Once = Once.NO
 
     @property
@@ -61,6 +64,7 @@ class LocatedBlock:
         return self.block is not None and self.block.limit is not None
 
 
+_NOTHING: Final = Above()
 Read = Callable[[Node, Path, int], "LocatedBlock | None"]
 Blocks: TypeAlias = Generator[LocatedBlock, bool | None, None]
 Tried: TypeAlias = Generator[LocatedBlock, bool | None, tuple[LocatedBlock | None, bool]]
@@ -154,9 +158,7 @@ def blocks(document: Document, reader: Reader | None = None, *, tails: bool = Tr
     return _walk(doc.plan_of(document), (), reader or NodeReader(document), tails)
 
 
-def _walk(
-    node: Node, path: Path, reader: Reader, tails: bool, above: Shown = Shown.NOTHING
-) -> Blocks:
+def _walk(node: Node, path: Path, reader: Reader, tails: bool, above: Above = _NOTHING) -> Blocks:
     if doc.is_answered(node):
         return
     ordered = doc.depends_on_order(node)
@@ -176,6 +178,7 @@ def _walk(
         # A cache of the same rows would have matched with a filter or projection on top: go on
         # below the joins. Where the expressions themselves are at fault, go down one step.
         while located.block is not None and _only_wraps(below):
+            above = above.below(below)
             below, depth = doc.child(below), (*depth, 0)
         if (
             located.block is not None
@@ -185,25 +188,33 @@ def _walk(
             return
     if doc.operator(below) == "Aggregate" and expand_below(below) is not None:
         while doc.operator(below) != "Expand":
+            above = above.below(below)
             below, depth = doc.child(below), (*depth, 0)
-    shown = doc.order_shown(node)
-    above = max(above, Shown[shown.upper()] if shown is not None else Shown.NOTHING)
+    above = above.below(below)
     for number, child in enumerate(doc.children(below)):
         yield from _walk(child, (*depth, number), reader, tails, above)
 
 
-def _tried(node: Node, path: Path, reader: Reader, read: Read, above: Shown) -> Tried:
+def _tried(node: Node, path: Path, reader: Reader, read: Read, above: Above) -> Tried:
     """What a subtree is in the ways in which it may be read, until one is replaced: the last one,
     and whether it was."""
     located = None
     for way in range(reader.ways(node, path)):
         found = read(node, path, way)
         if found is not None:
-            told = replace(found, above=above) if above else found
+            told = found if above is _NOTHING else _told(found, node, above)
             if (yield told):
                 return told, True
             located = located if found.once else told
     return located, False
+
+
+def _told(found: LocatedBlock, node: Node, above: Above) -> LocatedBlock:
+    """The block with what is shown of it above; of parts of outputs it is not known."""
+    shown, averaged = above.at(node)
+    if averaged and found.split is not None:
+        shown, averaged = shown | Shown.AVERAGES, ()
+    return replace(found, above=shown, averaged=averaged)
 
 
 def _only_wraps(node: Node) -> bool:

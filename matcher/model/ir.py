@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from matcher.model.expr import Agg, Col, Expr
+from matcher.model.integer_bounds import Bounds
 from matcher.model.reasons import Reason
 
 ROWS_COLUMN = "__rows"
@@ -210,8 +211,10 @@ class CachePlan:
     `partials` are the grouping ids of the sets (0 for a cache that is no cube) in which several
     stored rows may stand for one group: whoever reads them adds them up first.
     For the choice: `partition_by` are the columns that files can be passed over by, `base_rows` the
-    rows behind the cache and `base_bytes` the sizes of its tables, as of the last refresh. These
-    three are not stored with the plan: whoever registers it knows them.
+    rows behind the cache and `base_bytes` the sizes of its tables, as of the last refresh; `bounds`
+    are the least and the greatest value of columns of whole numbers in the rows behind the cache,
+    by table key and lower-case name, as far as that refresh noted them down. These four are not
+    stored with the plan: whoever registers it knows them.
     """
 
     name: str
@@ -234,6 +237,7 @@ class CachePlan:
     partition_by: tuple[str, ...] = ()
     base_rows: int | None = None
     base_bytes: tuple[tuple[str, int], ...] = ()
+    bounds: tuple[tuple[tuple[str, str], Bounds], ...] = ()
 
     @property
     def is_cube(self) -> bool:

@@ -5,14 +5,17 @@ several values that are equal and not the same: MIN and MAX of -0.0 and 0.0, the
 'a' and 'A' under a collation. None of these is computed from a cache's rows, by the matcher or by
 Spark above what a cache gives, but those of numbers under `spark.cachemgr.approximateFloats=true`.
 
+Averages of whole numbers, which Spark adds up in DOUBLE, do so where these add up to more than
+2^53: whoever knows the rows behind the cache has to prove that they do not.
+
 FIRST, COLLECT_LIST, ROW_NUMBER over ties and the like have no stated order in Spark itself
 (docs/matching.md has the list).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from enum import IntEnum
+from collections.abc import Collection, Iterator
+from enum import Flag, auto
 from typing import Final
 
 from sqlglot import exp
@@ -21,31 +24,35 @@ from matcher.model.expr import Agg
 from matcher.model.ir import Block, MatchOptions
 from matcher.model.moments import COVARIANCES, HIGHER
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.model.types import FLOATS, VARIANCES, is_blurred, is_collated
+from matcher.model.types import FLOATS, INTEGRAL, VARIANCES, is_blurred, is_collated
 
-_SUMS: Final = frozenset({"sum", "avg", "try_sum", "try_avg"})
+AVERAGES: Final = frozenset({"avg", "try_avg"})
+_SUMS: Final = frozenset({"sum", "try_sum"}) | AVERAGES
 # Spark works them out in DOUBLE, whatever their arguments are
 _MOMENTS: Final = frozenset({*VARIANCES, *COVARIANCES, *HIGHER})
 _PICKS: Final = frozenset({"min", "max", "collect_set"})
 
 
-class Shown(IntEnum):
-    """What of the order of a block's rows shows in the query, the greater the more."""
+class Shown(Flag):
+    """What of the order of a block's rows shows in the query."""
 
     NOTHING = 0
-    PICKS = 1  # one of several equal values of single rows
-    ADDS = 2  # sums of floating point numbers
+    PICKS = auto()  # one of several equal values of single rows
+    ADDS = auto()  # sums of floating point numbers
+    AVERAGES = auto()  # averages of whole numbers made of the block's in ways that are not known
 
 
 def adds_floats(agg: Agg) -> bool:
-    """True if the aggregate depends on the order in which Spark comes by the rows.
-
-    An average of whole numbers does not: Spark adds these in DOUBLE, where all sums up to 2^53 are
-    exact.
-    """
+    """True if the aggregate depends on the order in which Spark comes by the rows, whatever they
+    are. An average of whole numbers does where they are large (`averages_integers`)."""
     return agg.func in _MOMENTS or (
         agg.func in _SUMS and any(arg.type in FLOATS for arg in agg.args)
     )
+
+
+def averages_integers(agg: Agg) -> bool:
+    """True if the aggregate adds whole numbers in DOUBLE, where all sums up to 2^53 are exact."""
+    return agg.func in AVERAGES and agg.args[0].type in INTEGRAL
 
 
 def picks_among_equals(agg: Agg) -> bool:
@@ -61,14 +68,22 @@ def refused_below(above: Shown, block: Block, options: MatchOptions) -> Reason |
         block: The block.
         options: The session's switches.
     """
-    if above is Shown.ADDS and not options.approximate_floats:
+    if Shown.ADDS in above and not options.approximate_floats:
         return Reason(
             ReasonCode.FLOAT_NOT_EXACT,
             "FLOAT or DOUBLE values are added above, and a cache gives its rows in another order",
             "store the query's grouping, use DECIMAL, or set spark.cachemgr.approximateFloats=true",
         )
+    if Shown.AVERAGES in above and not options.assume_exact_averages:
+        return Reason(
+            ReasonCode.AVG_NOT_EXACT,
+            "whole numbers are averaged above, which Spark adds up in DOUBLE, and how they come of "
+            "the rows that a cache would give is not known",
+            "average a column that the subquery gives, without a join between, or CAST it to "
+            "DECIMAL",
+        )
     collated = any(is_collated(output.expr.type) for output in block.outputs)
-    if above is Shown.PICKS and not block.is_aggregate:
+    if Shown.PICKS in above and not block.is_aggregate:
         if collated or not options.approximate_floats:
             return Reason(
                 ReasonCode.FLOAT_NOT_EXACT,
@@ -81,34 +96,54 @@ def refused_below(above: Shown, block: Block, options: MatchOptions) -> Reason |
 
 
 # How the names of such functions begin in SQL, spelled out or as sqlglot knows them.
-_SUMS_BEGIN: Final = ("sum", "avg", "mean", "try_sum", "try_avg")
+_AVERAGES_BEGIN: Final = ("avg", "mean", "try_avg", "regr_avg")
+_SUMS_BEGIN: Final = ("sum", "try_sum", *_AVERAGES_BEGIN)
 _MOMENTS_BEGIN: Final = ("std", "var", "corr", "covar", "skew", "kurt", "regr")
 _PICKS_BEGIN: Final = ("min", "max", "collect_set", "array_unique_agg")
 
 
-def shown_by_text(select: exp.Select, below: Block) -> Shown:
+def shown_by_text(select: exp.Select, below: Block, *, direct: bool = False) -> Shown:
     """What a SELECT may show of the order of a block's rows, by the names of its functions alone:
-    of what their arguments are nothing is known.
+    of what their arguments are nothing is known, but of bare columns of the block.
 
     Args:
         select: The SELECT.
         below: The block, in its FROM or below its window functions.
+        direct: Whether the names of columns in it are those of the block's outputs.
     """
     types = [output.expr.type for output in below.outputs]
     adding = _MOMENTS_BEGIN + (_SUMS_BEGIN if any(t in FLOATS for t in types) else ())
-    names = list(_functions(select))
+    calls = list(_functions(select))
+    names = [_name(call) for call in calls]
+    found = Shown.NOTHING
     if any(name.startswith(adding) for name in names):
-        return Shown.ADDS
+        found |= Shown.ADDS
+    averages = [call for call in calls if _name(call).startswith(_AVERAGES_BEGIN)]
+    if direct:
+        whole = {output.name for output in below.outputs if output.expr.type in INTEGRAL}
+        averages = [call for call in averages if _may_be_of(call, whole)]
+    if averages and any(t in INTEGRAL for t in types):
+        found |= Shown.AVERAGES
     grouped = select.args.get("group") or select.args.get("distinct")
     if any(map(is_blurred, types)):
         collated = any(map(is_collated, types))
         if (grouped and collated) or any(name.startswith(_PICKS_BEGIN) for name in names):
-            return Shown.PICKS
-    return Shown.NOTHING
+            found |= Shown.PICKS
+    return found
 
 
-def _functions(select: exp.Select) -> Iterator[str]:
-    """The names of the functions in a SELECT's own clauses."""
+def _may_be_of(call: exp.Func, columns: Collection[str]) -> bool:
+    """False for a call of one column that is none of these."""
+    argument = call.this
+    return not isinstance(argument, exp.Column) or argument.name in columns
+
+
+def _name(call: exp.Func) -> str:
+    return (call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
+
+
+def _functions(select: exp.Select) -> Iterator[exp.Func]:
+    """The calls in a SELECT's own clauses."""
     stack = [v for k, v in select.args.items() if k not in ("with_", "from_", "joins", "laterals")]
     while stack:
         item = stack.pop()
@@ -116,6 +151,5 @@ def _functions(select: exp.Select) -> Iterator[str]:
             stack += item
         elif isinstance(item, exp.Expr) and not isinstance(item, exp.Query):
             if isinstance(item, exp.Func):
-                named = isinstance(item, exp.Anonymous)
-                yield (item.name if named else item.sql_name()).lower()
+                yield item
             stack += item.args.values()

@@ -12,12 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from matcher.model.expr import Col, Expr, columns
+from matcher.model.expr import Agg, Call, Col, Expr, aggregates, columns
 from matcher.model.integer_bounds import EXACT_IN_DOUBLE, Bounds, expression_bounds, type_bounds
 from matcher.model.ir import Block, RecordPreservingJoin
 from matcher.model.types import INTEGRAL
 from matcher.partials.lossless import equal_columns
+
+# Of a group they are no more than its values add up to.
+_OF_ONE_VALUE_EACH: Final = frozenset("sum try_sum min max first last max_by min_by".split())
+# They are no more than their arguments add up to.
+_ADDED: Final = frozenset({"add", "sub", "neg", "cast", "coalesce"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,57 @@ def exact_averages(averaged: Mapping[str, Expr], parts: Iterable[PartRows]) -> f
     return frozenset(name for name, expr in averaged.items() if _adds_exactly(expr, known))
 
 
+def outputs_add_exactly(block: Block, numbers: Iterable[int], parts: Iterable[PartRows]) -> bool:
+    """Whether the absolute values of some outputs of a block, over all its rows, add up to 2^53 at
+    most each: then averages that are taken of them above do not show the order of these rows.
+
+    A group has a row at least, and its SUM is no more than its rows add up to.
+
+    Args:
+        block: The block.
+        numbers: The outputs, of whole numbers.
+        parts: All parts of the rows that it is computed from.
+
+    >>> from matcher.examples import block_of
+    >>> query = block_of("SELECT store, SUM(qty) AS q, COUNT(*) AS n FROM sales GROUP BY store")
+    >>> parts = [PartRows(1 << 23, {})]  # of which nothing is known, but that qty is INT
+    >>> outputs_add_exactly(query, [2], parts), outputs_add_exactly(query, [1, 2], parts)
+    (True, False)
+    """
+    known = tuple(parts)
+    sets = len(block.grouping_sets or ((),))
+    exprs = [block.outputs[number].expr for number in numbers]
+    return all(
+        sum(sets * max(part.rows, 1) * _weight(expr, _all_bounds(expr, part)) for part in known)
+        <= EXACT_IN_DOUBLE
+        for expr in exprs
+    )
+
+
+def _weight(expr: Expr, known: Mapping[Col, Bounds]) -> int:
+    """The most that the absolute values of an output add up to, for each row behind the block."""
+    of_type = 1 << (INTEGRAL[expr.type] - 1)
+    if isinstance(expr, Agg):
+        if expr.func == "count":
+            return 1
+        if expr.func in _OF_ONE_VALUE_EACH and expr.args[0].type in INTEGRAL:
+            return min(of_type, _weight(expr.args[0], known))
+        return of_type
+    if isinstance(expr, Call) and expr.op in _ADDED and all(a.type in INTEGRAL for a in expr.args):
+        return min(of_type, sum(_weight(a, known) for a in expr.args))
+    bounds = None if any(True for _ in aggregates(expr)) else expression_bounds(expr, known)
+    return of_type if bounds is None else min(of_type, max(map(abs, bounds)))
+
+
+def _all_bounds(expr: Expr, part: PartRows) -> dict[Col, Bounds]:
+    of_types = {c: type_bounds(c) for c in columns(expr) if c.type in INTEGRAL}
+    return of_types | dict(part.bounds)
+
+
 def _adds_exactly(expr: Expr, parts: Iterable[PartRows]) -> bool:
     total = 0
     for part in parts:
-        of_types = {c: type_bounds(c) for c in columns(expr) if c.type in INTEGRAL}
-        bounds = expression_bounds(expr, of_types | dict(part.bounds))
+        bounds = expression_bounds(expr, _all_bounds(expr, part))
         if bounds is None:
             return False
         total += max(map(abs, bounds)) * part.rows

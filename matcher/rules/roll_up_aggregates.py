@@ -6,7 +6,8 @@ or not at all.
 - with a FILTER over group keys: the stored groups filtered instead of the rows.
 
 Over a cache without aggregation every known aggregate is computed from its rows, but none that adds
-floating point numbers: these rows lie in another order than the table's.
+floating point numbers, or large whole ones in DOUBLE: these rows lie in another order than the
+table's.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import Final
 from matcher.model.expr import Agg, Call, Col, Expr, transform
 from matcher.model.moments import COVARIANCES, HIGHER
 from matcher.model.operators import SKIPS_NULLS
-from matcher.model.row_order import adds_floats, picks_among_equals
+from matcher.model.row_order import adds_floats, averages_integers, picks_among_equals
 from matcher.model.types import VARIANCES, is_collated
 from matcher.predicates.aggregate_filters import as_filter
 from matcher.predicates.captured_settings import WRAPPING_SUM
 from matcher.predicates.domains import Domain, point
 from matcher.rules.attempt import ViewAttempt, cast_to, may_be_error
 from matcher.rules.derive_columns import derive
-from matcher.rules.roll_up.averages import roll_up_average
+from matcher.rules.roll_up.averages import refuse_inexact_of_rows, roll_up_average
 from matcher.rules.roll_up.common import (
     ZERO,
     NeedsRegrouping,
@@ -140,8 +141,10 @@ def _kept(agg: Agg, condition: Expr) -> Agg:
     return Agg(agg.func, agg.args, agg.type, True, agg.distinct, both, agg.params)
 
 
-def _refuse_float_order(attempt: ViewAttempt, agg: Agg) -> None:
+def _refuse_order(attempt: ViewAttempt, agg: Agg) -> None:
     """Raise where the order of the cache's rows, which is not that of the table's, would show."""
+    if averages_integers(agg):
+        refuse_inexact_of_rows(attempt, agg)
     if attempt.options.approximate_floats:
         return
     if adds_floats(agg):
@@ -161,7 +164,7 @@ def _holds_no_zero(attempt: ViewAttempt, arg: Expr) -> bool:
 def _from_rows(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     if agg.func not in _FROM_ROWS:
         raise not_derivable(attempt, agg)
-    _refuse_float_order(attempt, agg)
+    _refuse_order(attempt, agg)
     args = [derive(attempt, arg, "aggregate") for arg in agg.args]
     flt = None if agg.filter is None else derive(attempt, agg.filter, "aggregate")
     if any(a is None for a in args) or (agg.filter is not None and flt is None):

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import Final
 
 import sqlglot
@@ -114,9 +116,10 @@ class TextQuery:
 def _shown(block: TextBlock, above: tuple[TextBlock, ...]) -> Shown:
     if block.block is None:
         return Shown.NOTHING
-    around = above if block.split is None else (*above, block)
-    found = [shown_by_text(outer.node, block.block) for outer in around]
-    return max(found, default=Shown.NOTHING)
+    found = [shown_by_text(outer.node, block.block) for outer in above]
+    if block.split is not None:
+        found.append(shown_by_text(block.split.on_top(), block.block, direct=True))
+    return reduce(or_, found, Shown.NOTHING)
 
 
 def parse_query(text: str, schema: Schema, settings: TextSettings | None = None) -> TextQuery:

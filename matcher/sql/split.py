@@ -37,6 +37,13 @@ class Split:
         """The SELECT on top, over `text` in place of the block."""
         return f"{self.outer.sql('spark')} FROM (\n{text}\n) AS {_SOURCE}" + self._tail()
 
+    def on_top(self) -> exp.Select:
+        """What stays on top, without its FROM."""
+        found = self.outer.copy()
+        if "order" in self._clauses:
+            found.set("order", self._clauses["order"].copy())
+        return found
+
     def _tail(self) -> str:
         clauses = [self._clauses[key].sql("spark") for key in _TOP[1:] if key in self._clauses]
         return "".join(f"\n{clause.strip()}" for clause in clauses)

@@ -168,6 +168,8 @@ def _decided(document: dict[str, Any], named: Named, workspace: Any) -> Choice:
         options = workspace.conf.options
         if refused_below(located.above, block, options) is not None:
             return False
+        if located.averaged and not options.assume_exact_averages:
+            return False  # nobody knows the rows behind these caches
         decision = workspace.registry.decide(
             block, options, _not_renderable, explain=True, first_rows=located.is_tail
         )

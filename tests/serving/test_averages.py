@@ -60,7 +60,9 @@ def cache(
     bounds: Mapping[tuple[str, str], Bounds] = SMALL,
     joins: tuple[RecordPreservingJoin, ...] = (),
 ) -> ServedCache:
-    plan = replace(plan_of(definition), name=name, base_rows=rows, joins=joins, rows=10)
+    plan = plan_of(definition)
+    plan = replace(plan, name=name, base_rows=rows, joins=joins, rows=10)
+    plan = replace(plan, bounds=tuple(bounds.items()))
     return ServedCache(
         id=name,
         name=name,
@@ -76,7 +78,6 @@ def cache(
         unvalidated=frozenset(),
         reads=frozenset(),
         columns={SALES: COLUMNS, STORES: "{}"},
-        bounds=bounds,
     )
 
 
@@ -218,10 +219,22 @@ def test_columns_of_a_table_that_did_not_grow_keep_their_bounds() -> None:
     few = cache(over, rows=1 << 24, bounds=known, joins=(KEY,))
     # 2^28 for each of 2^24 rows and 2^22 more, where the type alone would be too much
     assert isinstance(asked(query, few, appended=1 << 22), Hit)
-    assert asked(query, replace(few, bounds={}), appended=1 << 22) == {"AVG_NOT_EXACT"}
+    assert asked(query, replace(few, plan=replace(few.plan, bounds=())), appended=1 << 22) == {
+        "AVG_NOT_EXACT"
+    }
     # what the log says of the appended files is of the table that grew
     one = cache(over, rows=1, bounds={}, joins=(KEY,))
     assert asked(query, one, appended=1 << 22, said={"store": (0, 1)}) == {"AVG_NOT_EXACT"}
+
+
+def test_bounds_of_stored_rows_are_not_those_of_their_tables() -> None:
+    """Appended rows find others in the table that did not grow."""
+    over = "SELECT city, stores.store FROM sales JOIN stores USING (store)"
+    query = BY_CITY.replace("AVG(qty)", "AVG(stores.store)")
+    known = {(STORES, "store"): (0, 1 << 28)}
+    few = cache(over, rows=1 << 20, bounds=known, joins=(KEY,))
+    assert isinstance(asked(query, few, appended=1 << 20), Hit)
+    assert asked(query, few, appended=1 << 23) == {"AVG_NOT_EXACT"}
 
 
 FACTS = "SELECT store, item, SUM(qty) AS q, COUNT(qty) AS k FROM sales GROUP BY store, item"

@@ -47,16 +47,16 @@ def test_bounds_of_columns_reach_sessions_rounded() -> None:
     )  # fmt: skip
     cache = CacheRecord("s", "c", "SELECT", "h", "file:/c", published_refresh_id="r")
     entry = RegistryEntry(cache, (), SnapshotRecord(run, ()), frozenset())
-    assert serve(entry, (), frozenset()).bounds == {
+    assert dict(serve(entry, (), frozenset()).plan.bounds) == {
         ("file:/t", "x"): (-900_000_900, 777_000_777),
         ("file:/u", "y"): (5, 5),
     }
     sent = json.dumps(encode_entry(entry, "ann"))
     assert "777000777" not in sent and "900000900" not in sent
-    assert serve(decode_entry(json.loads(sent), "ann"), (), frozenset()).bounds == {
+    assert dict(serve(decode_entry(json.loads(sent), "ann"), (), frozenset()).plan.bounds) == {
         ("file:/t", "x"): (-(2**30), 2**30),
         ("file:/u", "y"): (-8, 8),
     }
     unplanned = replace(entry, published=SnapshotRecord(replace(run, plan=None), ()))
     other = replace(unplanned, cache=replace(cache, plan=plan))
-    assert serve(other, (), frozenset()).bounds == {}, "their relations are those of no plan"
+    assert serve(other, (), frozenset()).plan.bounds == (), "their relations are those of no plan"

@@ -2,6 +2,7 @@ package relationalcache;
 
 import java.util.HashMap;
 import java.util.List;
+import java.util.TreeSet;
 
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -78,6 +79,18 @@ public final class ExprWriter {
             write((Expression) items.get(i));
         }
         out.append(']');
+    }
+
+    /** The numbers of attributes, -1 for null; nothing where there are none. */
+    public void ids(String prefix, List found) {
+        if (found.isEmpty()) {
+            return;
+        }
+        TreeSet numbers = new TreeSet();
+        for (int i = 0; i < found.size(); i++) {
+            numbers.add(found.get(i) == null ? Integer.valueOf(-1) : number((ExprId) found.get(i)));
+        }
+        out.append(prefix).append(numbers);
     }
 
     public void write(Expression e) {

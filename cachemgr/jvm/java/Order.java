@@ -1,7 +1,11 @@
 package relationalcache;
 
+import java.util.ArrayList;
 import java.util.List;
 
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
@@ -16,6 +20,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StringType;
 
 /** What an aggregation or a window function shows of the order of the rows below it. */
@@ -35,6 +40,38 @@ public final class Order {
     public static boolean picksAmongEquals(LogicalPlan plan) {
         return plan instanceof Aggregate && collated(Scala.list(((Aggregate) plan).groupingExpressions()))
             || any(Scala.list(plan.expressions()), false);
+    }
+
+    /**
+     * The ids of the attributes of whole numbers that are averaged, null among them for what is computed: Spark adds
+     * them in DOUBLE.
+     */
+    public static List averaged(LogicalPlan plan) {
+        List ids = new ArrayList();
+        gatherAveraged(Scala.list(plan.expressions()), ids);
+        return ids;
+    }
+
+    private static void gatherAveraged(List expressions, List ids) {
+        for (int i = 0; i < expressions.size(); i++) {
+            Expression e = (Expression) expressions.get(i);
+            if (e instanceof AggregateExpression && (Object) ((AggregateExpression) e).aggregateFunction() instanceof Average) {
+                Expression argument = ((Average) (Object) ((AggregateExpression) e).aggregateFunction()).child();
+                if (argument.dataType() instanceof IntegralType) {
+                    ids.add(attribute(argument));
+                }
+            }
+            gatherAveraged(Scala.list(e.children()), ids);
+        }
+    }
+
+    /** The id of an attribute, whatever kind of whole number it is cast to; null for anything else. */
+    private static ExprId attribute(Expression e) {
+        Expression found = e;
+        while (found instanceof Cast && ((Cast) found).child().dataType() instanceof IntegralType) {
+            found = ((Cast) found).child();
+        }
+        return found instanceof Attribute ? ((Attribute) found).exprId() : null;
     }
 
     private static boolean any(List expressions, boolean sums) {

@@ -65,7 +65,7 @@ public final class PlanWriter implements ExprWriter.Plans {
     }
 
     public String write(LogicalPlan plan, boolean ansi, boolean precisionLoss, String timeZone) {
-        out.append("{\"v\":1,\"ansi\":").append(ansi).append(",\"precision_loss\":").append(precisionLoss);
+        out.append("{\"v\":2,\"ansi\":").append(ansi).append(",\"precision_loss\":").append(precisionLoss);
         out.append(",\"time_zone\":");
         Scala.quote(out, timeZone);
         out.append(",\"plan\":");
@@ -139,7 +139,12 @@ public final class PlanWriter implements ExprWriter.Plans {
             expressions.list(",\"o\":", plan.output());
         }
         if (plan instanceof Aggregate || plan instanceof Window) {
-            out.append(Order.addsFloats(plan) ? ",\"f\":\"adds\"" : Order.picksAmongEquals(plan) ? ",\"f\":\"picks\"" : "");
+            boolean adds = Order.addsFloats(plan);
+            boolean picks = Order.picksAmongEquals(plan);
+            if (adds || picks) {
+                out.append(adds && picks ? ",\"f\":[\"adds\",\"picks\"]" : adds ? ",\"f\":[\"adds\"]" : ",\"f\":[\"picks\"]");
+            }
+            expressions.ids(",\"w\":", Order.averaged(plan));
         }
         List children = Scala.list(plan.children());
         if (!children.isEmpty()) {

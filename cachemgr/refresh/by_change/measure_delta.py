@@ -21,6 +21,7 @@ from cachemgr.refresh.file_stats import bounds_listed, read_files
 from cachemgr.refresh.measure import (
     Measured,
     arguments_without_nulls,
+    bounds_written,
     columns_without_nulls,
     exact_sums,
     open_columns,
@@ -67,7 +68,8 @@ def measure_delta(
     rows, size = sized.rows, sized.bytes or 0
     if plan.keys is None:
         kept = before.non_null & columns_without_nulls(plan, commit)
-        return Measured(replace(sized, non_null=kept), rows, size, rows)
+        bounds = _bounds_together(plan, facts, commit)
+        return Measured(replace(sized, non_null=kept), rows, size, rows, bounds=bounds)
     base_rows = totals.get(rows_name(plan))
     bounds = _bounds(session, plan, facts, delta, open_columns(plan, base_rows))
     measured = replace(
@@ -162,6 +164,18 @@ def _partials(before: CachePlan, delta: Delta, commit: Commit) -> frozenset[int]
     else:
         grown = frozenset(s.grouping_id for s in set_sizes(before, commit) if s.rows != 0)
     return (before.partials - frozenset(delta.replaced)) | (grown & frozenset(delta.appended))
+
+
+def _bounds_together(
+    plan: CachePlan, facts: Mapping[str, Any], commit: Commit
+) -> dict[Col, Bounds]:
+    """Of a cache without groups: what was known of the rows before, and of those written now."""
+    before, now = noted_bounds(facts), bounds_written(plan, commit)
+    kept = {c: before[c.rel, c.name] for c in now if (c.rel, c.name) in before}
+    return {
+        column: (min(low, now[column][0]), max(high, now[column][1]))
+        for column, (low, high) in kept.items()
+    }
 
 
 def _bounds(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.model.expr import Agg, Call, Expr
+from matcher.model.expr import Agg, Call, Col, Expr, columns
+from matcher.model.integer_bounds import Bounds, is_exact, type_bounds
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, avg_type, decimal_parts, decimal_type
 from matcher.model.types import sum_type as type_of_sum
@@ -60,18 +61,8 @@ def roll_up_average(attempt: ViewAttempt, agg: Agg) -> Expr | None:
 
 def _refuse_inexact(attempt: ViewAttempt, agg: Agg, summing: Summing) -> None:
     kind = agg.args[0].type
-    if kind in INTEGRAL and not joined_once(attempt):
-        raise Refused(
-            Reason(
-                ReasonCode.AVG_NOT_EXACT,
-                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and a table joined to "
-                f"{attempt.view.name} may repeat rows until their sum leaves 2^53",
-                f"join {_extra_names(attempt)} in the definition of {attempt.view.name}, or by a "
-                "key of which a RECORD PRESERVING JOIN says that it is unique, validated at the "
-                "version that is read",
-            )
-        )
     if kind in INTEGRAL:
+        _refuse_repeated(attempt, agg)
         proven = summing.bounded and set(summing.sources) <= attempt.view.plan.exact_sums
         if proven or attempt.options.assume_exact_averages:
             return
@@ -91,6 +82,64 @@ def _refuse_inexact(attempt: ViewAttempt, agg: Agg, summing: Summing) -> None:
                 ReasonCode.AVG_NOT_EXACT,
                 f"{spell(agg)} of {kind.upper()} has more digits than SUM / COUNT keeps",
                 f"store {spell(agg)} at the query's grouping, or use a DECIMAL of fewer digits",
+            )
+        )
+
+
+def refuse_inexact_of_rows(attempt: ViewAttempt, agg: Agg) -> None:
+    """Raise where an average of whole numbers shows the order of the rows of a cache without
+    groups, which is not that of the table's: where their values are not proven to stay, all
+    together, within the 2^53 up to which DOUBLE adds exactly.
+
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+        agg: An average of whole numbers.
+
+    Raises:
+        Refused: they are not.
+    """
+    _refuse_repeated(attempt, agg)
+    plan = attempt.view.plan
+    rows = plan.rows if plan.base_rows is None else plan.base_rows
+    if attempt.options.assume_exact_averages:
+        return
+    if rows is None or not is_exact(agg.args[0], _bounds(attempt, agg.args[0]), rows):
+        raise Refused(
+            Reason(
+                ReasonCode.AVG_NOT_EXACT,
+                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and those of {plan.name} "
+                "are not proven to add up to 2^53 at most",
+                f"store {spell(agg)} at the query's grouping, or average "
+                f"CAST({spell(agg.args[0])} AS DECIMAL(19,0))",
+            )
+        )
+
+
+def _bounds(attempt: ViewAttempt, arg: Expr) -> dict[Col, Bounds]:
+    """Of the columns of an argument: as a refresh saw them in the rows behind the cache; of a table
+    that is joined to it, by their types alone."""
+    relations, places = attempt.query.block.relations, attempt.query.relations
+    known = dict(attempt.view.plan.bounds)
+    found: dict[Col, Bounds] = {}
+    for column in columns(arg):
+        if column.type in INTEGRAL:
+            place = relations[places.index(column.rel)].key
+            seen = known.get((place, column.name.lower()))
+            joined = column.rel in attempt.shared.extra
+            found[column] = type_bounds(column) if joined or seen is None else seen
+    return found
+
+
+def _refuse_repeated(attempt: ViewAttempt, agg: Agg) -> None:
+    if not joined_once(attempt):
+        raise Refused(
+            Reason(
+                ReasonCode.AVG_NOT_EXACT,
+                f"{spell(agg)}: Spark averages whole numbers in DOUBLE, and a table joined to "
+                f"{attempt.view.name} may repeat rows until their sum leaves 2^53",
+                f"join {_extra_names(attempt)} in the definition of {attempt.view.name}, or by a "
+                "key of which a RECORD PRESERVING JOIN says that it is unique, validated at the "
+                "version that is read",
             )
         )
 

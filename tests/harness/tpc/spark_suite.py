@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -83,6 +83,9 @@ class SuiteDecider:
         if refused is not None:
             self.reasons.append(refused)
             return None
+        if located.averaged and not options.assume_exact_averages:
+            self.reasons.append(_AVERAGED)
+            return None
         decision = self.workspace.registry.decide(block, options, _not_renderable)
         rewrite = decision.rewrite
         if rewrite is None:
@@ -98,6 +101,12 @@ class SuiteDecider:
         for name, extra in zip(names, rewrite.extra, strict=True):
             relations[name] = QueryTable(places[extra.relation.key])
         return Replacement(located.path, sql, relations, rewrite.cache, located.split)
+
+
+_AVERAGED: Final = Reason(
+    ReasonCode.AVG_NOT_EXACT,
+    "whole numbers are averaged above, and nobody knows the rows behind these caches",
+)
 
 
 def _not_renderable(rewrite: Rewrite) -> Reason | None:

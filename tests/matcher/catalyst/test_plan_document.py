@@ -39,7 +39,7 @@ def test_java_writes_this_version() -> None:
     assert written == [str(doc.VERSION)]
 
 
-@pytest.mark.parametrize("version", [None, 0, 2, "1"])
+@pytest.mark.parametrize("version", [None, 0, doc.VERSION - 1, doc.VERSION + 1, str(doc.VERSION)])
 def test_documents_of_other_versions_are_refused(version: object) -> None:
     document = {"v": version, "plan": {"n": "Project"}}
     with pytest.raises(ValueError, match="plan document has version"):

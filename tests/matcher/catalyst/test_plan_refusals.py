@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from matcher.catalyst.document import queries_in
+from matcher.catalyst.document import VERSION, queries_in
 from matcher.catalyst.reader import LocatedBlock, build_block, definition_block, walk_blocks
 from matcher.catalyst.subqueries import without_distinct
 from matcher.model.errors import NotSupported
@@ -30,7 +30,7 @@ def aggregate(child: dict[str, Any], *items: Any, keys: Any = (K,)) -> dict[str,
 
 def document(plan: dict[str, Any], **table: Any) -> dict[str, Any]:
     return {
-        "v": 1, "ansi": True, "precision_loss": True, "time_zone": "UTC",
+        "v": VERSION, "ansi": True, "precision_loss": True, "time_zone": "UTC",
         "tables": [{**TABLE, **table}], "plan": plan,
     }  # fmt: skip
 
@@ -216,9 +216,9 @@ def test_refused_as_a_definition(plan: dict[str, Any], words: str) -> None:
 
 
 def test_a_document_of_another_version_is_not_read() -> None:
-    other = {**document(relation()), "v": 2}
+    other = {**document(relation()), "v": VERSION + 1}
     for read in (definition_block, lambda d: walk_blocks(d, lambda _: False)):
-        with pytest.raises(ValueError, match="version 2"):
+        with pytest.raises(ValueError, match=f"version {VERSION + 1}"):
             read(other)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from matcher.catalyst.document import VERSION
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import NotSupported
 from matcher.model.ir import Block
@@ -64,7 +65,7 @@ def block(plan: dict[str, Any], *, nested: bool = True) -> Block:
          "pinned": False, "elsewhere": False}
         for name in ("t", "dim")
     ]  # fmt: skip
-    document = {"v": 1, "ansi": True, "precision_loss": True, "time_zone": "UTC"}
+    document = {"v": VERSION, "ansi": True, "precision_loss": True, "time_zone": "UTC"}
     return definition_block({**document, "tables": tables, "plan": plan}, nested=nested)
 
 
