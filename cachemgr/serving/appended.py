@@ -10,7 +10,7 @@ not read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from cachemgr.base_state import TableAt
@@ -58,6 +58,7 @@ class Appended:
         changes: What was appended since.
         tail: What is read in the place of some of the files.
         beside_grown: Dimensions were appended to as well, under new keys alone.
+        others: The other tables that the query reads, as it sees them.
     """
 
     table: TableAt
@@ -65,6 +66,7 @@ class Appended:
     changes: Changes
     tail: Tail | None = None
     beside_grown: bool = False
+    others: Mapping[str, TableAt] = field(default_factory=dict)
 
     @property
     def came(self) -> frozenset[tuple[str, str]]:
@@ -142,7 +144,8 @@ def appended_to(
     (table,) = {t for t in seen[place] if isinstance(t, TableAt)}
     since = cache.snapshot[place].version
     assert since is not None
-    found = Appended(table, since, changes)
+    others = {relation.key: seen[relation.key] for relation in block.relations}
+    found = Appended(table, since, changes, others=_at_one_version(others, place))
     if limits is None:
         return Reason(
             ReasonCode.FRESH_IN_SPARK_ONLY,
@@ -166,6 +169,15 @@ def appended_to(
             refresh,
         )
     return _too_much(found, cache, limits, refresh) or found
+
+
+def _at_one_version(seen: Seen, but: str) -> dict[str, TableAt]:
+    found = {place: set(tables) for place, tables in seen.items() if place != but}
+    return {
+        place: table
+        for place, tables in found.items()
+        if len(tables) == 1 and isinstance(table := next(iter(tables)), TableAt)
+    }
 
 
 def without_fresh_hits(cache: ServedCache, refused: Reason | None) -> Reason:

@@ -15,6 +15,7 @@ from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.explain import set_names
 from matcher.index.registry import Registry
+from matcher.model.expr import columns
 from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.partials.merge import merge, render_merged
@@ -27,6 +28,15 @@ STEP = "add_appended_rows"
 def base_names(block: Block) -> list[str]:
     """The names under which a hit reads the tables of its block beside the cache, in its text."""
     return [f"__base{number}" for number in range(len(block.relations))]
+
+
+def base_columns(block: Block) -> list[frozenset[str]]:
+    """The columns that a block reads of each of its tables, in lower case."""
+    read = {column for expr in block.expressions() for column in columns(expr)}
+    return [
+        frozenset(column.name.lower() for column in read if column.rel == rel)
+        for rel in range(len(block.relations))
+    ]
 
 
 def fresh_hit(

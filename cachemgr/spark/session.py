@@ -31,7 +31,7 @@ from cachemgr.serving.decision import Decision, Hit, refused
 from cachemgr.serving.eligibility import RELATION, Checks, Eligibility, QueryState, extra_names
 from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
-from cachemgr.serving.fresh_hits import base_names
+from cachemgr.serving.fresh_hits import base_columns, base_names
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.seen_tables import TableRef
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
@@ -40,6 +40,7 @@ from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_pla
 from cachemgr.spark.application import Application
 from cachemgr.spark.failures import cache_ids, is_read_failure
 from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
+from cachemgr.spark.held.tails import TailStore
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import (
     STORED,
@@ -300,9 +301,9 @@ class CacheSession:
         relations = {RELATION: relation}
         for name, extra in zip(extra_names(hit.rewrite), hit.rewrite.extra, strict=True):
             relations[name] = QueryTable(extra.relation.key)
-        relations |= _base_relations(hit)
-        if hit.appended is not None and settings.fresh_tail_max_bytes > 0:
-            tails = self.application.tails
+        tails = self.application.tails if settings.fresh_tail_max_bytes > 0 else None
+        relations |= _read_beside(hit, tails)
+        if hit.appended is not None and tails is not None:
             told = tails.request if hit.appended.files else tails.count_read
             told(cache, hit.rewrite.grouping_set, hit.appended)
         sql = hit.sql
@@ -410,18 +411,23 @@ def known_locations(feed: Feed) -> frozenset[str]:
     return read | validated_places(feed.joins()) if read else read
 
 
-def _base_relations(hit: Hit) -> dict[str, object]:
+def _read_beside(hit: Hit, tails: TailStore | None) -> dict[str, object]:
     """What a hit reads beside its cache: of the base tables, and a tail."""
-    if hit.appended is None:
+    appended = hit.appended
+    if appended is None:
         return {}
-    tail = hit.appended.tail
-    held = {} if tail is None else {TAIL: tail.relation}
-    if not hit.appended.files:
-        return held
-    grown = hit.appended.table.location
-    files = QueryFiles(grown, hit.appended.since, hit.appended.keys)
-    pairs = zip(base_names(hit.block), hit.block.relations, strict=True)
-    return held | {n: files if r.key == grown else QueryTable(r.key) for n, r in pairs}
+    found = {} if appended.tail is None else {TAIL: appended.tail.relation}
+    if not appended.files:
+        return found
+    files = QueryFiles(appended.table.location, appended.since, appended.keys)
+    tables = zip(hit.block.relations, base_columns(hit.block), strict=True)
+    for name, (relation, columns) in zip(base_names(hit.block), tables, strict=True):
+        table, held = appended.others.get(relation.key), None
+        if tails is not None and table is not None:
+            held = tails.joined(hit.cache, table, columns)
+        other: object = QueryTable(relation.key) if held is None else held
+        found[name] = files if relation.key == files.location else other
+    return found
 
 
 def _few_of_many(hit: Hit) -> bool:

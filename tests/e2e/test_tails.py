@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame
 
 import cachemgr
 from cachemgr.spark import api
+from cachemgr.spark.held.pins import PinKey, PinStore
 from cachemgr.spark.held.tail_maker import TailMaker
 from cachemgr.spark.held.tail_pace import Tempo
 from cachemgr.spark.held.tails import TailStore
-from tests.worlds.lab_star import JOIN
+from tests.worlds.lab_star import CUST, CUST_ROWS, JOIN
 
 pytestmark = pytest.mark.spark
 
@@ -261,17 +262,32 @@ def test_one_query_after_the_other_is_alone(lab, held: Held) -> None:
         assert at_once(lab, held, QUERIES[:1]) == 1
 
 
-def test_tables_that_are_joined_again_are_held_as_well(lab, without_pauses: TailStore) -> None:
+JOINED = "SELECT city, SUM(amt) AS a FROM sales JOIN cust ON cust = cid GROUP BY city"
+
+
+@pytest.fixture
+def cust_held(lab, without_pauses: TailStore) -> PinStore:
+    """The store of tails, which holds the table of customers for them as well."""
     lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
     lab.sql(JOIN)
     lab.cache(CUBE)
-    joined = "SELECT city, SUM(amt) AS a FROM sales JOIN cust ON cust = cid GROUP BY city"
     pins = without_pauses._pins
     for number in range(4):
         append(lab, 100 + number)
-        by_tail(lab, joined)
-    held = [key for key in pins._pins if not key.cache_id]
-    assert [key.appended.split("]")[0] for key in held] == ["(['cid', 'city'"]
+        by_tail(lab, JOINED)
+    (held,) = tables_held(pins)
+    assert held.appended.split("]")[0] == "(['cid', 'city'"
+    return pins
+
+
+def tables_held(pins: PinStore) -> list[PinKey]:
+    return [key for key in pins._pins if not key.cache_id]
+
+
+def test_tables_that_are_joined_again_are_held_as_well(
+    lab, without_pauses: TailStore, cust_held: PinStore
+) -> None:
+    held, pins, joined = tables_held(cust_held), cust_held, JOINED
     lab.plain.sql("INSERT INTO cust VALUES (77, 'Graz', NULL)")
     append(lab, 200, cust="77")
     for _ in range(60):
@@ -281,6 +297,38 @@ def test_tables_that_are_joined_again_are_held_as_well(lab, without_pauses: Tail
             return
         time.sleep(0.25)
     raise AssertionError("a version that nobody joins any more is held")
+
+
+def plan_of(lab, query: str) -> str:
+    return lab.spark.sql(query)._jdf.queryExecution().optimizedPlan().toString()
+
+
+def test_a_query_that_reads_the_files_joins_what_is_held(lab, cust_held: PinStore) -> None:
+    append(lab, 200)
+    assert "cust[" not in plan_of(lab, JOINED)
+    append(lab, 201, cust="2")
+    lab.hit(JOINED + " HAVING city <> 'Rome'")
+    append(lab, 202)
+    lab.spark.conf.set("spark.cachemgr.freshHits.tailMaxBytes", "0")
+    assert "cust[" in plan_of(lab, JOINED)
+    lab.spark.conf.unset("spark.cachemgr.freshHits.tailMaxBytes")
+
+
+def test_a_table_created_again_is_not_the_one_that_is_held(lab, cust_held: PinStore) -> None:
+    """It comes to the same version."""
+    (held,) = tables_held(cust_held)
+    lab.plain.sql("DROP TABLE cust")
+    lab.plain.sql(CUST)
+    lab.plain.sql(CUST_ROWS.replace("Rome", "Roma"))
+    (newest,) = lab.plain.sql("DESCRIBE HISTORY cust LIMIT 1").collect()
+    assert newest["version"] == held.version
+    lab.sql("DROP RECORD PRESERVING JOIN sc")
+    lab.sql(JOIN)
+    lab.sql("REFRESH RELATIONAL CACHE cube")
+    for number in range(3):
+        append(lab, 300 + number)
+        lab.hit(JOINED)
+        by_tail(lab, JOINED)
 
 
 def test_a_join_that_lost_an_appended_row_is_not_relied_on(lab) -> None:

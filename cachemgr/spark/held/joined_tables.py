@@ -14,6 +14,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from cachemgr.base_state import TableAt
 from cachemgr.delta.tables import PinnedSet, TableRead, run_select
 from cachemgr.spark.held.pins import NotPinnable, PinKey, PinStore
 from matcher.memory.bounded import Bounded
@@ -40,9 +41,9 @@ _HELD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """When a version of a table was asked for last."""
+    """What was asked for last of a table, and when."""
 
-    version: int
+    key: PinKey
     at: float
 
 
@@ -61,7 +62,7 @@ class JoinedTables:
         self,
         session: SparkSession,
         settings: Collection[tuple[str, str]],
-        read: TableRead,
+        table: TableAt,
         columns: frozenset[str],
         size: int | None,
     ) -> PinnedSet | TableRead:
@@ -71,24 +72,36 @@ class JoinedTables:
         Args:
             session: A session of ours.
             settings: What is set in it, which may say how a table is read.
-            read: The table.
+            table: The table.
             columns: Those that are read of it, in lower case.
             size: Bytes of its files; None if nobody knows.
 
         Returns:
             Its rows in memory, with these columns alone, or the table itself.
         """
-        if size is None or size > _MOST_BYTES or not columns:
+        read = TableRead(table.location, table.version)
+        if size is None or size > _MOST_BYTES or not columns or not table.commit:
             return read
-        what = repr((sorted(columns), sorted(settings)))
-        key = PinKey("", read.version, None, read.location, what)
-        of = key.of_any_version
-        last = self._uses.get(of)
-        self._uses.put(of, _Use(read.version, time.monotonic()))
-        held = self._pins.get(key)
-        if held is None and last is not None and last.version == read.version:
+        key = _key(settings, table, columns)
+        last = self._uses.get(key.of_any_version)
+        held = self._used(key)
+        if held is None and last is not None and last.key == key:
             self._pins.request(key, lambda: _rows(session, read, columns))
         return read if held is None else held
+
+    def held(
+        self, settings: Collection[tuple[str, str]], table: TableAt, columns: frozenset[str]
+    ) -> PinnedSet | None:
+        """The rows of a table, where they are held for tails; see `relation`.
+
+        Args:
+            settings: What is set where tails are made.
+            table: The table.
+            columns: Those that tails read of it, in lower case.
+        """
+        key = _key(settings, table, columns)
+        last = self._uses.get(key.of_any_version)
+        return self._used(key) if last is not None and last.key == key else None
 
     def is_wanted(self, key: PinKey) -> bool | None:
         """Whether a pin is still to be held; None if it is of no joined table.
@@ -99,8 +112,19 @@ class JoinedTables:
         if key.cache_id:
             return None
         last = self._uses.get(key.of_any_version)
-        used = None if last is None or last.version != key.version else last.at
+        used = None if last is None or last.key != key else last.at
         return used is not None and time.monotonic() - used < _UNUSED_SECONDS
+
+    def _used(self, key: PinKey) -> PinnedSet | None:
+        self._uses.put(key.of_any_version, _Use(key, time.monotonic()))
+        return self._pins.get(key)
+
+
+def _key(settings: Collection[tuple[str, str]], table: TableAt, columns: frozenset[str]) -> PinKey:
+    """A table that was created again may come to the same version: its commit is another one."""
+    what = repr((sorted(columns), sorted(settings)))
+    identity = (table.table_id, table.commit)
+    return PinKey("", table.version, None, table.location, what, identity)
 
 
 def _rows(session: SparkSession, read: TableRead, columns: frozenset[str]) -> DataFrame:

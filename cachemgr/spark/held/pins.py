@@ -46,7 +46,8 @@ _log = logging.getLogger("cachemgr.pins")
 
 class PinKey(NamedTuple):
     """One stored state of one grouping set; `grouping_id` is None for a cache that is no cube.
-    Of a tail, also the appended files that it holds, as a digest.
+    Of a tail, also the appended files that it holds, as a digest; of a table that is joined, which
+    one it is and what is read of it.
 
     Nothing in it says who asks: whether somebody may be answered from a pin is decided before.
     """
@@ -56,11 +57,12 @@ class PinKey(NamedTuple):
     grouping_id: int | None = None
     location: str = ""
     appended: str = ""
+    identity: tuple[str, str] = ("", "")
 
     @property
     def of_any_version(self) -> PinKey:
         """What stays the same from one stored state to the next, as a key of memories."""
-        return self._replace(version=0)
+        return self._replace(version=0, identity=("", ""))
 
 
 @dataclass(frozen=True, slots=True)

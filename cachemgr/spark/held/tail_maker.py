@@ -168,9 +168,9 @@ class TailMaker:
         sizes = dict(self._cache.plan.base_bytes)
         return {
             place: self._joined.relation(
-                session, self._cache.settings, read, columns[place], sizes.get(place)
+                session, self._cache.settings, found[place], columns[place], sizes.get(place)
             )
-            for place, read in self._read.items()
+            for place in names
         }
 
     def _is_as_before(self, table: TableAt) -> bool:

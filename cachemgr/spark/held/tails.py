@@ -17,7 +17,10 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.base_state import TableAt
+from cachemgr.delta.base_columns import columns_read
 from cachemgr.delta.changes import rows_of
+from cachemgr.delta.tables import PinnedSet
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.grown_dimensions import NewKeys
@@ -172,6 +175,20 @@ class TailStore:
         finally:
             with self._lock:
                 state.waiting -= 1
+
+    def joined(
+        self, cache: ServedCache, table: TableAt, columns: frozenset[str]
+    ) -> PinnedSet | None:
+        """The rows of a table that tails of a cache join, where they are held, with the columns
+        that the cache reads alone.
+
+        Args:
+            cache: The cache.
+            table: The table, as a query sees it.
+            columns: Those that the query reads of it, in lower case.
+        """
+        read = columns_read(cache.plan).get(table.location, frozenset())
+        return self._joined.held(cache.settings, table, read) if columns <= read else None
 
     def count_read(
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended
