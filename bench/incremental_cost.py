@@ -20,16 +20,16 @@ from bench.results import Figure, table
 from bench.ssb import SCALE, ssb_session
 
 _ROUNDS: Final = 3
-_FACT: Final = "facts"
+FACT: Final = "facts"
 _PARTITIONS: Final = 50
-_CACHES: Final = {
+CACHES: Final = {
     "few groups": "SELECT d_year, lo_discount, lo_quantity, SUM(lo_revenue) AS r, COUNT(*) AS n "
-    f"FROM {_FACT} JOIN dates ON lo_orderdate = d_datekey "
+    f"FROM {FACT} JOIN dates ON lo_orderdate = d_datekey "
     "GROUP BY d_year, lo_discount, lo_quantity",
     "many groups": "SELECT lo_custkey, lo_orderdate, SUM(lo_revenue) AS r, COUNT(*) AS n "
-    f"FROM {_FACT} GROUP BY lo_custkey, lo_orderdate",
+    f"FROM {FACT} GROUP BY lo_custkey, lo_orderdate",
     "a cube": "SELECT d_year, d_yearmonthnum, lo_discount, lo_quantity, SUM(lo_revenue) AS r, "
-    f"COUNT(*) AS n FROM {_FACT} JOIN dates ON lo_orderdate = d_datekey GROUP BY GROUPING SETS ("
+    f"COUNT(*) AS n FROM {FACT} JOIN dates ON lo_orderdate = d_datekey GROUP BY GROUPING SETS ("
     "(d_year, lo_discount, lo_quantity), (d_yearmonthnum, lo_discount), (d_year), ())",
 }
 
@@ -47,23 +47,23 @@ _SOME: Final = "pmod(hash(lo_orderkey, lo_linenumber, {round}), {one_in}) = 0"
 _CHANGES: Final = (
     _Change(
         "a 0.1 % append",
-        f"INSERT INTO {_FACT} SELECT * FROM {_FACT} WHERE {_SOME.replace('{one_in}', '1000')}",
+        f"INSERT INTO {FACT} SELECT * FROM {FACT} WHERE {_SOME.replace('{one_in}', '1000')}",
         0.10,
     ),
     _Change(
         "a 1 % append",
-        f"INSERT INTO {_FACT} SELECT * FROM {_FACT} WHERE {_SOME.replace('{one_in}', '100')}",
+        f"INSERT INTO {FACT} SELECT * FROM {FACT} WHERE {_SOME.replace('{one_in}', '100')}",
         0.10,
     ),
     _Change(
         "1 % updated in one partition",
-        f"UPDATE {_FACT} SET lo_revenue = lo_revenue + 1 WHERE part = {{round}} AND "
+        f"UPDATE {FACT} SET lo_revenue = lo_revenue + 1 WHERE part = {{round}} AND "
         f"{_SOME.replace('{one_in}', '2')}",
         0.15,
     ),
     _Change(
         "1 % updated all over",
-        f"UPDATE {_FACT} SET lo_revenue = lo_revenue + 1 WHERE {_SOME.replace('{one_in}', '100')}",
+        f"UPDATE {FACT} SET lo_revenue = lo_revenue + 1 WHERE {_SOME.replace('{one_in}', '100')}",
         0.25,
     ),
 )
@@ -76,15 +76,10 @@ def run(scale: float = SCALE) -> list[Figure]:
         scale: SSB scale factor.
     """
     with ssb_session(scale, cube=False) as spark:
-        spark.sql(
-            f"CREATE TABLE {_FACT} USING delta PARTITIONED BY (part) "
-            "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', "
-            "'delta.enableChangeDataFeed' = 'true') AS "
-            f"SELECT *, CAST(pmod(lo_orderdate, {_PARTITIONS}) AS INT) AS part FROM lineorder"
-        )
-        names = {f"i{number}": name for number, name in enumerate(_CACHES)}
+        create_fact(spark)
+        names = {f"i{number}": name for number, name in enumerate(CACHES)}
         for cache, name in names.items():
-            spark.sql(f"CREATE RELATIONAL CACHE {cache} AS {_CACHES[name]}")
+            spark.sql(f"CREATE RELATIONAL CACHE {cache} AS {CACHES[name]}")
             _refresh(spark, cache, "FULL")
         full = {
             cache: median(_refresh(spark, cache, "FULL")[0] for _ in range(_ROUNDS))
@@ -97,6 +92,20 @@ def run(scale: float = SCALE) -> list[Figure]:
             ),
             *(figure for change in _CHANGES for figure in _changed(spark, names, full, change)),
         ]
+
+
+def create_fact(spark: SparkSession) -> None:
+    """The fact: that of SSB, with a feed, in partitions.
+
+    Args:
+        spark: A session with the tables of SSB.
+    """
+    spark.sql(
+        f"CREATE TABLE {FACT} USING delta PARTITIONED BY (part) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', "
+        "'delta.enableChangeDataFeed' = 'true') AS "
+        f"SELECT *, CAST(pmod(lo_orderdate, {_PARTITIONS}) AS INT) AS part FROM lineorder"
+    )
 
 
 def _changed(
