@@ -16,6 +16,7 @@ _MOST_CAUSES: Final = 20
 # What is said of a failure, by the first of these that fits any of its causes.
 _PLAIN: Final = (
     (r"No space left on device|ENOSPC|[Dd]isk quota exceeded", "the disk is full"),
+    (r"File too large|EFBIG", "no file may grow any larger there"),
     (r"AccessControlException|AccessDenied|Permission denied|403 Forbidden", "permission denied"),
     (
         r"No FileSystem for scheme|UnsupportedFileSystemException|"
