@@ -43,8 +43,9 @@ _APPEND: Final = f"INSERT INTO {FACT} SELECT * FROM {FACT} VERSION AS OF {{first
 _UPDATE: Final = f"UPDATE {FACT} SET lo_revenue = lo_revenue + 1 WHERE {{some}}"
 _CHANGES: Final = {"appended": _APPEND, "updated": _UPDATE}
 _SOME: Final = "pmod(hash(lo_orderkey, lo_linenumber, {seed}), 100000) < {part}"
-# A fact that grew by so much in a cell is put back.
-_GROWN: Final = 0.05
+# After a larger change the fact is put back at once; after smaller ones, which leave deletion
+# vectors and small files, before the next size.
+_LARGE: Final = 0.05
 _TARGET: Final = 1.25
 _COLOURS: Final = ("#2563eb", "#059669", "#f59e0b", "#dc2626", "#7c3aed")
 
@@ -155,10 +156,9 @@ class _Bench:
                 self._change(change, size)
                 for name, cell in found.items():
                     self._measured(name, mode, cell)
-                if change == "appended" and size > _GROWN:
+                if size > _LARGE:
                     self._put_back()
-        if change == "appended":
-            self._put_back()
+        self._put_back()
         for cell in found.values():
             print(cell.told(), flush=True)
         return list(found.values())
