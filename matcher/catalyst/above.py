@@ -39,6 +39,8 @@ class Above:
 
     def below(self, node: Node) -> Above:
         """What is shown above the children of a node, by it and by what is above it."""
+        if doc.may_be_aggregated(node):
+            return Above(Shown.ADDS | Shown.PICKS | Shown.AVERAGES | Shown.UNSEEN)
         if not (self.averaged or doc.order_shown(node) or doc.averaged(node)):
             return self
         shown = reduce(or_, (Shown[name.upper()] for name in doc.order_shown(node)), self.shown)

@@ -17,6 +17,8 @@ A document has `v` (its version), `ansi`, `precision_loss`, `time_zone`, `plan` 
 - `u`: of what gives rows to EXISTS, a SEMI join or LIMIT 1, see `matcher.catalyst.once.Once`;
 - `f`: what an Aggregate or a Window shows of the order of rows, a list of `adds` and `picks`;
 - `w`: the ids of the attributes of whole numbers that it averages, -1 for what is computed;
+- `b`: 1 of a correlated Subquery whose expression is not seen, which may hold an aggregation above
+    what is written of it;
 - `r`: what depends on the order of the rows below, as text;
 - `cache`: 1 where a cache answers the node already.
 
@@ -247,6 +249,12 @@ def averaged(node: Node) -> Sequence[int]:
     them where it averages what is computed."""
     found: Sequence[int] = node.get("w", ())
     return found
+
+
+def may_be_aggregated(node: Node) -> bool:
+    """Whether an aggregation above the node may be left out: Spark optimises a correlated scalar
+    subquery without its own (`OptimizeSubqueries`, for the COUNT bug)."""
+    return bool(node.get("b"))
 
 
 def depends_on_order(node: Node) -> str | None:

@@ -24,7 +24,14 @@ from matcher.model.expr import Agg
 from matcher.model.ir import Block, MatchOptions
 from matcher.model.moments import COVARIANCES, HIGHER
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.model.types import FLOATS, INTEGRAL, VARIANCES, is_blurred, is_collated
+from matcher.model.types import (
+    FLOATS,
+    INTEGRAL,
+    VARIANCES,
+    decimal_parts,
+    is_blurred,
+    is_collated,
+)
 
 AVERAGES: Final = frozenset({"avg", "try_avg"})
 _SUMS: Final = frozenset({"sum", "try_sum"}) | AVERAGES
@@ -40,6 +47,7 @@ class Shown(Flag):
     PICKS = auto()  # one of several equal values of single rows
     ADDS = auto()  # sums of floating point numbers
     AVERAGES = auto()  # averages of whole numbers made of the block's in ways that are not known
+    UNSEEN = auto()  # what that is cannot be seen: perhaps nothing
 
 
 def adds_floats(agg: Agg) -> bool:
@@ -68,6 +76,8 @@ def refused_below(above: Shown, block: Block, options: MatchOptions) -> Reason |
         block: The block.
         options: The session's switches.
     """
+    if Shown.UNSEEN in above and not any(_may_show_order(o.expr.type) for o in block.outputs):
+        return None
     if Shown.ADDS in above and not options.approximate_floats:
         return Reason(
             ReasonCode.FLOAT_NOT_EXACT,
@@ -93,6 +103,10 @@ def refused_below(above: Shown, block: Block, options: MatchOptions) -> Reason |
                 "spark.cachemgr.approximateFloats=true",
             )
     return None
+
+
+def _may_show_order(kind: str) -> bool:
+    return kind in INTEGRAL or decimal_parts(kind) is not None or is_blurred(kind)
 
 
 # How the names of such functions begin in SQL, spelled out or as sqlglot knows them.

@@ -799,3 +799,32 @@ def test_averages_above_a_join_of_what_a_cache_gives(small):
     small.miss(f"SELECT AVG(n * k) AS a FROM ({counts}) WHERE n > 0", "AVG_NOT_EXACT")
     small.miss(f"SELECT AVG(n) AS a FROM ({counts} UNION ALL {counts})", "AVG_NOT_EXACT")
     small.hit(f"SELECT AVG(CAST(n AS DECIMAL(19,0))) AS a FROM ({counts}) WHERE n > 0")
+
+
+CORRELATED = [
+    "SELECT cid, (SELECT AVG(u) FROM large b WHERE b.k = cid) AS a FROM cust",
+    "SELECT cid, (SELECT SUM(f) FROM large b WHERE b.k = cid) AS a FROM cust",
+    "SELECT cid, (SELECT STDDEV(u) FROM large b WHERE b.k = cid) AS a FROM cust",
+    "SELECT cid FROM cust WHERE cid < (SELECT AVG(u) FROM large b WHERE b.k = cid)",
+    "SELECT cid, (SELECT AVG(n) FROM (SELECT k, j, SUM(u DIV 64) AS n FROM large GROUP BY k, j) b "
+    "WHERE b.k = cid) AS a FROM cust",
+]
+
+
+@pytest.mark.parametrize("query", CORRELATED)
+def test_what_spark_aggregates_above_a_correlated_subquery(lab, query: str):
+    """It optimises the rows of the subquery apart from the aggregation over them."""
+    lab.plain.sql("CREATE TABLE large (k INT, j INT, u BIGINT, f DOUBLE) USING delta")
+    lab.plain.sql(
+        "INSERT INTO large SELECT CAST(id % 3 + 1 AS INT), CAST(id % 40 AS INT), xxhash64(id), "
+        "rand(3) FROM range(0, 4000, 1, 2)"
+    )
+    lab.cache("rows AS SELECT k, j, u, f FROM large")
+    lab.cache("parts AS SELECT k, j, SUM(u DIV 64) AS n FROM large GROUP BY k, j")
+    lab.miss(query)
+
+
+def test_extremes_in_a_correlated_subquery_are_answered(lab):
+    lab.cache("rows AS SELECT cust, amt, region FROM sales")
+    lab.hit("SELECT cid, (SELECT MAX(amt) FROM sales WHERE cust = cid) AS a FROM cust")
+    lab.hit("SELECT cid, (SELECT COUNT(*) FROM sales WHERE cust = cid) AS a FROM cust")

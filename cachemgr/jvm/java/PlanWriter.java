@@ -138,6 +138,9 @@ public final class PlanWriter implements ExprWriter.Plans {
             out.append(",\"t\":").append(table((LogicalRelation) plan, false));
             expressions.list(",\"o\":", plan.output());
         }
+        if (plan instanceof Subquery && ((Subquery) plan).correlated() && once == 2) {
+            out.append(",\"b\":1");
+        }
         if (plan instanceof Aggregate || plan instanceof Window) {
             boolean adds = Order.addsFloats(plan);
             boolean picks = Order.picksAmongEquals(plan);
