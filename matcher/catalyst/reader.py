@@ -210,7 +210,10 @@ def _tried(node: Node, path: Path, reader: Reader, read: Read, above: Above) -> 
 
 
 def _told(found: LocatedBlock, node: Node, above: Above) -> LocatedBlock:
-    """The block with what is shown of it above; of parts of outputs it is not known."""
+    """The block with what is shown of it above; of parts of outputs it is not known. One that is
+    only looked at, to be asked about once more, is asked about then."""
+    if found.once is Once.PERHAPS:
+        return found
     shown, averaged = above.at(node)
     if averaged and found.split is not None:
         shown, averaged = shown | Shown.AVERAGES, ()
