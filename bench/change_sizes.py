@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
@@ -165,7 +165,7 @@ class _Bench:
 
     def _measured(self, name: str, mode: str, cell: _Cell) -> None:
         try:
-            with _by_sets() if mode == "REPLACE" else _as_usual():
+            with _by_sets() if mode == "REPLACE" else nullcontext():
                 seconds, way = self._refresh(name, "INCREMENTAL" if mode == "REPLACE" else mode)
         except CacheManagerError:  # there is no way by the change
             seconds, way = self._refresh(name, "FULL")
@@ -205,11 +205,6 @@ def _by_sets() -> Iterator[None]:
         yield
     finally:
         incremental.FEW_ROWS = before  # type: ignore[misc]
-
-
-@contextmanager
-def _as_usual() -> Iterator[None]:
-    yield
 
 
 def _plot(cells: list[_Cell], scale: float) -> str:

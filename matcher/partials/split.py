@@ -23,7 +23,7 @@ from matcher.model.expr import Agg, Call, Expr, Lit, aggregates, is_constant
 from matcher.model.ir import Block, CachePlan, MatchOptions, Measure, StoredColumn
 from matcher.model.moments import COVARIANCES, HIGHER, moment_partials
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.model.row_order import adds_floats
+from matcher.model.row_order import AVERAGES, adds_floats
 from matcher.model.types import INTEGRAL, VARIANCES, decimal_parts, sum_type
 from matcher.normalize.stored_block import stored_block
 from matcher.predicates.aggregate_filters import as_filter
@@ -38,14 +38,13 @@ _NAME: Final = "__states"
 _AS_THEY_ARE: Final = frozenset(
     ("sum", "count", "min", "max", "bit_and", "bit_or", "bit_xor", "collect_set", *MERGES)
 )
-_AVERAGES: Final = frozenset({"avg", "try_avg"})
 _PICKS: Final = frozenset({"first", "last"})
 _BY: Final = frozenset({"max_by", "min_by"})
 # They need the values themselves, or each value once: what they look at becomes a key.
 _OF_VALUES: Final = frozenset({"approx_count_distinct", "percentile"})
 _DISTINCT: Final = frozenset({"count", "sum", "avg", "bit_xor"})
 _MOMENTS: Final = frozenset({*VARIANCES, *COVARIANCES, *HIGHER})
-_KNOWN: Final = _AS_THEY_ARE | _AVERAGES | _PICKS | _BY | _OF_VALUES | _MOMENTS
+_KNOWN: Final = _AS_THEY_ARE | AVERAGES | _PICKS | _BY | _OF_VALUES | _MOMENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +180,7 @@ def _parts(agg: Agg, *, keyed: bool) -> list[Agg]:
         return []
     if agg.func in _OF_VALUES:
         return [_count((), agg)] if agg.func == "percentile" else []
-    if agg.func in _AVERAGES:
+    if agg.func in AVERAGES:
         (arg,) = agg.args
         # AVG does not overflow where a BIGINT sum does; such an AVG is not taken from its sum
         func = "try_sum" if arg.type == "bigint" else "sum"
@@ -261,7 +260,7 @@ def why_not_merged(agg: Agg, options: MatchOptions) -> Reason | None:
             "last digits",
             "use DECIMAL, or set spark.cachemgr.approximateFloats=true",
         )
-    if agg.func in ("sum", *_AVERAGES):
+    if agg.func in ("sum", *AVERAGES):
         return _why_not_added(agg)
     return None
 
