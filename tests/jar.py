@@ -15,25 +15,30 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from cachemgr.ddl.recognise import EXPRESSION
 from cachemgr.jvm.jar import BUILD, JAR, Build
 from tests import spark_start
 from tests.javac import compiled, compiler, write_jar
 
 SOURCES: Final = JAR.with_name("java")
+# What the classes read beside them.
+RESOURCES: Final = {"relationalcache/recognise.txt": EXPRESSION.encode()}
 
 
 def sources() -> list[Path]:
     """The Java sources."""
-    return sorted(SOURCES.glob("*.java"))
+    return sorted(SOURCES.rglob("*.java"))
 
 
 def digest(files: Iterable[Path]) -> str:
-    """SHA-256 of names and contents.
+    """SHA-256 of names and contents, those of the resources among them.
 
     Args:
         files: In the order in which they count.
     """
     found = hashlib.sha256()
+    for name, content in RESOURCES.items():
+        found.update(f"{name}\0".encode() + content)
     for file in files:
         found.update(f"{file.name}\0{file.read_text('utf-8')}\0".encode())
     return found.hexdigest()
@@ -56,6 +61,7 @@ def write(jar: Path) -> None:
         delta=version("delta-spark"),
         javac=compiler() or "",
     )
+    files |= RESOURCES
     files[BUILD] = (json.dumps(asdict(told), indent=1) + "\n").encode()
     write_jar(jar, files)
 

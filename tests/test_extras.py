@@ -52,6 +52,7 @@ CONNECTED = {
 }
 NEEDING = {
     "demo": ("spark",),
+    "sidecar": ("spark",),
     "sql": ("spark",),
     "serve": ("server", "spark"),
     "worker": ("server", "spark"),

@@ -17,6 +17,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from cachemgr.access.asker import Asker
+from cachemgr.config.session_settings import Settings
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
     ExplainCreate,
@@ -27,6 +29,7 @@ from cachemgr.ddl.statements import (
     Statement,
     UnrestrictBaseTable,
 )
+from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.metastore.records import RegistryEntry, RestrictedTable
 from cachemgr.roles import Role
 from matcher.model.reasons import Reason, ReasonCode
@@ -45,6 +48,8 @@ def may_use(
     principals: Collection[str] | None,
     reads: Iterable[str],
     restricted: Mapping[str, str],
+    *,
+    vouched: bool = True,
 ) -> Reason | None:
     """Why somebody may not be answered from a cache; None if he may.
 
@@ -59,12 +64,13 @@ def may_use(
         reads: What the cache reads (`reads_of`), and what the block that it would answer reads and
             the rewrite does not read itself (`keys_of` each place, and the table ids).
         restricted: What is restricted now, from `restricted_keys`.
+        vouched: Somebody has authenticated the name of him who asks.
 
     Returns:
-        The reason, `TABLE_RESTRICTED` or `NOT_GRANTED`.
+        The reason, `TABLE_RESTRICTED`, `NOT_GRANTED` or `NOT_AUTHENTICATED`.
     """
     if principals is not None and principal in principals:
-        return None
+        return None if vouched else _claimed(principal, cache)
     remedy = f"GRANT USE ON RELATIONAL CACHE {cache} TO {quote(principal)}"
     table = next((restricted[key] for key in reads if key in restricted), None)
     if table is not None:
@@ -76,6 +82,16 @@ def may_use(
     if principals is not None:
         return Reason(ReasonCode.NOT_GRANTED, f"{principal} has no grant on cache {cache}", remedy)
     return None
+
+
+def _claimed(principal: str, cache: str) -> Reason:
+    return Reason(
+        ReasonCode.NOT_AUTHENTICATED,
+        f"cache {cache} is granted to {principal}, and nobody has authenticated that it is he who "
+        "asks",
+        "let the server authenticate its users, or set spark.cachemgr.trustUserNames=true in its "
+        "configuration if something before it does",
+    )
 
 
 def role_needed(statement: Statement) -> Role:
@@ -98,6 +114,31 @@ def role_needed(statement: Statement) -> Role:
             return Role.OPERATOR
         case _:
             return Role.VIEWER if isinstance(statement, Reading) else Role.OPERATOR
+
+
+def refuse_others(statement: Statement, asker: Asker, settings: Settings) -> None:
+    """Refuse what is an admin's, where a server's users are others than its own.
+
+    Everything else has the rights that Spark's own statements have in that server.
+
+    Args:
+        statement: What is to be carried out.
+        asker: For whom.
+        settings: The server's.
+
+    Raises:
+        ConfigurationError: He may not; says who may.
+    """
+    if asker.name is None or role_needed(statement) is not Role.ADMIN:
+        return
+    admins = {name.strip() for name in settings.admins.split(",")} - {""}
+    if asker.name in admins and (asker.vouched or settings.trust_user_names):
+        return
+    raise ConfigurationError(
+        ErrorCode.FORBIDDEN,
+        f"{asker.name} may not do this here: it is for those whom the server authenticates and "
+        "its spark.cachemgr.admins names; or use the service, or a session on the metastore",
+    )
 
 
 def keys_of(location: str) -> tuple[str, ...]:

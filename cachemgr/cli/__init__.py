@@ -21,6 +21,7 @@ from cachemgr.cli.failure import set_debug
 from cachemgr.cli.jar import jar
 from cachemgr.cli.join import app as joins
 from cachemgr.cli.serve import serve, worker
+from cachemgr.cli.sidecar import sidecar
 from cachemgr.cli.sql import sql
 from cachemgr.cli.table import app as tables
 from cachemgr.cli.token import app as tokens
@@ -35,6 +36,7 @@ main.command()(explain)
 main.command()(demo)
 main.command()(doctor)
 main.command()(jar)
+main.command(hidden=True)(sidecar)
 main.command()(sql)
 main.command()(export)
 main.command()(diff)

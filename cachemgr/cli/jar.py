@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated
+
 import typer
 
 
-def jar() -> None:
+def jar(
+    conf: Annotated[
+        bool, typer.Option("--conf", help="Print the lines for spark-defaults.conf instead.")
+    ] = False,
+) -> None:
     """Print the path of the jar with our Java classes, for spark.driver.extraClassPath."""
     from cachemgr.jvm.jar import JAR
 
-    typer.echo(JAR)
+    if not conf:
+        typer.echo(JAR)
+        return
+    lines = {
+        "spark.driver.extraClassPath": f"{JAR}:/path/of/the/jars/of/delta/*",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,relationalcache.Extension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.cachemgr.sidecar.python": sys.executable,
+        "spark.cachemgr.metastore.url": "sqlite:////path/of/cachemgr.db",
+        "spark.cachemgr.location": "/path/of/relational-caches",
+    }
+    typer.echo("# correct the three paths; docs/doors.md says more")
+    for key, value in lines.items():
+        typer.echo(f"{key:<33}{value}")

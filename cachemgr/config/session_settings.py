@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "spark.cachemgr."
 ENABLED: Final = PREFIX + "enabled"
+METASTORE_URL: Final = PREFIX + "metastore.url"
 
 _DURATION_UNITS = {
     "s": 1,
@@ -362,6 +363,41 @@ SETTINGS: tuple[Setting, ...] = (
         "Log the full error when a query falls back to the original plan.",
     ),
     _setting(
+        "trustUserNames",
+        "trust_user_names",
+        "boolean",
+        "false",
+        "startup",
+        "In a server: take the names of its users as right though it authenticates nobody, since "
+        "something before it does.",
+    ),
+    _setting(
+        "admins",
+        "admins",
+        "optional text",
+        "",
+        "startup",
+        "In a server: those of its users who may GRANT, REVOKE and RESTRICT, after commas.",
+    ),
+    _setting(
+        "sidecar.python",
+        "sidecar_python",
+        "optional text",
+        "",
+        "startup",
+        "In a server: the Python that has relational-cache[spark]; that of the jar's own folder, "
+        "or PYSPARK_PYTHON, where nothing is set.",
+    ),
+    _setting(
+        "sidecar.timeout",
+        "sidecar_timeout",
+        "text",
+        "250ms",
+        "startup",
+        "In a server: how long a query waits for a decision, as Spark writes times; then it runs "
+        "as it is.",
+    ),
+    _setting(
         "decisionLog.enabled",
         "decision_log_enabled",
         "boolean",
@@ -370,6 +406,14 @@ SETTINGS: tuple[Setting, ...] = (
         "Log hits and misses to the metastore or the service.",
     ),
 )
+# The server's to make where its users are others than its own, see docs/doors.md.
+FIXED: Final = frozenset(
+    PREFIX + name
+    for name in (
+        "mode", "metastore.url", "url", "token", "tokenFile", "maxOutage", "location", "dropGrace",
+        "trustUnvalidated", "trustUserNames", "admins",
+    )
+)  # fmt: skip
 _BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
 
@@ -399,6 +443,10 @@ class Settings:
     fresh_tail_max_bytes: int = 64 * 1024 * 1024
     drop_grace_seconds: int = 24 * 3600
     explain_fallback: bool = False
+    trust_user_names: bool = False
+    admins: str = ""
+    sidecar_python: str = ""
+    sidecar_timeout: str = "250ms"
     decision_log_enabled: bool = True
 
     @classmethod

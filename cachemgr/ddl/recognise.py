@@ -48,7 +48,9 @@ _OURS = "|".join(
         rf"(?:UN)?RESTRICT{_GAP}++BASE\b",
     )
 )
-_RECOGNISE = re.compile(rf"(?>{_GAP}|;)*+(?:{_OURS})", re.IGNORECASE).match
+# Java reads it as well (jvm/java/sidecar/Recognise.java): nothing that means something else there
+EXPRESSION: Final = rf"(?>{_GAP}|;)*+(?:{_OURS})"
+_RECOGNISE = re.compile(EXPRESSION, re.IGNORECASE).match
 
 
 def looks_like_ours(text: str) -> bool:

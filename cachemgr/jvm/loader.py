@@ -22,7 +22,18 @@ PACKAGE: Final = "relationalcache"
 
 # Those that Python calls.
 DOORS: Final = frozenset(
-    {"ChangedFiles", "Counters", "Hook", "Nested", "Pins", "Problems", "Tables", "Texts", "Wire"}
+    {
+        "ChangedFiles",
+        "Counters",
+        "Hook",
+        "Nested",
+        "Pins",
+        "Problems",
+        "Tables",
+        "Texts",
+        "Wire",
+        "sidecar.Sidecar",
+    }
 )
 
 _lock = threading.Lock()
@@ -38,7 +49,7 @@ def java_class(spark: SparkSession, name: str) -> Any:
 
     Args:
         spark: Any session of the application.
-        name: Simple name of one of `DOORS`.
+        name: One of `DOORS`.
 
     Raises:
         ConfigurationError: The session is a Spark Connect one, which has no JVM of its own, or was

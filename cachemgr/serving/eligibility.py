@@ -59,6 +59,7 @@ class QueryState:
             single files.
         promised: Joins whose keys are taken to hold in the tables that the query sees, before
             anybody looked.
+        vouched: Somebody has authenticated that name, see `Asker`.
     """
 
     seen: Seen
@@ -70,6 +71,7 @@ class QueryState:
     only: frozenset[str] = frozenset()
     fresh: FreshLimits | None = None
     promised: tuple[JoinRecord, ...] = ()
+    vouched: bool = True
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,10 @@ class Eligibility:
             places = {r.key for r in block.relations} - live
             ids = {t.table_id for p in places for t in self.query.seen.get(p, ()) if t.table_id}
             reads = cache.reads.union(ids, *map(keys_of, places))
-        return may_use(self.query.principal, cache.name, cache.principals, reads, restricted)
+        asks = self.query
+        return may_use(
+            asks.principal, cache.name, cache.principals, reads, restricted, vouched=asks.vouched
+        )
 
     def _verdict(self, block: Block, cache: ServedCache) -> Verdict:
         """How fresh a cache is for a block, where new keys of a dimension change nothing."""

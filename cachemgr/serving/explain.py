@@ -9,6 +9,7 @@ from typing import Any, Final
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.decision import Decision, Hit
 from cachemgr.serving.tails import TAIL
+from cachemgr.statements.columns import ITEMS, JSON
 from cachemgr.statements.results import ResultRows, table
 from matcher.index.explain import set_names
 from matcher.model.ir import Candidate
@@ -53,7 +54,7 @@ class Explanation:
 
     def rows(self) -> ResultRows:
         """The explanation as the rows of EXPLAIN REWRITE."""
-        return table(["item", "value"], self._items())
+        return table(ITEMS, self._items())
 
     def as_data(self) -> dict[str, Any]:
         """The explanation as JSON data, in the form of the offline explain."""
@@ -91,7 +92,7 @@ class Explanation:
 
     def json(self) -> ResultRows:
         """The explanation as the one row of EXPLAIN REWRITE FORMAT JSON."""
-        return table(["json"], [(json.dumps(self.as_data(), indent=2),)])
+        return table(JSON, [(json.dumps(self.as_data(), indent=2),)])
 
     def _items(self) -> list[tuple[str, str]]:
         items = [("result", "hit" if self.hit else "miss")]

@@ -9,15 +9,23 @@ from __future__ import annotations
 import atexit
 import functools
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.access.asker import OWN_USER, Asker
+from cachemgr.access.grants import refuse_others
 from cachemgr.config.match_options import match_options
-from cachemgr.config.session_settings import ENABLED, Settings, setting_in, warn_of_unknown
+from cachemgr.config.session_settings import (
+    ENABLED,
+    METASTORE_URL,
+    Settings,
+    setting_in,
+    warn_of_unknown,
+)
 from cachemgr.ddl import looks_like_ours, nearly_ours, parse
 from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.delta.hadoop_files import HadoopFiles
@@ -111,21 +119,41 @@ def enable(spark: SparkSession) -> None:
     _enable(spark, shared=False)
 
 
-def _enable(spark: SparkSession, *, shared: bool) -> Enabled:
+def serve_all(spark: SparkSession, fixed: Mapping[str, str], metastore_url: str) -> CacheSession:
+    """What decides for all sessions of an application that other people use: a server's.
+
+    Args:
+        spark: A session of our own in that application.
+        fixed: The application's own settings.
+        metastore_url: The metastore, where no setting is to name it; else empty.
+
+    Raises:
+        ConfigurationError: A setting is not accepted.
+        MetastoreError: The metastore cannot be opened; says what to do.
+    """
+    if metastore_url:
+        fixed = {**fixed, METASTORE_URL: metastore_url}
+    return _enable(spark, shared=False, fixed=fixed).session
+
+
+def _enable(
+    spark: SparkSession, *, shared: bool, fixed: Mapping[str, str] | None = None
+) -> Enabled:
     key = _key(spark)
     with _lock:
         found = _enabled.get(key)
         if found is not None:
             return found
-        explicit = explicit_settings(spark)
+        explicit = explicit_settings(spark) | dict(fixed or {})
         settings = Settings.from_mapping(explicit)
         warn_of_unknown(explicit)
         feed = feed_of(settings, explicit)
         try:
             application = _application_of(spark)
-            session = CacheSession(application, feed, Telemetry())
+            session = CacheSession(application, feed, Telemetry(), fixed)
             found = Enabled(session, shared)
-            hook.register(spark, session)
+            if fixed is None:
+                hook.register(spark, session)
             if shared:
                 hook.share(spark, session)
             if isinstance(feed.source, MetastoreSource):
@@ -189,21 +217,23 @@ def _let_go(key: str, found: Enabled) -> list[Application]:
     return [application] if last else []
 
 
-def _statements(spark: SparkSession, session: CacheSession) -> Statements:
+def _statements(spark: SparkSession, session: CacheSession, asker: Asker = OWN_USER) -> Statements:
     source = session.feed.source
     if not isinstance(source, MetastoreSource):
-        return RemoteStatements(source.name, lambda text: _explain(spark, session, text))
+        return RemoteStatements(source.name, lambda text: _explain(spark, session, text, asker))
     return CacheService(
         source.metastore,
-        _engine(spark, session, source.metastore),
+        _engine(spark, session, source.metastore, asker),
         lambda: session.settings(explicit_settings(spark)),
         changed=session.feed.sync,
     )
 
 
-def _engine(spark: SparkSession, session: CacheSession, metastore: Metastore) -> SparkEngine:
+def _engine(
+    spark: SparkSession, session: CacheSession, metastore: Metastore, asker: Asker = OWN_USER
+) -> SparkEngine:
     return SparkEngine(
-        spark, session, metastore, lambda text: _explain(spark, session, text), utc_now
+        spark, session, metastore, lambda text: _explain(spark, session, text, asker), utc_now
     )
 
 
@@ -277,6 +307,29 @@ def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
     return statements.execute(parse(text), principal=principal)
 
 
+def execute_for(
+    spark: SparkSession, session: CacheSession, statement: Statement, asker: Asker
+) -> ResultRows:
+    """Carry out one of our statements for a user of a server, in his session.
+
+    Args:
+        spark: His session, whose catalog, schema and settings hold.
+        session: What decides in the server.
+        statement: The statement.
+        asker: Who he is.
+
+    Returns:
+        The rows that answer it.
+
+    Raises:
+        CacheManagerError: What is wrong, with what, and what to do.
+    """
+    settings = session.settings(explicit_settings(spark))
+    refuse_others(statement, asker, settings)
+    statements = _statements(spark, session, asker)
+    return statements.execute(statement, principal=asker.name or session.principal)
+
+
 def counters(spark: SparkSession) -> dict[str, int]:
     """Hits, misses, errors and pins of an enabled session since it was enabled.
 
@@ -346,11 +399,13 @@ def would_answer(
     return tuple(explanations)
 
 
-def _explain(spark: SparkSession, session: CacheSession, query: str | DataFrame) -> Explanation:
+def _explain(
+    spark: SparkSession, session: CacheSession, query: str | DataFrame, asker: Asker = OWN_USER
+) -> Explanation:
     with hook.suspended(spark):
         captured: CapturedPlan = capture_query(spark, query)
     hints = read_hints([query]) if isinstance(query, str) else Hints()
-    context = session.context_of(spark, captured.tables, hints)
+    context = session.context_of(spark, captured.tables, hints, asker)
     settings = session.settings(context.settings)
     document = PlanDocument(captured.document)
     found = session.examine(document, context, settings, explain=True)

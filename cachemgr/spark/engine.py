@@ -43,6 +43,7 @@ from cachemgr.spark.replan import replan
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.spark_errors import code_and_line
 from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
+from cachemgr.statements.columns import STEPS
 from cachemgr.statements.engine import Definition, JoinVerdict
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.statements.status import Moved
@@ -258,7 +259,7 @@ class SparkEngine:
             replan=lambda: replan(self._spark, cache, self._metastore),
             drop_grace_seconds=self._grace(),
         )
-        return table(["step int", "stage", "detail"], plan.describe())
+        return table(STEPS, plan.describe())
 
     def refresh_ways(
         self, plan: CachePlan, settings: Mapping[str, str]

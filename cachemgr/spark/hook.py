@@ -23,6 +23,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.base_state import BaseState
 from cachemgr.delta.tables import TableRead, plan_of
 from cachemgr.errors import CacheManagerError, ErrorCode
@@ -50,8 +51,9 @@ class HookContext:
     persist()), nothing is put in place. `in_subquery`: the plan is that of a subquery
     expression, decided apart from its query. `hints` are the names of the cache hints found, upper
     case; `hinted_caches` those that RELATIONAL_CACHE(…) names. `versions` gives those that are
-    looked up later; `schema` the catalog and schema that names without them mean. `ask_again`, for
-    a subquery: ask once more where it is that of EXISTS or IN, whose rows may be there once each.
+    looked up later; `schema` the catalog and schema that names without them mean. `asker` runs
+    the query. `ask_again`, for a subquery: ask once more where it is that of EXISTS or IN, whose
+    rows may be there once each.
     """
 
     session_key: str
@@ -64,6 +66,7 @@ class HookContext:
     is_kept: bool = False
     mode: str = "rewrite"
     versions: Callable[[], Versions] = field(default=dict, compare=False, repr=False)
+    asker: Asker = OWN_USER
     schema: Callable[[], tuple[str, str]] = field(
         default=lambda: ("spark_catalog", "default"), compare=False, repr=False
     )
@@ -183,6 +186,7 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         hinted_caches=hints.caches,
         in_subquery=data["subquery"],
         is_kept=data["kept"],
+        asker=Asker(data["user"], data["vouched"]),
         mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
         versions=lambda: {p: BaseState(*s) for p, s in json.loads(request.versions()).items()},
         schema=lambda: tuple(json.loads(request.currentSchema())),
@@ -268,7 +272,7 @@ def register(spark: SparkSession, decider: Decider) -> None:
 
     The decider is let go of once the session is uninstalled, or `gone`.
     """
-    java_class(spark, "Hook").register(session_of(spark), _proxy(spark, decider))
+    java_class(spark, "Hook").register(session_of(spark), proxy(spark, decider))
 
 
 def install_shared(spark: SparkSession, decider: Decider) -> None:
@@ -282,7 +286,7 @@ def share(spark: SparkSession, decider: Decider) -> None:
     """As `install_shared`, without a word about what tables are known."""
     hook = java_class(spark, "Hook")
     hook.inject(session_of(spark))
-    hook.share(_proxy(spark, decider))
+    hook.share(proxy(spark, decider))
 
 
 def uninstall(spark: SparkSession) -> None:
@@ -347,7 +351,7 @@ def suspended(spark: SparkSession) -> Iterator[None]:
         hook.leave()
 
 
-def _proxy(spark: SparkSession, decider: Decider) -> _Proxy:
+def proxy(spark: SparkSession, decider: Decider) -> Any:
     """The JVM holds it by name, and py4j for as long as the JVM does."""
     # Threads of the JVM's own (a Thrift server's, say) reach Python through the callback server, on
     # a loopback port of its own.

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.config.match_options import match_options
-from cachemgr.config.session_settings import Mode, Settings
+from cachemgr.config.session_settings import FIXED, Mode, Settings
 from cachemgr.ddl.names import hinted_name
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
@@ -82,9 +83,19 @@ class CacheSession:
         application: What it shares with the other sessions.
         feed: The caches of its metastore.
         telemetry: Counters and the log of its own.
+        fixed: For sessions of others than the application's user: the settings that are the
+            server's to make, as its configuration has them; what a session sets of those that are
+            so (`FIXED`) does not count.
     """
 
-    def __init__(self, application: Application, feed: Feed, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        application: Application,
+        feed: Feed,
+        telemetry: Telemetry,
+        fixed: Mapping[str, str] | None = None,
+    ) -> None:
+        self._fixed = fixed
         self.application = application
         self.feed = feed
         self.telemetry = telemetry
@@ -183,15 +194,18 @@ class CacheSession:
         if refusal is not None:
             return refused(refusal)
         seen = context.seen()
+        asker = context.asker.trusted() if settings.trust_user_names else context.asker
         query = QueryState(
             seen=seen,
             settings=self.comparer.fingerprint(context.settings),
-            principal=self.principal,
+            principal=asker.name or self.principal,
+            vouched=asker.vouched,
             now_ms=int(time.time() * 1000),
             stamp=self.feed.stamp,
             exact_only=_exact_only(context),
             only=self._hinted(context),
-            fresh=_fresh_limits(settings, waits=not explain),
+            # a server's query waits for its time-out at most
+            fresh=_fresh_limits(settings, waits=not explain and self._fixed is None),
         )
         joins = self.feed.joins()
 
@@ -228,10 +242,17 @@ class CacheSession:
         Raises:
             ConfigurationError: One of them has a value that is not accepted.
         """
+        if self._fixed is not None:
+            own = {key: value for key, value in explicit.items() if key not in FIXED}
+            explicit = own | {k: v for k, v in self._fixed.items() if k in FIXED}
         return self.application.settings(explicit)
 
     def context_of(
-        self, spark: SparkSession, tables: Sequence[TableRef], hints: Hints
+        self,
+        spark: SparkSession,
+        tables: Sequence[TableRef],
+        hints: Hints,
+        asker: Asker = OWN_USER,
     ) -> HookContext:
         """The context that the hook would give for a query of this session planned now.
 
@@ -239,6 +260,7 @@ class CacheSession:
             spark: The session.
             tables: The tables that the query reads.
             hints: Its hints.
+            asker: Who runs it.
         """
         return HookContext(
             session_key=session_of(spark).sessionUUID(),
@@ -247,6 +269,7 @@ class CacheSession:
             is_write=False,
             hints=hints.names,
             hinted_caches=hints.caches,
+            asker=asker,
             schema=lambda: (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()),
         )
 

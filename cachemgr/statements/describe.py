@@ -16,6 +16,7 @@ from cachemgr.metastore.records import (
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.statements.columns import CACHES, DESCRIBED, JOINS
 from cachemgr.statements.convert import freshness_of, policy_of
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.statements.status import Looked, Status, answers, status_of
@@ -59,8 +60,7 @@ class CacheFacts:
 def show_rows(found: Sequence[CacheFacts]) -> ResultRows:
     """The rows of SHOW RELATIONAL CACHES."""
     return table(
-        ["namespace", "name", "status", "refresh", "freshness", "rewrite", "rows bigint",
-         "bytes bigint", "refreshed_at timestamp", "comment"],
+        CACHES,
         [
             (
                 f.cache.namespace,
@@ -76,19 +76,18 @@ def show_rows(found: Sequence[CacheFacts]) -> ResultRows:
             )
             for f in found
         ],
-    )  # fmt: skip
+    )
 
 
 def describe_rows(facts: CacheFacts, extended: bool) -> ResultRows:
     """The rows of DESCRIBE RELATIONAL CACHE, in the form of Spark's DESCRIBE TABLE."""
-    columns = ["col_name", "data_type", "comment"]
     rows = [(c.name, c.type, None if c.nullable else "NOT NULL") for c in facts.cache.columns]
     rows += [("", "", None), ("# Relational cache", "", None)]
     rows += [(item, value, None) for item, value in _summary(facts)]
     if extended:
         rows += [("", "", None), ("# Details", "", None)]
         rows += [(item, value, None) for item, value in _details(facts)]
-    return table(columns, rows)
+    return table(DESCRIBED, rows)
 
 
 def _refreshes(cache: CacheRecord) -> str:
@@ -238,7 +237,7 @@ def stored_select(plan: CachePlan) -> str:
 def join_rows(joins: Sequence[JoinRecord]) -> ResultRows:
     """The rows of SHOW RECORD PRESERVING JOINS."""
     return table(
-        ["name", "preserved", "joined", "keys", "state", "message", "validated_at timestamp"],
+        JOINS,
         [
             (
                 j.name,

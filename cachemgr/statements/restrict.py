@@ -7,6 +7,7 @@ from cachemgr.ddl.statements import QualifiedName
 from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import RestrictedTable
+from cachemgr.statements.columns import RESTRICTED
 from cachemgr.statements.engine import Engine
 from cachemgr.statements.results import ResultRows, done, table
 
@@ -66,7 +67,7 @@ def _named(
 def rows(metastore: Metastore) -> ResultRows:
     """SHOW RESTRICTED BASE TABLES."""
     return table(
-        ["name", "location", "table_id", "restricted_by", "restricted_at"],
+        RESTRICTED,
         [
             (m.name, m.location, m.table_id, m.restricted_by, m.restricted_at.isoformat(" "))
             for m in metastore.reader.restricted_tables()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from matcher.render.select import quote
+
+# Of what changes something.
+DONE: Final = ("name", "result")
 
 
 @dataclass(frozen=True)
@@ -50,4 +53,4 @@ def done(name: str, result: str) -> ResultRows:
         name: The object that was changed.
         result: What was done, in a word or two.
     """
-    return table(["name", "result"], [(name, result)])
+    return table(DONE, [(name, result)])

@@ -60,6 +60,7 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.secrets import refuse_secrets
 from cachemgr.statements import restrict
+from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, VALIDATED
 from cachemgr.statements.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.statements.create_cache import (
     build_record,
@@ -142,7 +143,7 @@ class CacheService:
             case ShowRelationalCaches(pattern):
                 return self._show(pattern, principal)
             case ShowCreateRelationalCache(name):
-                return table(["createtab_stmt"], [(render(create_statement(self._find(name))),)])
+                return table(CREATE_TEXT, [(render(create_statement(self._find(name))),)])
             case DescribeRelationalCache(name, extended):
                 facts = self._facts(self._find(name), self._told_to(principal), lag=extended)
                 return describe_rows(facts, extended)
@@ -263,7 +264,7 @@ class CacheService:
                 for name, change, told in self._engine.refresh_ways(plan, definition.settings)
             ]
         items.append(("stored as", stored_select(plan)))
-        return table(["item", "value"], items)
+        return table(ITEMS, items)
 
     def _alter(self, statement: AlterRelationalCache) -> ResultRows:
         cache = self._find(statement.name)
@@ -299,8 +300,7 @@ class CacheService:
         self.purge()
         self._tidy.cache(cache.id)
         return table(
-            ["name", "result", "mode", "reason", "rows bigint", "bytes bigint", "version bigint",
-             "seconds double"],
+            REFRESHED,
             [
                 (
                     cache.qualified_name,
@@ -315,7 +315,7 @@ class CacheService:
                     else (run.finished_at - run.started_at).total_seconds(),
                 )
             ],
-        )  # fmt: skip
+        )
 
     def _drop(self, name: QualifiedName, if_exists: bool) -> ResultRows:
         found = self._metastore.reader.cache(self._namespace(name), name.last)
@@ -450,7 +450,7 @@ class CacheService:
             validated_at=self._now(),
             validated=True,
         )
-        return table(["name", "state", "message"], [(join.name, state.value, message)])
+        return table(VALIDATED, [(join.name, state.value, message)])
 
     def _contradiction(self, join: JoinRecord, verdict: JoinVerdict) -> str:
         """What contradicts a join, as it may be told and kept."""

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
 
-from cachemgr.access.grants import keys_of, may_use, reads_of, restricted_keys, shown_to
+from cachemgr.access.asker import OWN_USER, Asker
+from cachemgr.access.grants import (
+    keys_of,
+    may_use,
+    reads_of,
+    refuse_others,
+    restricted_keys,
+    shown_to,
+)
+from cachemgr.config.session_settings import Settings
+from cachemgr.ddl import parse
+from cachemgr.errors import ConfigurationError
 from cachemgr.metastore.records import (
     CacheRecord,
     RefreshRunRecord,
@@ -94,3 +106,40 @@ def test_what_a_cache_reads_is_its_plans_and_its_snapshot_together():
 def test_a_principal_is_not_told_of_the_others():
     assert shown_to("ann", entry(grants=("ann", "bob"))).grants == {"ann"}
     assert shown_to("eve", entry(grants=("ann", "bob"))).grants == frozenset()
+
+
+def test_a_name_that_nobody_authenticated_has_no_grant():
+    def code(principals, reads):
+        restricted = restricted_keys((PAY,), [])
+        reason = may_use("ann", "c", principals, reads, restricted, vouched=False)
+        return None if reason is None else reason.code
+
+    assert code(frozenset({"ann"}), ["file:/sales"]) is ReasonCode.NOT_AUTHENTICATED
+    assert code(frozenset({"ann"}), ["file:/pay"]) is ReasonCode.NOT_AUTHENTICATED
+    assert code(frozenset({"bob"}), ["file:/sales"]) is ReasonCode.NOT_GRANTED
+    assert code(None, ["file:/pay"]) is ReasonCode.TABLE_RESTRICTED
+    assert code(None, ["file:/sales"]) is None  # open to everybody
+
+
+@pytest.mark.parametrize(
+    ("asker", "settings", "refused"),
+    [
+        (OWN_USER, {}, False),
+        (Asker("ann", vouched=True), {}, True),
+        (Asker("root", vouched=True), {"admins": "bob, root"}, False),
+        (Asker("root", vouched=False), {"admins": "root"}, True),
+        (Asker("root", vouched=False), {"admins": "root", "trust_user_names": True}, False),
+        (Asker("", vouched=True), {"admins": ","}, True),
+    ],
+)
+def test_who_may_grant_at_a_server(asker, settings, refused):
+    for text in (
+        "GRANT USE ON RELATIONAL CACHE c TO ann",
+        "REVOKE USE ON RELATIONAL CACHE c FROM ann",
+        "RESTRICT BASE TABLE t",
+        "UNRESTRICT BASE TABLE t",
+        "CREATE RELATIONAL CACHE c LOCATION '/x' AS SELECT a FROM t",
+    ):
+        with pytest.raises(ConfigurationError) if refused else nullcontext():
+            refuse_others(parse(text), asker, Settings(**settings))
+    refuse_others(parse("DROP RELATIONAL CACHE c"), asker, Settings(**settings))

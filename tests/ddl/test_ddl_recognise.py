@@ -8,7 +8,7 @@ import pytest
 
 from cachemgr.ddl import looks_like_ours
 
-_OURS = """
+OURS = """
 CREATE RELATIONAL CACHE c AS SELECT 1
 create or replace relational cache c as select 1
 CREATE RELATIONAL VIEW v
@@ -40,7 +40,7 @@ SHOW RESTRICTED BASE TABLES
 """.strip().split("\n")[:-1]
 _LEADS = ("", "  ;\n;", "-- CREATE TABLE\n\t", "/* a /* nested; */ one */", "--\n--\n/**/ ;/***/")
 
-_NOT_OURS = """
+NOT_OURS = """
 SELECT * FROM t
 WITH relational AS (SELECT 1) SELECT * FROM relational
 CREATE TABLE relational (cache INT)
@@ -93,7 +93,7 @@ RELATIONAL CACHE
 
 
 @pytest.mark.parametrize("lead", _LEADS)
-@pytest.mark.parametrize("text", _OURS)
+@pytest.mark.parametrize("text", OURS)
 def test_ours(text: str, lead: str) -> None:
     assert looks_like_ours(lead + text)
     assert looks_like_ours(lead + text.lower().replace(" ", "\n -- gap\n"))
@@ -101,7 +101,7 @@ def test_ours(text: str, lead: str) -> None:
 
 
 @pytest.mark.parametrize("lead", ("", "; ", "/* x */"))
-@pytest.mark.parametrize("text", _NOT_OURS)
+@pytest.mark.parametrize("text", NOT_OURS)
 def test_not_ours(text: str, lead: str) -> None:
     assert not looks_like_ours(lead + text)
     assert not looks_like_ours(lead + text.lower())

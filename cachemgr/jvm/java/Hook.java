@@ -10,7 +10,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
+import java.util.function.Consumer;
 
+import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
@@ -27,6 +29,7 @@ import org.apache.spark.sql.internal.SQLConf;
 
 /** What the rule of all sessions shares: who takes part, and which places are known. */
 public final class Hook {
+    private static final String MODE = "spark.cachemgr.mode";
     private static final Map DECIDERS = new ConcurrentHashMap();
     /** The registered sessions, held weakly: ours is not to keep what its user has dropped. */
     private static final Map SESSIONS = new ConcurrentHashMap();
@@ -35,17 +38,25 @@ public final class Hook {
     private static final ThreadLocal CAPTURE = new ThreadLocal();
     private static volatile Set known = Collections.EMPTY_SET;
     private static volatile BiFunction shared = null;
+    /** Decides for each session that has no decider of its own, unless it says no: the sidecar's, see `sidecar.Sidecar`. */
+    private static volatile BiFunction served = null;
+    private static volatile Consumer whenMissed = null;
 
     public Hook() {
     }
 
-    /** Adds the rule to the session and to all that share its extensions; once, since there is no way to take it off. */
-    public static void inject(SparkSession spark) {
+    /** Adds the rule to the sessions that these extensions will make. */
+    public static void extend(SparkSessionExtensions extensions) {
         synchronized (INJECTED) {
-            if (INJECTED.add(spark.extensions())) {
-                spark.extensions().injectOptimizerRule(new Builder());
+            if (INJECTED.add(extensions)) {
+                extensions.injectOptimizerRule(new Builder());
             }
         }
+    }
+
+    /** Adds the rule to the session and to all that share its extensions; once, since there is no way to take it off. */
+    public static void inject(SparkSession spark) {
+        extend(spark.extensions());
     }
 
     public static void register(SparkSession spark, BiFunction decider) {
@@ -93,6 +104,20 @@ public final class Hook {
     /** The decider of sessions that were never registered but whose spark.cachemgr.enabled is true; null for none. */
     public static void share(BiFunction decider) {
         shared = decider;
+    }
+
+    public static void serve(BiFunction decider) {
+        served = decider;
+    }
+
+    /** `asked` is told of a session that reads a Delta table while nobody decides in this application. */
+    public static void whenMissed(Consumer asked) {
+        whenMissed = asked;
+    }
+
+    /** Whether Python in this very driver decides for some session. */
+    public static boolean isTaken() {
+        return !DECIDERS.isEmpty() || shared != null;
     }
 
     public static void setKnown(List locations) {
@@ -252,10 +277,18 @@ public final class Hook {
             try {
                 BiFunction decider = (BiFunction) DECIDERS.get(spark.sessionUUID());
                 SQLConf conf = spark.sessionState().conf();
-                String enabled = conf.getConfString("spark.cachemgr.enabled", decider == null ? "false" : "true");
-                mode = conf.getConfString("spark.cachemgr.mode", "rewrite").trim().toLowerCase(java.util.Locale.ROOT);
+                BiFunction everyones = served;
+                String enabled = conf.getConfString(
+                    "spark.cachemgr.enabled", decider == null && everyones == null ? "false" : "true");
+                mode = modeOf(conf.getConfString(MODE, "rewrite"));
                 if (decider == null) {
-                    decider = shared;
+                    decider = shared == null ? everyones : shared;
+                }
+                if (decider != null && decider == everyones) {
+                    mode = modeOf(spark.sparkContext().conf().get(MODE, "rewrite")); // not each client's to set
+                }
+                if (decider == null && whenMissed != null && PlanWriter.readsDelta((LogicalPlan) node)) {
+                    whenMissed.accept(spark);
                 }
                 SparkSession asks = decider == null ? keepsFor((LogicalPlan) node) : null;
                 if (asks != null) {
@@ -316,6 +349,10 @@ public final class Hook {
                 }
             }
             return null;
+        }
+
+        private static String modeOf(String text) {
+            return text.trim().toLowerCase(java.util.Locale.ROOT);
         }
 
         private TreeNode fallBack(TreeNode node, String mode, Throwable error) {

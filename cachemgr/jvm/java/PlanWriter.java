@@ -375,6 +375,20 @@ public final class PlanWriter implements ExprWriter.Plans {
         return roots.size() == 1 ? Tables.location((Path) roots.get(0)) : null;
     }
 
+    /** True if some leaf of `plan` (subquery expressions aside) is a Delta table. */
+    public static boolean readsDelta(LogicalPlan plan) {
+        if (plan instanceof LogicalRelation) {
+            return deltaIndex((LogicalRelation) plan) != null;
+        }
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (readsDelta((LogicalPlan) children.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /** True if some leaf of `plan` (subquery expressions aside) is one of the `known` places. */
     public static boolean reads(LogicalPlan plan, Set known) {
         if (plan instanceof LogicalRelation) {

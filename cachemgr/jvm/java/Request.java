@@ -37,6 +37,12 @@ public final class Request {
         this.rewritten = plan;
     }
 
+    /** Nothing of what was put together counts: nobody waits for the rest. */
+    public void abandon() {
+        rewritten = plan;
+        grafts = 0;
+    }
+
     /** A table at one version, as the query's session reads it. */
     public LogicalPlan atVersion(String location, long version) {
         return Tables.atVersion(spark, location, version);
@@ -67,13 +73,21 @@ public final class Request {
     }
 
     /**
-     * {"session", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and on the next line the document: all that
+     * {"session", "user", "vouched", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and on the next line the document: all that
      * most decisions need, so that there is one crossing.
      */
     public String read(String document) {
         StringBuilder out = new StringBuilder(document.length() + 4096);
         out.append("{\"session\":");
         Scala.quote(out, spark.sessionUUID());
+        Who who = Who.asks(spark);
+        out.append(",\"user\":");
+        if (who.name() == null) {
+            out.append("null");
+        } else {
+            Scala.quote(out, who.name());
+        }
+        out.append(",\"vouched\":").append(who.vouched());
         out.append(",\"mode\":");
         Scala.quote(out, mode);
         out.append(",\"kept\":").append(kept).append(",\"write\":").append(write).append(",\"subquery\":").append(plan instanceof Subquery);

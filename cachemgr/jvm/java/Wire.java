@@ -24,7 +24,7 @@ public final class Wire {
     }
 
     /** As `decider.apply`, and nothing waits. */
-    public static Object ask(BiFunction decider, Request request, String question) {
+    public static Object ask(BiFunction decider, Object request, String question) {
         if (!sendAtOnce() && question.length() > BUFFER) {
             decider.apply(null, ""); // opens the thread's connection
             sendAtOnce();

@@ -1,0 +1,19 @@
+"""`cachemgr sidecar`: started by Spark, not by people."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from cachemgr.cli.failure import handled
+from cachemgr.extras import require
+
+
+def sidecar() -> None:
+    """Serve the Spark application that started this process (relationalcache.Extension does)."""
+    with handled():
+        require("cachemgr sidecar", "spark")
+        from cachemgr.spark.sidecar import run
+
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
+        run()

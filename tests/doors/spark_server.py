@@ -1,0 +1,162 @@
+"""Spark's own servers with our extension, as processes: no Python program of ours drives them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cachemgr.jvm.jar import JAR
+from tests import spark_start
+from tests.processes import SMALL_SPARK, Started, free_port, until
+
+_CLASS_PATH = "spark.driver.extraClassPath"
+
+
+def spark_home() -> Path:
+    """Where the installed PySpark has its jars and scripts."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home())
+
+
+def server_conf(folder: Path, **more: str) -> dict[str, str]:
+    """The configuration of a server over small data.
+
+    Args:
+        folder: Where tables, caches and the metastore go.
+        more: More settings of ours by their names, `_` for a dot.
+    """
+    jars = f"{spark_start.class_path()}:{JAR}"
+    return {
+        **SMALL_SPARK,
+        _CLASS_PATH: jars,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,relationalcache.Extension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.cachemgr.metastore.url": f"sqlite:///{folder}/metastore.db",
+        "spark.cachemgr.location": str(folder / "caches"),
+        "spark.cachemgr.sidecar.python": sys.executable,
+        # what a plan reads is told by the place of its files
+        "spark.sql.maxMetadataStringLength": "1000",
+        # other tests keep the machine busy
+        "spark.cachemgr.sidecar.timeout": "5s",
+        **{f"spark.cachemgr.{name.replace('_', '.')}": value for name, value in more.items()},
+    }
+
+
+def submit(conf: Mapping[str, str], *rest: str) -> list[str]:
+    """The command that starts a main class of Spark's."""
+    pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    return [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", *pairs, *rest]
+
+
+@dataclass(frozen=True)
+class Server:
+    """One JVM with a Thrift and a Connect server.
+
+    Args:
+        started: Its process.
+        thrift: The port for JDBC.
+        connect: The port for Spark Connect.
+        folder: Its working folder.
+    """
+
+    started: Started
+    thrift: int
+    connect: int
+    folder: Path
+
+    def sql(self, *texts: str, user: str = "ann") -> list[list[tuple[Any, ...]]]:
+        """The rows of statements in one JDBC session of their own."""
+        with self.session(user) as cursor:
+            found = []
+            for text in texts:
+                cursor.execute(text)
+                found.append(cursor.fetchall() if cursor.description else [])
+            return found
+
+    @contextmanager
+    def session(self, user: str = "ann") -> Iterator[Any]:
+        """A cursor of the Python DBAPI client in a session of its own."""
+        from pyhive import hive
+
+        connection = hive.connect("127.0.0.1", self.thrift, username=user)
+        try:
+            with connection.cursor() as cursor:
+                yield cursor
+        finally:
+            connection.close()
+
+    def beeline(self, *texts: str, user: str = "ann") -> subprocess.CompletedProcess[str]:
+        """Statements by beeline; rows come as CSV."""
+        script = self.folder / "beeline.sql"
+        script.write_text("".join(f"{text};\n" for text in texts))
+        url = f"jdbc:hive2://127.0.0.1:{self.thrift}/"
+        command = [str(spark_home() / "bin" / "beeline"), "-u", url, "-n", user]
+        command += ["--silent=true", "--outputformat=csv2", "-f", str(script)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=180)
+
+    def python(self) -> int:
+        """The sidecar's process id; 0 while there is none."""
+        found = subprocess.run(
+            ["pgrep", "-P", str(self.jvm()), "-f", "cachemgr sidecar"],
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        return int(found[0]) if found else 0
+
+    def jvm(self) -> int:
+        """The server's process id: what was started becomes it."""
+        return self.started.process.pid
+
+
+@contextmanager
+def server(folder: Path, conf: Mapping[str, str], init: Sequence[str] = ()) -> Iterator[Server]:
+    """A Thrift and a Connect server in one JVM, ready, ended with the context.
+
+    Args:
+        folder: Its working folder.
+        conf: See `server_conf`.
+        init: Statements to run first.
+    """
+    thrift, connect = free_port(), free_port()
+    both = {
+        **conf,
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(connect),
+    }
+    command = submit(
+        both,
+        "--class",
+        "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",
+        "spark-internal",
+        "--hiveconf",
+        f"hive.server2.thrift.port={thrift}",
+        "--hiveconf",
+        "hive.server2.thrift.bind.host=127.0.0.1",
+    )
+    environment = {"SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    started = Started.run(command, folder / "server.log", folder, environment)
+    made = Server(started, thrift, connect, folder)
+    try:
+        until(lambda: _listens(made), 120, "the Thrift server listens", every=0.5)
+        if init:
+            made.sql(*init)
+        yield made
+    finally:
+        started.kill()
+
+
+def _listens(made: Server) -> bool:
+    import socket
+
+    assert made.started.alive, made.started.text()[-4000:]
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", made.thrift)) == 0

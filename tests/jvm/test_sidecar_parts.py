@@ -1,0 +1,75 @@
+"""Parts of the sidecar's Java side that need no server."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cachemgr.ddl.recognise import EXPRESSION, looks_like_ours
+from cachemgr.jvm.jar import JAR
+from cachemgr.jvm.loader import java_class
+from tests.ddl.test_ddl_recognise import NOT_OURS, OURS
+
+pytestmark = pytest.mark.spark
+
+
+class _Clock:
+    """Milliseconds that only the test lets pass."""
+
+    class Java:
+        implements = ("java.util.function.LongSupplier",)
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def getAsLong(self) -> int:
+        return self.now
+
+
+def _breaker(spark: SparkSession, clock: _Clock) -> Any:
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    loader = java_class(spark, "Hook").getClass().getClassLoader()
+    made = loader.loadClass("relationalcache.sidecar.Breaker")
+    # a list takes what is of Python, an array does not
+    arguments = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    arguments.add(clock)
+    return made.getConstructors()[0].newInstance(arguments.toArray())
+
+
+def test_a_breaker_opens_tries_again_and_closes(spark: SparkSession) -> None:
+    clock = _Clock()
+    breaker = _breaker(spark, clock)
+    assert breaker.lets() and breaker.lets()
+    breaker.failed()
+    breaker.failed()  # one that had been let through as well: it does not double the pause
+    assert (breaker.pause(), breaker.lets()) == (1_000, False)
+    clock.now = 1_000
+    assert breaker.lets() and not breaker.lets()  # one tries
+    breaker.failed()
+    assert (breaker.pause(), breaker.lets()) == (2_000, False)
+    clock.now = 3_000
+    assert breaker.lets()
+    breaker.succeeded()
+    assert breaker.pause() == 0 and breaker.lets() and breaker.lets()
+    for _ in range(9):
+        breaker.failed()
+        clock.now += 100_000
+        assert breaker.lets()
+    assert breaker.pause() == 30_000
+
+
+def test_java_recognises_the_same_statements(spark: SparkSession) -> None:
+    with zipfile.ZipFile(JAR) as files:
+        text = files.read("relationalcache/recognise.txt").decode()
+    assert text == EXPRESSION
+    flags = spark._jvm.java.util.regex.Pattern  # type: ignore[union-attr]
+    compiled = flags.compile(
+        text, flags.CASE_INSENSITIVE | flags.UNICODE_CASE | flags.UNICODE_CHARACTER_CLASS
+    )
+    for each in [*OURS, *NOT_OURS]:
+        assert compiled.matcher(each).lookingAt() == looks_like_ours(each), each
