@@ -15,5 +15,7 @@ def sidecar() -> None:
         require("cachemgr sidecar", "spark")
         from cachemgr.spark.sidecar import run
 
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
+        # the driver's log, which has a level and the time for each line, gets it all
+        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+        logging.getLogger("cachemgr").setLevel(logging.INFO)
         run()

@@ -40,7 +40,6 @@ public final class Sidecar implements Runnable {
 
     private final SparkSession spark;
     private final SparkContext context;
-    private final long start = System.currentTimeMillis();
     private final CountDownLatch firstReady = new CountDownLatch(1);
     private volatile SidecarProcess process = null;
     private volatile TimedDecider decider = null;
@@ -130,7 +129,8 @@ public final class Sidecar implements Runnable {
         sidecar.statements = new Statements(carryOut, threads("statement", MOST_STATEMENTS));
         Hook.serve(sidecar.decider);
         sidecar.firstReady.countDown();
-        LOG.info("relational caches serve this application after {} ms", System.currentTimeMillis() - sidecar.start);
+        LOG.info("relational caches serve this application; their Python process took {} ms to start",
+            sidecar.process.ageMillis());
     }
 
     /** Python in this driver has taken over, or the application ends. */
@@ -198,7 +198,7 @@ public final class Sidecar implements Runnable {
                 return;
             }
         }
-        trouble = "its last words: " + process.lastWords();
+        trouble = "exit code " + process.exitCode() + ", its last words: " + process.lastWords();
     }
 
     private void stop() {

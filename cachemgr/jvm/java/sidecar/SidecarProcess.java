@@ -146,8 +146,16 @@ final class SidecarProcess {
         return process.waitFor(millis, TimeUnit.MILLISECONDS);
     }
 
+    int exitCode() {
+        return process.exitValue();
+    }
+
+    long ageMillis() {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
+    }
+
     boolean isLate() {
-        return System.nanoTime() - start > TimeUnit.SECONDS.toNanos(START_SECONDS);
+        return ageMillis() > TimeUnit.SECONDS.toMillis(START_SECONDS);
     }
 
     void kill() {
