@@ -1,5 +1,5 @@
-"""The 13 queries of the Star Schema Benchmark hit through JDBC, and by Connect as SQL and as a
-DataFrame, with the rows that they have without us; the cube is made through JDBC."""
+"""The 13 queries of the Star Schema Benchmark, as SQL, hit through the Thrift server and through
+Connect, with the rows that they have without us; the cube is made through the former."""
 
 from __future__ import annotations
 

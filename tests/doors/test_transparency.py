@@ -2,7 +2,7 @@
 rows, columns and error conditions.
 
 The statements are the examples that Spark's own functions document, and lists of DDL, DML, types,
-scripts and mistakes. They run through the Thrift door of two servers, by turns of a few sessions.
+scripts and mistakes. They run through the Thrift door of two servers, in one session of each.
 """
 
 from __future__ import annotations
