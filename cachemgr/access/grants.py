@@ -132,11 +132,11 @@ def refuse_others(statement: Statement, asker: Asker, settings: Settings) -> Non
     if asker.name is None or role_needed(statement) is not Role.ADMIN:
         return
     admins = {name.strip() for name in settings.admins.split(",")} - {""}
-    if asker.name in admins and (asker.vouched or settings.trust_user_names):
+    if asker.name in admins and asker.believed(settings.trust_user_names).vouched:
         return
     raise ConfigurationError(
         ErrorCode.FORBIDDEN,
-        f"{asker.name} may not do this here: it is for those whom the server authenticates and "
+        f"{asker.name or 'a client without a name'} may not do this here: it is for those whom the "
         "its spark.cachemgr.admins names; or use the service, or a session on the metastore",
     )
 

@@ -327,7 +327,7 @@ def execute_for(
     settings = session.settings(explicit_settings(spark))
     refuse_others(statement, asker, settings)
     statements = _statements(spark, session, asker)
-    return statements.execute(statement, principal=asker.name or session.principal)
+    return statements.execute(statement, principal=asker.principal(session.principal))
 
 
 def counters(spark: SparkSession) -> dict[str, int]:

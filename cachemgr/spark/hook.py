@@ -110,7 +110,8 @@ class Replacement:
 
     The relations are as in `tables.run_select`, a `pins.PinnedSet`, a `QueryTable` or `QueryFiles`.
     The columns of `sql` stand for the subtree's, by position, or for the parts of them that `split`
-    names; their names do not matter.
+    names; their names do not matter. `scan` is what files without a name in a catalog are called in
+    plans.
     """
 
     path: tuple[int, ...]
@@ -118,6 +119,7 @@ class Replacement:
     relations: Mapping[str, object]
     cache: str
     split: Split | None = None
+    scan: str = ""
 
 
 class Decider(Protocol):
@@ -210,7 +212,7 @@ def _graft(request: Any, replacement: Replacement) -> str:
     plans = java_map(
         context._jvm,
         {
-            name: _plan(request, context, path, relation)
+            name: _plan(request, context, path, relation, replacement.scan)
             for name, relation in replacement.relations.items()
         },
     )
@@ -225,7 +227,7 @@ def _graft(request: Any, replacement: Replacement) -> str:
     return wrong
 
 
-def _plan(request: Any, context: SparkContext, path: str, relation: object) -> Any:
+def _plan(request: Any, context: SparkContext, path: str, relation: object, scan: str) -> Any:
     """The logical plan that stands for a relation of a replacement."""
     if isinstance(relation, QueryTable):
         return request.table(path, relation.location)
@@ -233,11 +235,13 @@ def _plan(request: Any, context: SparkContext, path: str, relation: object) -> A
         keys = java_list(context._jvm, ("\n".join(key) for key in relation.keys))
         return request.added(path, relation.location, relation.since, keys)
     if isinstance(relation, Collapsed):
-        stored = _plan(request, context, path, relation.relation)
+        stored = _plan(request, context, path, relation.relation, scan)
         return request.over(STORED, stored, relation.sql)
     if isinstance(relation, TableRead):
-        return request.atVersion(relation.location, relation.version)
-    return plan_of(relation)
+        found = request.atVersion(relation.location, relation.version)
+    else:
+        found = plan_of(relation)
+    return request.named(found, scan) if scan else found
 
 
 def _log_once(error: BaseException) -> None:

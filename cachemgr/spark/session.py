@@ -41,6 +41,7 @@ from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_pla
 from cachemgr.spark.application import Application
 from cachemgr.spark.failures import cache_ids, is_read_failure
 from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
+from cachemgr.spark.held.scan_name import scan_name
 from cachemgr.spark.held.tails import TailStore
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import (
@@ -194,11 +195,11 @@ class CacheSession:
         if refusal is not None:
             return refused(refusal)
         seen = context.seen()
-        asker = context.asker.trusted() if settings.trust_user_names else context.asker
+        asker = context.asker.believed(settings.trust_user_names)
         query = QueryState(
             seen=seen,
             settings=self.comparer.fingerprint(context.settings),
-            principal=asker.name or self.principal,
+            principal=asker.principal(self.principal),
             vouched=asker.vouched,
             now_ms=int(time.time() * 1000),
             stamp=self.feed.stamp,
@@ -332,7 +333,9 @@ class CacheSession:
         sql = hit.sql
         if is_sorted and pinned is None and _few_of_many(hit):
             sql = f"SELECT /*+ REPARTITION(1) */ * FROM (\n{sql}\n)"
-        return _Checked(hit.path, sql, relations, cache.name, hit.split, all_or_none=mixed)
+        return _Checked(
+            hit.path, sql, relations, cache.name, hit.split, scan_name(cache), all_or_none=mixed
+        )
 
     def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
         chosen = hit.rewrite.grouping_set
@@ -348,7 +351,9 @@ class CacheSession:
             if is_often_read:
                 plan = hit.cache.plan
                 keys = set_names(plan, chosen) or tuple(c.name for c in plan.keys or ())
-                store.request(key, lambda: self._load(hit.cache, read, chosen, keys))
+                store.request(
+                    key, lambda: self._load(hit.cache, read, chosen, keys), scan_name(hit.cache)
+                )
             self.telemetry.count("pin_misses")
         else:
             self.telemetry.count("pin_hits")

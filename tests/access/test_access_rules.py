@@ -121,6 +121,15 @@ def test_a_name_that_nobody_authenticated_has_no_grant():
     assert code(None, ["file:/sales"]) is None  # open to everybody
 
 
+def test_whom_grants_are_looked_up_for():
+    assert OWN_USER.principal("etl") == "etl"
+    assert Asker("ann", vouched=False).principal("etl") == "ann"
+    assert Asker("", vouched=False).principal("etl") == ""
+    assert Asker("ann", vouched=False).believed(True).vouched
+    assert not Asker("ann", vouched=False).believed(False).vouched
+    assert not Asker("", vouched=False).believed(True).vouched  # nobody is no name to believe
+
+
 @pytest.mark.parametrize(
     ("asker", "settings", "refused"),
     [
@@ -130,6 +139,7 @@ def test_a_name_that_nobody_authenticated_has_no_grant():
         (Asker("root", vouched=False), {"admins": "root"}, True),
         (Asker("root", vouched=False), {"admins": "root", "trust_user_names": True}, False),
         (Asker("", vouched=True), {"admins": ","}, True),
+        (Asker("", vouched=False), {"admins": "", "trust_user_names": True}, True),
     ],
 )
 def test_who_may_grant_at_a_server(asker, settings, refused):

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cachemgr.jvm.jar import JAR
 from tests import spark_start
 from tests.processes import SMALL_SPARK, Started, free_port, until
 
-_CLASS_PATH = "spark.driver.extraClassPath"
+CLASS_PATH: Final = "spark.driver.extraClassPath"
 
 
 def spark_home() -> Path:
@@ -34,7 +34,7 @@ def server_conf(folder: Path, **more: str) -> dict[str, str]:
     jars = f"{spark_start.class_path()}:{JAR}"
     return {
         **SMALL_SPARK,
-        _CLASS_PATH: jars,
+        CLASS_PATH: jars,
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,relationalcache.Extension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.catalogImplementation": "in-memory",

@@ -43,7 +43,7 @@ def test_the_queries_hit_through_each_door(spark: SparkSession, tmp_path: Path) 
             assert [_rows(remote.sql(text).collect()) for text in texts] == expected
             for text in texts:
                 plan = remote.sql(text)._explain_string()
-                assert "/caches/" in plan or "InMemoryTableScan" in plan, text
+                assert f"relational_cache.{CUBE_NAME}@v" in plan, text
         finally:
             remote.stop()
 

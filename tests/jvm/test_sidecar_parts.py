@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.ddl.recognise import EXPRESSION, looks_like_ours
 from cachemgr.jvm.jar import JAR
-from cachemgr.jvm.loader import java_class
+from cachemgr.jvm.loader import java_class, session_of
 from tests.ddl.test_ddl_recognise import NOT_OURS, OURS
 
 pytestmark = pytest.mark.spark
@@ -73,3 +73,38 @@ def test_java_recognises_the_same_statements(spark: SparkSession) -> None:
     )
     for each in [*OURS, *NOT_OURS]:
         assert compiled.matcher(each).lookingAt() == looks_like_ours(each), each
+
+
+def test_a_name_of_kyuubi_is_a_claim(spark: SparkSession) -> None:
+    assert _who(spark) == (None, True)
+    spark.sparkContext.setLocalProperty("kyuubi.session.user", "ann")
+    try:
+        assert _who(spark) == ("ann", False)
+    finally:
+        spark.sparkContext.setLocalProperty("kyuubi.session.user", None)  # type: ignore[arg-type]
+
+
+def test_where_a_thrift_server_runs_nobody_is_the_process_itself(spark: SparkSession) -> None:
+    jvm, context = spark._jvm, spark.sparkContext._jsc.sc()
+    package = jvm.org.apache.spark.sql.hive.thriftserver  # type: ignore[union-attr]
+    server = getattr(getattr(package, "HiveThriftServer2$"), "MODULE$")
+    none = jvm.scala.Option.empty()  # type: ignore[union-attr]
+    store = context.statusStore().store()
+    listener = package.ui.HiveThriftServer2Listener(store, context.conf(), none, False)
+    setter = getattr(server, "listener_$eq")
+    setter(listener)
+    try:
+        assert _who(spark) == ("", False)
+    finally:
+        setter(None)
+    assert _who(spark) == (None, True)
+
+
+def _who(spark: SparkSession) -> tuple[str | None, bool]:
+    loader = java_class(spark, "Hook").getClass().getClassLoader()
+    methods = loader.loadClass("relationalcache.Who").getMethods()
+    asks = next(method for method in methods if method.getName() == "asks")
+    arguments = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    arguments.add(session_of(spark))
+    found = asks.invoke(None, arguments.toArray())
+    return found.name(), found.vouched()

@@ -298,9 +298,15 @@ public final class Hook {
                 if (decider == null || !"true".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
                     return node;
                 }
-                LogicalPlan plan = (LogicalPlan) node;
+                LogicalPlan given = (LogicalPlan) node;
                 SparkSession session = asks == null ? spark : asks;
-                boolean reads = PlanWriter.reads(plan, known);
+                boolean reads = PlanWriter.reads(given, known);
+                OtherRules others = OtherRules.of(spark);
+                LogicalPlan seen = others.applied(given);
+                if (seen == null) {
+                    return node;
+                }
+                LogicalPlan plan = seen;
                 if (reads) {
                     plan = decide(decider, session, plan, mode, 2);
                 } else {
@@ -313,6 +319,9 @@ public final class Hook {
                     PlanWriter writer = new PlanWriter(known, moment.snapshots);
                     write(session, whole, writer);
                     writer.lookUp();
+                }
+                if (whole != seen) {
+                    others.check(whole);
                 }
                 boolean rest = moment.replaced && (!reads || whole != plan);
                 return rest ? besideCache(whole, moment, isWrite(whole)) : whole;

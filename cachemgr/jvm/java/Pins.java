@@ -16,11 +16,14 @@ public final class Pins {
     public Pins() {
     }
 
-    /** Runs `frame` as one partition and keeps its rows; the plan reads them, and computes them again should they get lost. */
-    public static LogicalPlan pin(SparkSession spark, Dataset frame) {
+    /**
+     * Runs `frame` as one partition and keeps its rows; the plan reads them, and computes them again should they get lost.
+     * In plans and in the UI they are called `name`.
+     */
+    public static LogicalPlan pin(SparkSession spark, Dataset frame, String name) {
         Dataset one = frame.coalesce(1);
         InMemoryRelation relation = org.apache.spark.sql.execution.columnar.InMemoryRelation$.MODULE$.apply(
-            StorageLevel.MEMORY_AND_DISK(), one.queryExecution(), Scala.none());
+            StorageLevel.MEMORY_AND_DISK(), one.queryExecution(), Scala.some(name));
         relation.cacheBuilder().cachedColumnBuffers().count();
         return relation;
     }

@@ -48,6 +48,11 @@ public final class Request {
         return Tables.atVersion(spark, location, version);
     }
 
+    /** `stored`, whose files are called `name` in plans. */
+    public LogicalPlan named(LogicalPlan stored, String name) {
+        return ScanName.over(stored, name);
+    }
+
     /** What `sql` makes of one relation, analysed in the query's session. */
     public LogicalPlan over(String name, LogicalPlan relation, String sql) {
         return Tables.select(spark, sql, java.util.Collections.singletonMap(name, relation)).queryExecution().analyzed();
@@ -73,8 +78,8 @@ public final class Request {
     }
 
     /**
-     * {"session", "user", "vouched", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and on the next line the document: all that
-     * most decisions need, so that there is one crossing.
+     * {"session", "user", "vouched", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and on the next line
+     * the document: all that most decisions need, so that there is one crossing.
      */
     public String read(String document) {
         StringBuilder out = new StringBuilder(document.length() + 4096);

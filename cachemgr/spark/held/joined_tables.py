@@ -86,7 +86,7 @@ class JoinedTables:
         last = self._uses.get(key.of_any_version)
         held = self._used(key)
         if held is None and last is not None and last.key == key:
-            self._pins.request(key, lambda: _rows(session, read, columns))
+            self._pins.request(key, lambda: _rows(session, read, columns), table.name)
         return read if held is None else held
 
     def held(

@@ -135,7 +135,9 @@ class PinStore:
             self._hits += 1
         return found
 
-    def request(self, key: PinKey, loader: Callable[[], DataFrame]) -> Future[None] | None:
+    def request(
+        self, key: PinKey, loader: Callable[[], DataFrame], name: str = "held rows"
+    ) -> Future[None] | None:
         """Have the rows of `loader()` pinned in the background. Nothing happens if they are, or
         were asked for and failed.
 
@@ -149,7 +151,7 @@ class PinStore:
         with self._lock:
             if self._closed or self._max_bytes <= 0 or key in self._pins or key in self._asked:
                 return None
-            future: Future[None] = self._pool.submit(self._load, key, loader)
+            future: Future[None] = self._pool.submit(self._load, key, loader, name)
             self._asked[key] = future
             return future
 
@@ -200,13 +202,13 @@ class PinStore:
                 len(self._pins), used, self._hits, self._misses, self._evicted, self._failed
             )
 
-    def _load(self, key: PinKey, loader: Callable[[], DataFrame]) -> None:
+    def _load(self, key: PinKey, loader: Callable[[], DataFrame], name: str) -> None:
         if not self._wanted(key):  # it waited behind others until a newer state was published
             with self._lock:
                 self._asked.pop(key, None)
             return
         try:
-            pin = self._make(loader())
+            pin = self._make(loader(), name)
         except Exception as error:
             if were_jobs_cancelled(error):
                 _log.info("pinning %s was cancelled; the next query asks again", key)
@@ -247,12 +249,12 @@ class PinStore:
             gone.append(oldest)
         return gone
 
-    def _make(self, frame: DataFrame) -> PinnedSet:
+    def _make(self, frame: DataFrame, name: str) -> PinnedSet:
         from cachemgr.spark.hook import suspended
 
         pins = self._java()
         with suspended(self._spark):
-            plan = pins.pin(session_of(self._spark), frame._jdf)
+            plan = pins.pin(session_of(self._spark), frame._jdf, name)
         return PinnedSet(plan, pins.rows(plan), pins.bytes(plan))
 
     def _present(self, pin: PinnedSet) -> bool:

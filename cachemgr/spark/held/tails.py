@@ -29,6 +29,7 @@ from cachemgr.serving.tails import Tail
 from cachemgr.spark.held.degraded import warn
 from cachemgr.spark.held.joined_tables import JoinedTables
 from cachemgr.spark.held.pins import NotPinnable, PinKey, PinStore
+from cachemgr.spark.held.scan_name import tail_name
 from cachemgr.spark.held.tail_maker import Made, TailMaker, has_none
 from cachemgr.spark.held.tail_pace import USUAL, Pace, Tempo
 from matcher.memory.bounded import Bounded
@@ -266,7 +267,7 @@ class TailStore:
                 raise NotPinnable("the session ends")
             return maker.rows()
 
-        future = self._pins.request(key, rows)
+        future = self._pins.request(key, rows, tail_name(cache))
         if future is None:
             with self._lock:
                 self._states[at].making = None

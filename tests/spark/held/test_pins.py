@@ -30,7 +30,8 @@ def store(star: Star) -> Iterator[PinStore]:
 
 def pin(store: PinStore, star: Star, key: PinKey = KEY) -> None:
     read = {"__cache": TableRead(star.cache, 0)}
-    future = store.request(key, lambda: run_select(star.spark, "SELECT * FROM __cache", read))
+    rows = lambda: run_select(star.spark, "SELECT * FROM __cache", read)  # noqa: E731
+    future = store.request(key, rows, "the star at 0")
     assert future is not None
     future.result(120)
 
@@ -49,7 +50,7 @@ def test_a_pin_answers_without_files_or_shuffle_and_survives_clear_cache(
     assert [tuple(r) for r in frame.collect()] == [(None, 4), ("north", 22)]
     assert not reads_cache(frame, star)
     plan = frame._jdf.queryExecution().executedPlan().toString()
-    assert "InMemoryTableScan" in plan and "Exchange" not in plan
+    assert "Scan In-memory table the star at 0" in plan and "Exchange" not in plan
     star.spark.catalog.clearCache()
     assert store.get(KEY) is held
     both = f"SELECT a.total + b.total AS t FROM ({text}) a JOIN ({text}) b ON a.region = b.region"

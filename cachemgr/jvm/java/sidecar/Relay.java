@@ -21,6 +21,10 @@ public final class Relay {
         return handover.call(() -> request.atVersion(location, version));
     }
 
+    public LogicalPlan named(LogicalPlan stored, String name) throws Exception {
+        return handover.call(() -> request.named(stored, name));
+    }
+
     public LogicalPlan over(String name, LogicalPlan relation, String sql) throws Exception {
         return handover.call(() -> request.over(name, relation, sql));
     }

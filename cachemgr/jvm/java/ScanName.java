@@ -1,0 +1,60 @@
+package relationalcache;
+
+import java.util.List;
+
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat$;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
+import org.apache.spark.sql.catalyst.catalog.CatalogTableType$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What a scan of a cache is called in plans and in the UI: `Scan parquet relational_cache.sales_cube@v12`.
+ *
+ * Spark takes the name from the table that a relation has in a catalog. This one is in none, and nothing looks it up there.
+ */
+public final class ScanName {
+    private ScanName() {
+    }
+
+    /** The plan with each relation over files that has no name in a catalog called `database.table`. */
+    static LogicalPlan over(LogicalPlan plan, String name) {
+        if (plan instanceof LogicalRelation) {
+            LogicalRelation relation = (LogicalRelation) plan;
+            if (relation.catalogTable().isDefined() || !(relation.relation() instanceof HadoopFsRelation)) {
+                return plan;
+            }
+            HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+            return relation.copy(
+                files, relation.output(), Scala.some(table(files, name)), relation.isStreaming(), relation.stream());
+        }
+        List children = Scala.list(plan.children());
+        for (int i = 0; i < children.size(); i++) {
+            children.set(i, over((LogicalPlan) children.get(i), name));
+        }
+        return Scala.over(plan, children);
+    }
+
+    private static CatalogTable table(HadoopFsRelation relation, String name) {
+        int dot = name.indexOf('.');
+        CatalogTable$ made = CatalogTable$.MODULE$;
+        CatalogStorageFormat none = CatalogStorageFormat$.MODULE$.empty();
+        // listeners that tell where data comes from ask for the place
+        CatalogStorageFormat storage = new CatalogStorageFormat(
+            Scala.some(((org.apache.hadoop.fs.Path) relation.location().rootPaths().head()).toUri()), none.inputFormat(),
+            none.outputFormat(), none.serde(), none.compressed(), none.properties(), none.serdeName());
+        StructType schema = relation.schema();
+        return new CatalogTable(
+            new TableIdentifier(name.substring(dot + 1), Scala.some(name.substring(0, dot))),
+            CatalogTableType$.MODULE$.EXTERNAL(), storage, schema, Scala.some("delta"), made.apply$default$6(), made.apply$default$7(), made.apply$default$8(),
+            made.apply$default$9(), made.apply$default$10(), made.apply$default$11(), made.apply$default$12(),
+            made.apply$default$13(), made.apply$default$14(), made.apply$default$15(), made.apply$default$16(),
+            made.apply$default$17(), made.apply$default$18(), made.apply$default$19(), made.apply$default$20(),
+            made.apply$default$21(), made.apply$default$22());
+    }
+}

@@ -1,0 +1,71 @@
+"""Optimizer rules of others beside ours, which authorise a query by its tables or filter their
+rows, listed before and after ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import spark_start
+from tests.doors.spark_server import CLASS_PATH, server_conf, spark_home
+from tests.javac import compiled, write_jar
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_OURS, _THEIRS = "relationalcache.Extension", "authorising.Rules"
+_DELTA = "io.delta.sql.DeltaSparkSessionExtension"
+_QUERY = "SELECT k, COUNT(*) FROM t GROUP BY k"
+
+
+@pytest.mark.parametrize("order", [(_THEIRS, _OURS), (_OURS, _THEIRS)], ids=["before", "after"])
+def test_a_rule_that_authorises_sees_the_tables_of_the_query(
+    tmp_path: Path, order: tuple[str, str]
+) -> None:
+    conf = server_conf(tmp_path, pin_enabled="false")  # what is pinned shows no file to a rule
+    jar = tmp_path / "rules.jar"
+    source = Path(__file__).parent / "java" / "Rules.java"
+    write_jar(jar, compiled([source], spark_start.class_path()))
+    conf |= {
+        CLASS_PATH: f"{conf[CLASS_PATH]}:{jar}",
+        "spark.sql.extensions": ",".join((_DELTA, *order)),
+    }
+    texts = [
+        "CREATE TABLE t USING delta AS SELECT id, id % 3 AS k FROM range(3000)",
+        f"CREATE RELATIONAL CACHE c AS {_QUERY.replace('COUNT(*)', 'COUNT(*) AS n')}",
+        "REFRESH RELATIONAL CACHE c",
+    ]
+    for what, denied in (("", ""), ("authorise", "x"), ("authorise", "caches/"), ("filter", "")):
+        texts += [f"SELECT '#### {what} {denied}'", f"SET test.rules={what}"]
+        texts += [f"SET test.denied={denied}", f"EXPLAIN {_QUERY}", f"{_QUERY} ORDER BY k"]
+    texts += ["SET test.rules=authorise", "SET test.denied=warehouse/t", f"{_QUERY} ORDER BY k"]
+    done = _spark_sql(tmp_path, conf, texts)
+    found = {part.splitlines()[0].strip(): part for part in done.stdout.split("#### ")[1:]}
+    hits = {what: "FileScan parquet relational_cache.c@v" in found[what] for what in found}
+    # who may not read the cache's files has his query answered without them
+    expected = {"": True, "authorise x": True, "authorise caches/": False, "filter": True}
+    assert hits == expected, done.stdout + done.stderr
+    rows = "0\t1000\n1\t1000\n"
+    assert all(f"{rows}2\t1000\n" in found[what] for what in expected if what != "filter")
+    assert rows in found["filter"] and "2\t1000" not in found["filter"]
+    # who may not read the table has no answer from the cache
+    assert done.returncode != 0 and "warehouse/t denied" in done.stderr
+
+
+def _spark_sql(
+    folder: Path, conf: dict[str, str], texts: list[str]
+) -> subprocess.CompletedProcess[str]:
+    script = folder / "script.sql"
+    script.write_text("".join(f"{text};\n" for text in texts))
+    pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    command = [str(spark_home() / "bin" / "spark-sql"), "--master", "local[2]", *pairs]
+    return subprocess.run(
+        [*command, "-f", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=folder,
+        env={**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
