@@ -21,7 +21,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from bench.incremental_cost import CACHES, FACT, create_fact
+from bench.incremental_cost import CACHES, FACT, create_fact, fact_version
 from bench.plot import Curve, log_plot
 from bench.results import Figure
 from bench.ssb import SCALE, ssb_session
@@ -144,7 +144,7 @@ class _Bench:
         self._names = {name: f"s{number}" for number, name in enumerate(_SHAPES | _APART)}
         for name, text in (_SHAPES | _APART).items():
             spark.sql(f"CREATE RELATIONAL CACHE {self._names[name]} AS {text}")
-        self._first = self._version()
+        self._first = fact_version(spark)
         self._seed = 0
         self._full()
 
@@ -190,10 +190,6 @@ class _Bench:
     def _full(self) -> None:
         for name in self._names:
             self._refresh(name, "FULL")
-
-    def _version(self) -> int:
-        (row,) = self._spark.sql(f"DESCRIBE HISTORY {FACT} LIMIT 1").collect()
-        return int(row["version"])
 
 
 @contextmanager

@@ -3,7 +3,9 @@ appends, after updates in one partition and after scattered ones.
 
 The fact of the Star Schema Benchmark in 50 partitions; caches of few groups, of many, and a cube.
 Each change is made anew for each round, once for all caches; the first round warms up, and the
-median of the others counts. What is known so far is printed after each kind of change.
+median of the others counts. After each kind of change a full refresh is measured, over the table as
+the changes have left it (small files make both dearer), and the table is put back. What is known so
+far is printed meanwhile.
 """
 
 from __future__ import annotations
@@ -81,17 +83,8 @@ def run(scale: float = SCALE) -> list[Figure]:
         for cache, name in names.items():
             spark.sql(f"CREATE RELATIONAL CACHE {cache} AS {CACHES[name]}")
             _refresh(spark, cache, "FULL")
-        full = {
-            cache: median(_refresh(spark, cache, "FULL")[0] for _ in range(_ROUNDS))
-            for cache in names
-        }
-        return [
-            *(
-                Figure(f"seconds of a full refresh of {name}", full[cache], "s")
-                for cache, name in names.items()
-            ),
-            *(figure for change in _CHANGES for figure in _changed(spark, names, full, change)),
-        ]
+        first = fact_version(spark)
+        return [figure for change in _CHANGES for figure in _changed(spark, names, change, first)]
 
 
 def create_fact(spark: SparkSession) -> None:
@@ -109,7 +102,7 @@ def create_fact(spark: SparkSession) -> None:
 
 
 def _changed(
-    spark: SparkSession, names: Mapping[str, str], full: Mapping[str, float], change: _Change
+    spark: SparkSession, names: Mapping[str, str], change: _Change, first: int
 ) -> list[Figure]:
     """What all caches cost after one kind of change: it is made once a round for all of them."""
     taken: dict[str, list[tuple[float, Row]]] = {cache: [] for cache in names}
@@ -121,12 +114,29 @@ def _changed(
     figures = []
     for cache, name in names.items():
         chosen = _refresh(spark, cache, "AUTO")[1]["mode"]
+        full = median(_refresh(spark, cache, "FULL")[0] for _ in range(_ROUNDS))
         ways = sorted({str(row["mode"]) for _, row in taken[cache]})
         told = f"{name} after {change.name} ({'/'.join(ways)}; AUTO takes {chosen})"
-        share = median(seconds for seconds, _ in taken[cache][1:]) / full[cache]
-        figures.append(Figure(f"a refresh of {told}", share, "x", change.most))
+        share = median(seconds for seconds, _ in taken[cache][1:]) / full
+        figures += [
+            Figure(f"seconds of a full refresh of {name} after {change.name}", full, "s"),
+            Figure(f"a refresh of {told}", share, "x", change.most),
+        ]
     print(table(figures), flush=True)
+    spark.sql(f"RESTORE TABLE {FACT} TO VERSION AS OF {first}")
+    for cache in names:
+        _refresh(spark, cache, "FULL")
     return figures
+
+
+def fact_version(spark: SparkSession) -> int:
+    """The newest version of the fact.
+
+    Args:
+        spark: A session with it.
+    """
+    (row,) = spark.sql(f"DESCRIBE HISTORY {FACT} LIMIT 1").collect()
+    return int(row["version"])
 
 
 def _refresh(spark: SparkSession, cache: str, mode: str) -> tuple[float, Row]:

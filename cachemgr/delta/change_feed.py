@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.changed_files import MOST_FILES, missing_files
@@ -20,23 +21,24 @@ from cachemgr.delta.places import as_path
 from cachemgr.jvm.loader import java_class, session_of
 from matcher.render.select import quote
 
-_KIND: Final = "_change_type"
-_META: Final = (_KIND, "_commit_version", "_commit_timestamp")
-_CAME: Final = ("insert", "update_postimage")
+CHANGE: Final = "_change_type"
+"""1 for a row that came, -1 for one that went. The table itself has no column of this name: Delta
+keeps it for the feed's own, which says the same by `insert`, `update_postimage`, `delete` and
+`update_preimage`."""
+
+_META: Final = (CHANGE, "_commit_version", "_commit_timestamp")
 _WENT: Final = ("delete", "update_preimage")
 
 
-def change_rows(
-    spark: SparkSession, location: str, since: int, version: int, *, went: bool
-) -> DataFrame:
-    """The rows that came to a table, or that went from it, with its columns.
+def change_rows(spark: SparkSession, location: str, since: int, version: int) -> DataFrame:
+    """The rows that came to a table and those that went from it, with its columns and `CHANGE`, in
+    one scan.
 
     Args:
         spark: A session of ours.
         location: The table.
         since: The version after which they came or went.
         version: The version until which.
-        went: Those that went.
 
     Raises:
         pyspark.errors.PySparkException: The feed cannot be read.
@@ -44,10 +46,10 @@ def change_rows(
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     rows = reader.option("startingVersion", since + 1).option("endingVersion", version)
     found = rows.load(as_path(location))
-    kinds = ", ".join(f"'{kind}'" for kind in (_WENT if went else _CAME))
-    # as it is, Delta tries to push it into the files, cannot, and logs an error
-    chosen = found.where(f"concat({_KIND}, '') IN ({kinds})")
-    return chosen.select(*(quote(name) for name in found.columns if name not in _META))
+    went = ", ".join(f"'{kind}'" for kind in _WENT)
+    # as it is, Delta tries to push a condition on it into the files, cannot, and logs an error
+    sign = F.expr(f"IF(concat({CHANGE}, '') IN ({went}), -1, 1)").alias(CHANGE)
+    return found.select(*(quote(name) for name in found.columns if name not in _META), sign)
 
 
 def feeds_kept(

@@ -15,7 +15,7 @@ partial row is not looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from matcher.model.expr import FALSE, Agg, Call, Col, Expr, Lit
@@ -25,6 +25,7 @@ from matcher.model.ir import (
     GroupingSet,
     MatchOptions,
     Measure,
+    StoredColumn,
 )
 from matcher.model.types import INTEGRAL, decimal_parts, sum_type
 from matcher.partials.merge import union_of
@@ -39,7 +40,10 @@ from matcher.partials.partial_rows import (
 from matcher.partials.split import LONG_DECIMAL, WIDE_SUM
 from matcher.render.select import quote, render_expr
 
-_SIGN: Final = Col(0, "__sign", "int", nullable=False)
+SIGN: Final = "__sign"
+"""1 in a row to add up, -1 in one to take away."""
+
+_SIGN: Final = Col(0, SIGN, "int", nullable=False)
 _ZERO: Final = Lit(0, "bigint")
 _ALIAS: Final = "__parts"
 
@@ -82,8 +86,36 @@ def holds_partials(plan: CachePlan, grouping_set: GroupingSet | None) -> bool:
     return grouping_set.grouping_id in plan.partials
 
 
+def with_sign(plan: CachePlan, sign: Col) -> CachePlan:
+    """The definition over rows that came and rows that went, apart: `SIGN` is a key more.
+
+    It is the first one, so that the ids of grouping sets stay what they are.
+
+    Args:
+        plan: The cache, which has groups.
+        sign: The column that says which rows are which, of the table that changed.
+
+    >>> from matcher.examples import plan_of
+    >>> from matcher.render.select import render_stored
+    >>> plan = plan_of("SELECT store, COUNT(*) AS n FROM sales GROUP BY store")
+    >>> print(render_stored(with_sign(plan, Col(0, "_change", "int")), ["t"]))
+    SELECT t0.`_change` AS `__sign`,
+      t0.`store` AS `store`,
+      COUNT(*) AS `n`
+    FROM t AS t0
+    GROUP BY t0.`_change`, t0.`store`
+    """
+    keys = (StoredColumn(SIGN, sign, hidden=True), *(plan.keys or ()))
+    sets = [replace(s, keys=(0, *(key + 1 for key in s.keys))) for s in plan.grouping_sets]
+    return replace(plan, keys=keys, grouping_sets=tuple(sets))
+
+
 def merged_rows(
-    plan: CachePlan, added: Sequence[str], removed: Sequence[str], options: MatchOptions
+    plan: CachePlan,
+    added: Sequence[str],
+    removed: Sequence[str],
+    options: MatchOptions,
+    signed: Sequence[str] = (),
 ) -> str:
     """The SELECT of a cache's rows, one a group, from rows to add up and rows to take away.
 
@@ -93,17 +125,22 @@ def merged_rows(
             appended base rows.
         removed: The same, of what goes: the definition over deleted base rows.
         options: The settings that the cache is refreshed under.
+        signed: The same of both, with `SIGN` as one column more at the end.
 
     Raises:
         ValueError: The cache cannot be merged so; says why.
     """
-    if not removed:
+    if not removed and not signed:
         return _collapsed(plan, union_of(added), options, signed=False)
-    return _collapsed(plan, _signed(added, removed), options, signed=True)
+    return _collapsed(plan, _signed(added, removed, signed), options, signed=True)
 
 
 def net_partials(
-    plan: CachePlan, added: Sequence[str], removed: Sequence[str], options: MatchOptions
+    plan: CachePlan,
+    added: Sequence[str],
+    removed: Sequence[str],
+    options: MatchOptions,
+    signed: Sequence[str] = (),
 ) -> str:
     """The SELECT of the partial rows that, appended to a cache's table, add some base rows and
     take others away: one row for each group in which anything changes.
@@ -117,6 +154,7 @@ def net_partials(
         added: SELECTs of the definition over appended base rows.
         removed: The same over deleted base rows.
         options: The settings that the cache is refreshed under.
+        signed: Those of both, with `SIGN` as one column more at the end.
 
     Raises:
         ValueError: The cache cannot be stored as signed partial rows; says why.
@@ -130,7 +168,7 @@ def net_partials(
         if m.agg.func != "avg"
     ]
     having = render_expr(Call("or", tuple(changed), "boolean"), _qualified)
-    return _select(plan, items, _signed(added, removed), having)
+    return _select(plan, items, _signed(added, removed, signed), having)
 
 
 def _collapsed(plan: CachePlan, source: str, options: MatchOptions, *, signed: bool) -> str:
@@ -175,11 +213,11 @@ def _qualified(col: Col) -> str:
     return f"{_ALIAS}.{quote(col.name)}"
 
 
-def _signed(added: Sequence[str], removed: Sequence[str]) -> str:
-    sign = quote(_SIGN.name)
+def _signed(added: Sequence[str], removed: Sequence[str], signed: Sequence[str]) -> str:
+    sign = quote(SIGN)
     sides = [f"SELECT *, 1 AS {sign} FROM (\n{side}\n)" for side in added]
     sides += [f"SELECT *, -1 AS {sign} FROM (\n{side}\n)" for side in removed]
-    return union_of(sides)
+    return union_of([*sides, *signed])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,16 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.delta.change_feed import CHANGE
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.refresh.build import lay_out_plain
-from cachemgr.refresh.by_change.changed_rows import rows_that_came, rows_that_went
+from cachemgr.refresh.by_change.changed_rows import rows_by_feed, rows_that_came, rows_that_went
 from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.layout import plan_layout, spread
 from cachemgr.refresh.small import in_one_task
+from matcher.model.expr import Col
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, MatchOptions
-from matcher.partials.collapse import merged_rows, net_partials
+from matcher.partials.collapse import SIGN, merged_rows, net_partials, with_sign
 from matcher.render.select import quote, render_stored
 
 _STORED: Final = "__stored"
@@ -55,12 +57,12 @@ def delta_rows(
         cluster_by: Clustering columns of a cache that is no cube.
         small: One task does all: a file for each partition of the cache's table.
     """
-    sides = _sides(session, plan, delta, reads, small)
+    changed = _changed(session, plan, delta, reads, small)
     parts = []
     if delta.appended:
-        parts.append(_appended(session, of_sets(plan, delta.appended), sides, options))
+        parts.append(changed.appended(of_sets(plan, delta.appended), options))
     if delta.replaced:
-        parts.append(_merged(session, of_sets(plan, delta.replaced), sides, stored, options))
+        parts.append(changed.merged(of_sets(plan, delta.replaced), stored, options))
     rows = reduce(DataFrame.unionAll, parts)
     if small:
         return rows.coalesce(1)
@@ -70,76 +72,98 @@ def delta_rows(
 
 
 @dataclass(frozen=True)
-class _Sides:
-    """What the definition is computed over: the relations with the rows that came in them, and
-    those with the rows that went, if any did."""
+class _Changed:
+    """The definition over what changed.
 
-    came: Mapping[str, Any]
-    went: Mapping[str, Any] | None
+    Args:
+        session: A session of ours.
+        rel: Which relation of the plan is the changed table.
+        others: What the others read, by the names of `_named`.
+        came: The rows that came; where `is_marked`, also those that went, told apart by `CHANGE`.
+        went: The rows that went; None where none did, or `came` has them.
+        is_marked: See `came`.
+    """
+
+    session: SparkSession
+    rel: int
+    others: Mapping[str, Any]
+    came: Any
+    went: Any = None
+    is_marked: bool = False
+
+    def appended(self, plan: CachePlan, options: MatchOptions) -> DataFrame:
+        """The delta of a plan's sets, as rows to append."""
+        relations, sides = self._sides(plan)
+        if not self.is_marked and self.went is None:
+            return relations[_CAME]
+        return run_select(self.session, net_partials(plan, options=options, **sides), relations)
+
+    def merged(self, plan: CachePlan, stored: TableRead, options: MatchOptions) -> DataFrame:
+        """The groups of a plan's sets with the delta in them."""
+        relations, sides = self._sides(plan)
+        where = ""
+        if plan.is_cube:
+            listed = ", ".join(f"{s.grouping_id}L" for s in plan.grouping_sets)
+            where = f" WHERE {quote(GROUPING_ID_COLUMN)} IN ({listed})"
+        before = _all_of(_STORED, _columns(relations[_CAME])) + where
+        sides["added"].insert(0, before)
+        text = merged_rows(plan, options=options, **sides)
+        return run_select(self.session, text, relations | {_STORED: stored})
+
+    def _sides(self, plan: CachePlan) -> tuple[dict[str, DataFrame], dict[str, list[str]]]:
+        """The definition over what came and what went, and SELECTs of both as `merged_rows` takes
+        them."""
+        if self.is_marked:
+            marked = with_sign(plan, Col(self.rel, CHANGE, "int", nullable=False))
+            came = self._over(marked, self.came)
+            both = _all_of(_CAME, [*_columns(came), SIGN])
+            return {_CAME: came}, {"added": [], "removed": [], "signed": [both]}
+        relations = {_CAME: self._over(plan, self.came)}
+        columns = relations[_CAME].columns
+        sides: dict[str, list[str]] = {"added": [_all_of(_CAME, columns)], "removed": []}
+        if self.went is not None:
+            relations[_WENT] = self._over(plan, self.went)
+            sides["removed"] = [_all_of(_WENT, columns)]
+        return relations, sides
+
+    def _over(self, plan: CachePlan, rows: Any) -> DataFrame:
+        relations = {**self.others, _named(self.rel): rows}
+        names = [quote(_named(number)) for number in range(len(plan.relations))]
+        return run_select(self.session, render_stored(plan, names), relations)
 
 
-def _sides(
+def _changed(
     session: SparkSession,
     plan: CachePlan,
     delta: Delta,
     reads: Sequence[TableRead],
     small: bool,
-) -> _Sides:
+) -> _Changed:
     others: dict[str, Any] = {}
+    rel = 0
     for number, (relation, read) in enumerate(zip(plan.relations, reads, strict=True)):
-        others[f"__t{number}"] = None
-        if relation.key != delta.table.location:
-            others[f"__t{number}"] = in_one_task(session, read) if small else read
+        if relation.key == delta.table.location:
+            rel = number
+        else:
+            others[_named(number)] = in_one_task(session, read) if small else read
+    if delta.by_feed and delta.is_signed:
+        return _Changed(session, rel, others, rows_by_feed(session, delta), is_marked=True)
+    went = rows_that_went(session, delta) if delta.is_signed else None
+    return _Changed(session, rel, others, rows_that_came(session, delta), went)
 
-    def over(rows: Any) -> dict[str, Any]:
-        return {name: rows if read is None else read for name, read in others.items()}
 
-    went = rows_that_went(session, delta)
-    return _Sides(over(rows_that_came(session, delta)), None if went is None else over(went))
+def _columns(definition: DataFrame) -> list[str]:
+    return [name for name in definition.columns if name != SIGN]
 
 
-def _select(session: SparkSession, plan: CachePlan, relations: Mapping[str, Any]) -> DataFrame:
-    return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
+def _named(number: int) -> str:
+    return f"__t{number}"
 
 
 def of_sets(plan: CachePlan, numbers: Sequence[int]) -> CachePlan:
     """A plan with some of its grouping sets alone; itself if it is no cube."""
     sets = tuple(s for s in plan.grouping_sets if s.grouping_id in numbers)
     return replace(plan, grouping_sets=sets) if plan.is_cube else plan
-
-
-def _appended(
-    session: SparkSession, plan: CachePlan, sides: _Sides, options: MatchOptions
-) -> DataFrame:
-    """The delta of a plan's sets, as rows to append."""
-    came = _select(session, plan, sides.came)
-    if sides.went is None:
-        return came
-    relations = {_CAME: came, _WENT: _select(session, plan, sides.went)}
-    added, removed = ([_all_of(name, came.columns)] for name in relations)
-    return run_select(session, net_partials(plan, added, removed, options), relations)
-
-
-def _merged(
-    session: SparkSession,
-    plan: CachePlan,
-    sides: _Sides,
-    stored: TableRead,
-    options: MatchOptions,
-) -> DataFrame:
-    """The groups of a plan's sets with the delta in them."""
-    came = _select(session, plan, sides.came)
-    relations: dict[str, Any] = {_STORED: stored, _CAME: came}
-    where = ""
-    if plan.is_cube:
-        listed = ", ".join(f"{s.grouping_id}L" for s in plan.grouping_sets)
-        where = f" WHERE {quote(GROUPING_ID_COLUMN)} IN ({listed})"
-    added = [_all_of(_STORED, came.columns) + where, _all_of(_CAME, came.columns)]
-    removed = []
-    if sides.went is not None:
-        relations[_WENT] = _select(session, plan, sides.went)
-        removed.append(_all_of(_WENT, came.columns))
-    return run_select(session, merged_rows(plan, added, removed, options), relations)
 
 
 def _all_of(relation: str, columns: Sequence[str]) -> str:

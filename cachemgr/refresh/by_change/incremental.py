@@ -33,7 +33,7 @@ from matcher.partials.partial_rows import why_not_partials
 FEW_ROWS: Final = 100_000
 # The partial rows that a set may hold for each of its groups before it is written anew.
 MOST_PARTIALS: Final = 0.3
-# The Change Data Feed is read for what came and for what went.
+# A byte of the Change Data Feed costs so many times one of a file: Spark converts its rows one by one.
 FEED_READS: Final = 2.0
 # To compute and write a byte costs so many times what it costs to read one.
 WRITING: Final = 4.0
@@ -237,7 +237,7 @@ def _delta(
         (replaced if anew else appended).append(number)
     rest = sum(size for place, size in sizes.items() if place != table.location)
     held = sum(map(stored.bytes, stored.sets))
-    read = changed + rest * (2 if changes.removed else 1)
+    read = changed + rest * (2 if changes.removed and not by_feed else 1)
     rewritten = sum(map(stored.bytes, replaced))
     added = sum(_appended_bytes(stored, number, new_rows) for number in appended)
     return Delta(

@@ -10,11 +10,18 @@ from typing import Any
 
 import pytest
 
+from matcher.model.expr import Col
 from matcher.model.ir import CachePlan, MatchOptions
 from matcher.normalize.stored_plan import plan_definition
-from matcher.partials.collapse import merged_rows, net_partials, render_collapsed
+from matcher.partials.collapse import (
+    SIGN,
+    merged_rows,
+    net_partials,
+    render_collapsed,
+    with_sign,
+)
 from matcher.partials.partial_rows import why_not_partials
-from matcher.render.select import render_stored
+from matcher.render.select import quote, render_stored
 from tests.matcher.partials.parted import (
     Row,
     block_of,
@@ -123,6 +130,18 @@ def test_rows_that_are_taken_away(spark: Any, ansi: bool, definition: str, all_g
     table_of(session, base, net_partials(plan, [more], [less], options))
     assert_same(session, render_collapsed(plan, "c", options), whole(plan))
     assert_same(session, merged_rows(plan, [base, more], [less], options), whole(plan))
+    # both in one scan, told apart by a column
+    session.sql(
+        "SELECT *, 1 AS _change FROM part1 UNION ALL SELECT *, -1 FROM part2"
+    ).createOrReplaceTempView("part_changed")
+    tables = ["part_changed" if name == "part1" else name for name in tables_of(plan, 1)]
+    rel = tables.index("part_changed")
+    both = render_stored(with_sign(plan, Col(rel, "_change", "int")), tables)
+    names = ", ".join(quote(name) for name in session.sql(more).columns)
+    signed = [f"SELECT {names}, {SIGN} FROM ({both})"]
+    assert_same(session, merged_rows(plan, [base], [], options, signed), whole(plan))
+    table_of(session, base, net_partials(plan, [], [], options, signed))
+    assert_same(session, render_collapsed(plan, "c", options), whole(plan))
     # taken away first, added later
     less_first = net_partials(plan, [], [less], options)
     table_of(session, less_first, net_partials(plan, [more], [], options), base)
