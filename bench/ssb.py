@@ -15,7 +15,7 @@ from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare
 
 SCALE = 0.1
-_SEED = 42
+SEED = 42
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def ssb_session(scale: float, *, cube: bool) -> Iterator[SparkSession]:
     with tempfile.TemporaryDirectory() as name:
         spark = start_session(Path(name))
         try:
-            prepare(spark, Path(name) / "data", scale, _SEED)
+            prepare(spark, Path(name) / "data", scale, SEED)
             if cube:
                 for statement in (*RECORD_PRESERVING_JOINS, cube_ddl()):
                     spark.sql(statement)

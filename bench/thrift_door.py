@@ -1,0 +1,174 @@
+"""Hits through a Thrift server with our extension, beside those of a Python program of one's own;
+and what the extension adds to queries there that cannot hit.
+
+The thirteen queries of the Star Schema Benchmark, first in process, then by a DBAPI client against
+a Thrift server over the same tables, metastore and settings. For what is added, a second server
+without the extension gets the same queries by turns. The client runs in this process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+import cachemgr
+from bench.results import Figure
+from bench.ssb import SCALE, SEED
+from cachemgr.demo.session import start_session
+from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
+from cachemgr.demo.ssb_data import prepare, table_path
+from cachemgr.demo.ssb_queries import QUERIES
+from cachemgr.demo.ssb_schema import TABLES
+from tests.doors.spark_server import Server, server, server_conf
+
+_WARM, _ROUNDS = 4, 7
+_ADDED_WARM, _ADDED_ROUNDS = 30, 150
+_KEPT: Final = ("spark.sql.", "spark.databricks.", "spark.cachemgr.", "spark.driver.memory")
+_AGAINST_IN_PROCESS: Final = 1.25
+_NEW_CONNECTION: Final = 1.2
+_MILLIS: Final = {"no known table": 1.0, "a known table": 5.0}
+_MISSES: Final = {
+    "no known table": "SELECT MAX(v) FROM unknown WHERE k < {number}",
+    "a known table": "SELECT MAX(d_year) FROM known WHERE d_datekey > {number}",
+}
+Ask = Callable[[str], object]
+
+
+def run(scale: float = SCALE) -> list[Figure]:
+    """All figures of this module.
+
+    Args:
+        scale: SSB scale factor.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        in_process, settings = _in_process(folder, scale)
+        tables = [
+            f"CREATE TABLE {table} USING delta LOCATION '{table_path(folder / 'data', table)}'"
+            for table in TABLES
+        ]
+        with server(folder, _conf(folder, settings), tables) as ours:
+            with ours.session() as cursor:
+                hits = _millis(partial(_rows, cursor))
+                (told,) = ours.sql(f"EXPLAIN {QUERIES[0].sql()}")
+                assert "relational_cache." in told[0][0], told
+            fresh, warm = _connections(ours)
+            return [
+                Figure(
+                    "a hit at the Thrift door over one in process, geometric mean of 13",
+                    geometric_mean([hits[text] / in_process[text] for text in hits]),
+                    "x",
+                    _AGAINST_IN_PROCESS,
+                ),
+                Figure("a hit at the Thrift door, the slowest of 13", max(hits.values()), "ms"),
+                Figure(
+                    "the first hit of a new JDBC connection over one of a warm one",
+                    fresh / warm,
+                    "x",
+                    _NEW_CONNECTION,
+                ),
+                *_added(ours, folder, settings),
+            ]
+
+
+def _in_process(folder: Path, scale: float) -> tuple[dict[str, float], dict[str, str]]:
+    """Milliseconds of each query, and the settings that it ran under."""
+    spark = start_session(folder)
+    try:
+        prepare(spark, folder / "data", scale, SEED)
+        for statement in (*RECORD_PRESERVING_JOINS, cube_ddl()):
+            spark.sql(statement)
+        spark.sql(f"REFRESH RELATIONAL CACHE {CUBE_NAME}").collect()
+        return _millis(lambda text: spark.sql(text).collect()), _settings(spark)
+    finally:
+        cachemgr.disable(spark)
+        spark.stop()
+
+
+def _settings(spark: SparkSession) -> dict[str, str]:
+    found = spark.sparkContext.getConf().getAll()
+    return {key: value for key, value in found if key.startswith(_KEPT)}
+
+
+def _conf(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    """The server's: what hits in process ran under, and what the extension needs."""
+    given = server_conf(folder)
+    wanted = (
+        "spark.driver.extraClassPath",
+        "spark.sql.extensions",
+        "spark.cachemgr.sidecar.python",
+    )
+    loopback = ("spark.driver.host", "spark.driver.bindAddress", "spark.ui.enabled")
+    return {**settings, **{key: given[key] for key in (*wanted, *loopback)}}
+
+
+def _millis(ask: Ask) -> dict[str, float]:
+    """The median of each query once all sets are pinned and all code is compiled."""
+    taken: dict[str, list[float]] = {query.sql(): [] for query in QUERIES}
+    for number in range(_WARM + _ROUNDS):
+        for text, millis in taken.items():
+            took = _timed(ask, text)
+            if number >= _WARM:
+                millis.append(took)
+    return {text: median(millis) for text, millis in taken.items()}
+
+
+def _connections(ours: Server) -> tuple[float, float]:
+    """Milliseconds of a hit on a connection that has just been opened, and on one that stays."""
+    fresh, warm = [], []
+    with ours.session() as lasting:
+        for query, _ in itertools.product(QUERIES, range(2)):
+            warm.append(_timed(partial(_rows, lasting), query.sql()))
+            with ours.session() as cursor:
+                fresh.append(_timed(partial(_rows, cursor), query.sql()))
+    return median(fresh), median(warm)
+
+
+def _added(ours: Server, folder: Path, settings: Mapping[str, str]) -> list[Figure]:
+    """What a query that cannot hit takes longer with the extension."""
+    tables = [
+        "CREATE TABLE IF NOT EXISTS known USING delta LOCATION "
+        f"'{table_path(folder / 'data', 'dates')}'",
+        f"CREATE TABLE IF NOT EXISTS unknown USING delta LOCATION '{folder / 'unknown'}' AS "
+        "SELECT id AS k, id AS v FROM range(1000)",
+    ]
+    conf = _conf(folder, {k: v for k, v in settings.items() if not k.startswith("spark.cachemgr")})
+    conf["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
+    conf["spark.sql.warehouse.dir"] = str(folder / "other-warehouse")
+    del conf["spark.cachemgr.sidecar.python"]
+    other = folder / "other"
+    other.mkdir()
+    ours.sql(*tables)
+    tables[1] = f"CREATE TABLE unknown USING delta LOCATION '{folder / 'unknown'}'"
+    figures = []
+    with server(other, conf, tables) as plain, ours.session() as with_us, plain.session() as bare:
+        for what, text in _MISSES.items():
+            taken: dict[bool, list[float]] = {True: [], False: []}
+            for number in range(_ADDED_WARM + _ADDED_ROUNDS):
+                for is_ours, cursor in ((True, with_us), (False, bare)):
+                    took = _timed(partial(_rows, cursor), text.format(number=number))
+                    if number >= _ADDED_WARM:
+                        taken[is_ours].append(took)
+            told = f"added at the Thrift door to a query of {what} that cannot hit, medians"
+            added = median(taken[True]) - median(taken[False])
+            figures.append(Figure(told, added, "ms", _MILLIS[what]))
+    return figures
+
+
+def _rows(cursor: Any, text: str) -> object:
+    cursor.execute(text)
+    return cursor.fetchall()
+
+
+def _timed(ask: Ask, text: str) -> float:
+    start = time.perf_counter()
+    ask(text)
+    return (time.perf_counter() - start) * 1e3
