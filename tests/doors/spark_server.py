@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from cachemgr.jvm.jar import JAR
@@ -117,13 +118,19 @@ class Server:
 
 
 @contextmanager
-def server(folder: Path, conf: Mapping[str, str], init: Sequence[str] = ()) -> Iterator[Server]:
+def server(
+    folder: Path,
+    conf: Mapping[str, str],
+    init: Sequence[str] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Server]:
     """A Thrift and a Connect server in one JVM, ready, ended with the context.
 
     Args:
         folder: Its working folder.
         conf: See `server_conf`.
         init: Statements to run first.
+        variables: More of its environment.
     """
     thrift, connect = free_port(), free_port()
     both = {
@@ -142,7 +149,7 @@ def server(folder: Path, conf: Mapping[str, str], init: Sequence[str] = ()) -> I
         "--hiveconf",
         "hive.server2.thrift.bind.host=127.0.0.1",
     )
-    environment = {"SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {"SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1", **variables}
     started = Started.run(command, folder / "server.log", folder, environment)
     made = Server(started, thrift, connect, folder)
     try:

@@ -1,0 +1,95 @@
+"""What goes wrong beside a server stays there: its queries run, and none waits for more than the
+time-out and its own run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doors.faulty_sidecar import SLOW_SECONDS
+from tests.doors.spark_server import Server, server, server_conf
+from tests.processes import postgres_server, until
+from tests.rotation import unless_due
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_CONNECTIONS = 8
+(_by_turns,) = unless_due(3, 4)
+_TABLE = "CREATE TABLE sales USING delta AS SELECT id, id % 7 AS shop FROM range(1000)"
+_CREATE = "CREATE RELATIONAL CACHE c AS SELECT shop, COUNT(*) AS n FROM sales GROUP BY shop"
+_REFRESH = "REFRESH RELATIONAL CACHE c"
+_QUERY = "SELECT shop, COUNT(*) FROM sales GROUP BY shop ORDER BY shop"
+_ROWS = [(shop, len(range(shop, 1000, 7))) for shop in range(7)]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("slow", marks=unless_due(0, 4)),
+        pytest.param("nonsense", marks=unless_due(1, 4)),
+        pytest.param("out of memory", marks=unless_due(2, 4)),
+    ],
+)
+def test_queries_run_while_the_sidecar_is_faulty(tmp_path: Path, fault: str) -> None:
+    is_on = tmp_path / "fault"
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!/bin/sh\nexec {sys.executable} -m tests.doors.faulty_sidecar '{fault}' '{is_on}'\n"
+    )
+    python.chmod(0o755)
+    conf = server_conf(tmp_path, sidecar_python=str(python), sidecar_timeout="1s")
+    with server(tmp_path, conf, [_TABLE, _CREATE, _REFRESH]) as made:
+        until(lambda: _hits(made), 60, "a hit")
+        own = _longest(made)
+        is_on.touch()
+        # others run beside: a query takes three times as long now and then, which is not a wait
+        assert _longest(made) < min(SLOW_SECONDS, 3 * own + 5)
+        is_on.unlink()
+        until(lambda: _hits(made), 120, "hits again", every=1)
+
+
+@_by_turns
+def test_queries_run_while_the_metastore_is_down(tmp_path: Path) -> None:
+    with ExitStack() as kept:
+        running = kept.enter_context(ExitStack())
+        url = running.enter_context(postgres_server())
+        where = {"CACHEMGR_METASTORE_URL": url}
+        conf = {k: v for k, v in server_conf(tmp_path).items() if "metastore" not in k}
+        made = kept.enter_context(server(tmp_path, conf, [_TABLE, _CREATE, _REFRESH], where))
+        until(lambda: _hits(made), 60, "a hit")
+        own = _longest(made)
+        running.close()
+        for _ in range(3):
+            assert _longest(made) < 3 * own + 5
+        with pytest.raises(Exception, match="METASTORE"):
+            made.sql("SHOW RELATIONAL CACHES")
+
+
+def _hits(made: Server) -> bool:
+    return "relational_cache." in made.sql(f"EXPLAIN {_QUERY}")[0][0][0]
+
+
+def _longest(made: Server) -> float:
+    """The longest of queries by many connections at once, in seconds; all answers are right."""
+
+    def ask(number: int) -> float:
+        with made.session(f"user{number}") as cursor:
+            return max(_timed(cursor) for _ in range(3))
+
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+        return max(pool.map(ask, range(_CONNECTIONS)))
+
+
+def _timed(cursor: Any) -> float:
+    started = time.monotonic()
+    cursor.execute(_QUERY)
+    rows = [tuple(row) for row in cursor.fetchall()]
+    took = time.monotonic() - started
+    assert rows == _ROWS
+    return took
