@@ -44,6 +44,7 @@ from cachemgr.spark import failures, hook
 from cachemgr.spark.analysis import analyse_definition
 from cachemgr.spark.application import Application
 from cachemgr.spark.configure import configure_builder
+from cachemgr.spark.connect import is_remote, see_served
 from cachemgr.spark.engine import SparkEngine
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
 from cachemgr.spark.plans import CapturedPlan, capture_query
@@ -110,12 +111,17 @@ def enable(spark: SparkSession) -> None:
     """Answer the queries of this session from relational caches, and take our statements.
 
     Args:
-        spark: A classic session. Enabling it again changes nothing.
+        spark: A classic session. Enabling it again changes nothing. A Spark Connect session is
+            answered by its server, which is only asked whether it does.
 
     Raises:
-        ConfigurationError: A Spark Connect session, or a setting that is not accepted.
+        ConfigurationError: A Spark Connect session whose server has no relational caches, or a
+            setting that is not accepted.
         MetastoreError: The metastore cannot be opened; says what to do.
     """
+    if is_remote(spark):
+        see_served(spark)
+        return
     _enable(spark, shared=False)
 
 
@@ -434,7 +440,8 @@ def _key(spark: SparkSession) -> str:
         raise ConfigurationError(
             ErrorCode.SPARK_CONNECT,
             f"{type(spark).__module__}.{type(spark).__name__} is a Spark Connect session, whose "
-            "plans are made on the server: enable relational caches in the server's own session",
+            "plans are made on the server: ask there, by EXPLAIN REWRITE SELECT … and SHOW "
+            "RELATIONAL CACHES in spark.sql",
         )
     key: str = spark._jsparkSession.sessionUUID()
     return key

@@ -116,8 +116,13 @@ class _Statements:
         self._session = session
 
     def apply(self, call: Any, text: str) -> str:
-        """Carry out what is wanted of one statement; everything is told to `call`."""
+        """Carry out what is wanted of one statement; everything is told to `call`. Or take note of
+        a query that `failed`, without a call."""
         wanted, text = text.split("\n", 1)
+        if wanted == "failed":
+            if (told := self._session.failed_on(text)) is not None:
+                logger.warning("%s", told)
+            return ""
         try:
             statement = parse(text)
             if wanted == "columns":

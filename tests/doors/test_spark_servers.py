@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import cachemgr
+from cachemgr.errors import ConfigurationError
 from cachemgr.metastore import open_metastore
 from tests.doors.spark_server import Server, server, server_conf
 from tests.processes import until
@@ -121,6 +123,17 @@ def test_connect_hits_by_sql_and_by_dataframes(servers: Server) -> None:
         spark.stop()
 
 
+def test_a_connect_client_need_not_enable_anything(servers: Server) -> None:
+    spark = _remote(servers)
+    try:
+        cachemgr.enable(spark)
+        assert _reads_cache(spark.sql(f"EXPLAIN {_QUERY}").collect()[0][0])
+        with pytest.raises(ConfigurationError, match="EXPLAIN REWRITE"):
+            cachemgr.counters(spark)
+    finally:
+        spark.stop()
+
+
 def _remote(servers: Server) -> Any:
     from pyspark.sql.connect.session import SparkSession
 
@@ -165,6 +178,30 @@ def test_a_granted_cache_answers_no_name_that_is_only_claimed(servers: Server) -
         assert not _reads_cache(spark.sql(f"EXPLAIN {query}").collect()[0][0])
     finally:
         spark.stop()
+
+
+def test_a_query_that_fails_on_a_damaged_file_is_not_followed_by_another(servers: Server) -> None:
+    query = "SELECT kind, MIN(amount) FROM sales GROUP BY kind ORDER BY kind"
+    select = "SELECT kind, MIN(amount) AS least FROM sales GROUP BY kind"
+    unpinned = "SET spark.cachemgr.pin.enabled=false"
+    servers.sql(f"CREATE RELATIONAL CACHE harmed AS {select}", "REFRESH RELATIONAL CACHE harmed")
+    with open_metastore(f"sqlite:///{servers.folder}/metastore.db") as metastore:
+        place = Path(metastore.reader.cache("default", "harmed").location)  # type: ignore[union-attr]
+        _, before = servers.sql(unpinned, query)
+        for file in place.glob("*.parquet"):
+            file.write_bytes(bytes(file.stat().st_size))  # a look at the folder does not show it
+        with pytest.raises(Exception, match="FAILED_READ_FILE"):
+            servers.sql(unpinned, query)
+        until(lambda: _answered(servers, query) == before, 30, "the base tables are read")
+        harmed = metastore.reader.cache("default", "harmed")
+        assert harmed is not None and harmed.damaged
+
+
+def _answered(servers: Server, query: str) -> object:
+    try:
+        return servers.sql("SET spark.cachemgr.pin.enabled=false", query)[1]
+    except Exception:
+        return None
 
 
 def test_no_query_waits_for_a_sidecar_that_is_gone_or_stopped(servers: Server) -> None:

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import pytest
 
+import cachemgr
+from cachemgr.errors import ConfigurationError
 from tests.doors.spark_server import Server, server, server_conf
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -157,7 +159,19 @@ def test_statements_of_others_are_answered_as_without_us(
         # the lists of DDL stay as they are, one statement needs another
         texts = [*_OTHERS, *texts[len(_OTHERS) :: one_in]]
         expected, found = _answers(plain, texts), _answers(ours, texts)
+        _is_told_what_to_configure(plain)
     errors = [each for each in expected if isinstance(each, str)]
     assert len(errors) > 20  # mistakes are among them
     differ = [t for t, a, b in zip(texts, expected, found, strict=True) if a != b]
     assert differ == [], [(t, expected[texts.index(t)], found[texts.index(t)]) for t in differ[:5]]
+
+
+def _is_told_what_to_configure(plain: Server) -> None:
+    from pyspark.sql.connect.session import SparkSession
+
+    remote: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{plain.connect}").create()
+    try:
+        with pytest.raises(ConfigurationError, match="cachemgr jar --conf"):
+            cachemgr.enable(remote)
+    finally:
+        remote.stop()

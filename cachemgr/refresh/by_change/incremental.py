@@ -33,7 +33,7 @@ from matcher.partials.partial_rows import why_not_partials
 FEW_ROWS: Final = 100_000
 # The partial rows that a set may hold for each of its groups before it is written anew.
 MOST_PARTIALS: Final = 0.3
-# A byte of the Change Data Feed costs so many times one of a file: Spark converts its rows one by one.
+# A byte of the Change Data Feed costs so many times one of a file: rows are converted one by one.
 FEED_READS: Final = 2.0
 # To compute and write a byte costs so many times what it costs to read one.
 WRITING: Final = 4.0

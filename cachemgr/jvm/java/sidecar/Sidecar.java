@@ -3,6 +3,7 @@ package relationalcache.sidecar;
 import java.io.IOException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -54,6 +55,20 @@ public final class Sidecar implements Runnable {
     private Sidecar(SparkSession spark) {
         this.spark = spark;
         this.context = spark == null ? null : spark.sparkContext();
+        if (context != null) {
+            context.addSparkListener(new Failures(this::failed));
+        }
+    }
+
+    private void failed(String text) {
+        Statements found = statements;
+        if (found != null) {
+            try {
+                found.failed(text);
+            } catch (RejectedExecutionException ended) {
+                // so has the process that it would be told to
+            }
+        }
     }
 
     /** A session is made. Where a Python program drives the application it may call us itself: until it asks, nothing starts. */

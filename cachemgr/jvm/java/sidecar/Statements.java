@@ -41,6 +41,18 @@ final class Statements {
         return (List<Row>) (List<?>) done.rows.collectAsList();
     }
 
+    /** Tells of a query that failed, and does not wait. */
+    void failed(String text) {
+        threads.execute(() -> {
+            Hook.enter();
+            try {
+                python.apply(null, "failed\n" + text);
+            } finally {
+                Hook.leave();
+            }
+        });
+    }
+
     private StatementCall carriedOut(String wanted, SparkSession spark, String text) {
         StatementCall call = new StatementCall(spark, Who.asks(spark));
         Future<?> running = threads.submit(() -> {
