@@ -137,8 +137,8 @@ def refuse_others(statement: Statement, asker: Asker, settings: Settings) -> Non
     raise ConfigurationError(
         ErrorCode.FORBIDDEN,
         f"{asker.name or 'a client without a name'} may not do this here: it is for those whom the "
-        "server authenticates and its spark.cachemgr.admins names; or use the service, or a session "
-        "on the metastore",
+        "server authenticates and its spark.cachemgr.admins names; or use the service, or a "
+        "session on the metastore",
     )
 
 

@@ -152,7 +152,7 @@ class WriteDelta(Stage):
         if delta.by_feed:
             came = f"the changed rows of {delta.table.name}, from its Change Data Feed,"
         elif delta.is_signed:
-            came += f", less those of {_many(len(changes.removed), 'file')} that went,"
+            came += f", less those of the {_many(len(changes.removed), 'file')} that went,"
         text = f"compute {came} in versions {delta.since + 1} to {delta.table.version}"
         if not self.grouped:
             return f"{text}; append them, one commit"

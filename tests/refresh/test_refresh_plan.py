@@ -249,7 +249,7 @@ def test_few_groups_are_written_anew_from_the_change() -> None:
     plan = plan_refresh(GREW)
     assert plan.mode == "REPLACE" and plan.code is None
     assert [s.name for s in plan.stages] == ["PinVersions", "WriteDelta", "Measure", "Publish"]
-    assert "60 rows in 1 files that came to default.t" in plan.stages[1].detail
+    assert "60 rows in 1 file that came to default.t" in plan.stages[1].detail
     assert plan.estimate is not None and plan.estimate[0] < plan.estimate[1]
     with_joins = replace(GREW, plan=replace(PLAN, joins=(JOIN,)))
     assert names(with_joins)[-2:] == ["CheckJoins", "Publish"]
@@ -259,7 +259,7 @@ def test_rows_that_went_are_taken_away_where_sums_are_stored() -> None:
     updated = replace(GREW, changes={"file:/t": UPDATED})
     plan = plan_refresh(updated)
     assert plan.mode == "REPLACE"
-    assert "less those of the 1 files that went" in plan.stages[1].detail
+    assert "less those of the 1 file that went" in plan.stages[1].detail
     assert plan_refresh(replace(updated, plan=EXTREME)).code is FullCode.ROWS_REMOVED
     flat = replace(PLAN, keys=None, measures=(), columns=PLAN.keys or ())
     assert plan_refresh(replace(updated, plan=flat)).code is FullCode.ROWS_REMOVED
