@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +17,8 @@ from cachemgr.jvm.jar import JAR
 from tests import spark_start
 from tests.processes import SMALL_SPARK, Started, free_port, until
 
+# Between statements of a script, whatever it is told to print.
+_PROMPT: Final = re.compile(r"(?:\rnull *)+")
 CLASS_PATH: Final = "spark.driver.extraClassPath"
 
 
@@ -55,6 +59,30 @@ def submit(conf: Mapping[str, str], *rest: str) -> list[str]:
     """The command that starts a main class of Spark's."""
     pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     return [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", *pairs, *rest]
+
+
+def spark_sql(
+    folder: Path, conf: Mapping[str, str], texts: Sequence[str]
+) -> subprocess.CompletedProcess[str]:
+    """Statements by `spark-sql`, in a JVM of their own; rows come as lines, a tab between values.
+
+    Args:
+        folder: Its working folder.
+        conf: See `server_conf`.
+        texts: The statements; the first that fails ends it.
+    """
+    script = folder / "script.sql"
+    script.write_text("".join(f"{text};\n" for text in texts))
+    pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    command = [str(spark_home() / "bin" / "spark-sql"), "--master", "local[2]", *pairs]
+    return subprocess.run(
+        [*command, "-f", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+        env={**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +129,9 @@ class Server:
         url = f"jdbc:hive2://127.0.0.1:{self.thrift}/"
         command = [str(spark_home() / "bin" / "beeline"), "-u", url, "-n", user]
         command += ["--silent=true", "--outputformat=csv2", "-f", str(script)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=180)
+        done = subprocess.run(command, capture_output=True, timeout=180)
+        told, errors = (_PROMPT.sub("", out.decode()) for out in (done.stdout, done.stderr))
+        return subprocess.CompletedProcess(command, done.returncode, told, errors)
 
     def python(self) -> int:
         """The sidecar's process id; 0 while there is none."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.spark_server import server_conf, spark_home
+from tests.doors.spark_server import server_conf, spark_sql
 from tests.processes import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -21,21 +21,9 @@ _QUERY = "SELECT k, COUNT(*) FROM t GROUP BY k"
 
 
 def test_spark_sql_hits_and_takes_statements(tmp_path: Path) -> None:
-    script = tmp_path / "script.sql"
     texts = [_TABLE, _CREATE, _REFRESH, f"EXPLAIN {_QUERY}", f"{_QUERY} ORDER BY k"]
     texts += ["SET statement=SHOW", "${statement} RELATIONAL CACHES", "DROP RELATIONAL CACHE c"]
-    script.write_text("".join(f"{text};\n" for text in texts))
-    conf = server_conf(tmp_path)
-    pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    command = [str(spark_home() / "bin" / "spark-sql"), "--master", "local[2]", *pairs]
-    done = subprocess.run(
-        [*command, "-f", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=tmp_path,
-        env={**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"},
-    )
+    done = spark_sql(tmp_path, server_conf(tmp_path), texts)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "default.c\tcreated" in done.stdout and "default.c\tPUBLISHED" in done.stdout
     assert "/caches/" in done.stdout

@@ -3,14 +3,12 @@ rows, listed before and after ours."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests import spark_start
-from tests.doors.spark_server import CLASS_PATH, server_conf, spark_home
+from tests.doors.spark_server import CLASS_PATH, server_conf, spark_sql
 from tests.javac import compiled, write_jar
 from tests.rotation import unless_due
 
@@ -48,7 +46,7 @@ def test_a_rule_that_authorises_sees_the_tables_of_the_query(
         texts += [f"SELECT '#### {what} {denied}'", f"SET test.rules={what}"]
         texts += [f"SET test.denied={denied}", f"EXPLAIN {_QUERY}", f"{_QUERY} ORDER BY k"]
     texts += ["SET test.rules=authorise", "SET test.denied=warehouse/t", f"{_QUERY} ORDER BY k"]
-    done = _spark_sql(tmp_path, conf, texts)
+    done = spark_sql(tmp_path, conf, texts)
     found = {part.splitlines()[0].strip(): part for part in done.stdout.split("#### ")[1:]}
     hits = {what: "FileScan parquet relational_cache.c@v" in found[what] for what in found}
     # who may not read the cache's files has his query answered without them
@@ -59,20 +57,3 @@ def test_a_rule_that_authorises_sees_the_tables_of_the_query(
     assert rows in found["filter"] and "2\t1000" not in found["filter"]
     # who may not read the table has no answer from the cache
     assert done.returncode != 0 and "warehouse/t denied" in done.stderr
-
-
-def _spark_sql(
-    folder: Path, conf: dict[str, str], texts: list[str]
-) -> subprocess.CompletedProcess[str]:
-    script = folder / "script.sql"
-    script.write_text("".join(f"{text};\n" for text in texts))
-    pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    command = [str(spark_home() / "bin" / "spark-sql"), "--master", "local[2]", *pairs]
-    return subprocess.run(
-        [*command, "-f", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        cwd=folder,
-        env={**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"},
-    )

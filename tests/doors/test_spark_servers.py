@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, inspect, text
 
 import cachemgr
 from cachemgr.errors import ConfigurationError
@@ -53,6 +54,20 @@ def test_a_dbapi_client_hits_with_the_right_rows(servers: Server) -> None:
     assert ("result", "hit") in told and ("cache", "by_shop") in told
     off, plan = servers.sql("SET spark.cachemgr.enabled=false", f"EXPLAIN {_QUERY}")
     assert off and not _reads_cache(plan[0][0])
+
+
+def test_a_dashboards_sqlalchemy_url_hits(servers: Server) -> None:
+    """What a dashboard does with a database by PyHive's dialect: columns, a query, its plan."""
+    engine = create_engine(f"hive://ann@127.0.0.1:{servers.thrift}/default")
+    try:
+        columns = inspect(engine).get_columns("sales")
+        assert [column["name"] for column in columns] == ["id", "shop", "kind", "amount"]
+        with engine.connect() as connection:
+            rows = connection.execute(text(_QUERY)).all()
+            (plan,) = connection.execute(text(f"EXPLAIN {_QUERY}")).one()
+        assert [tuple(row) for row in rows] == _expected() and _reads_cache(plan)
+    finally:
+        engine.dispose()
 
 
 def test_beeline_carries_statements_out_and_hits(servers: Server) -> None:

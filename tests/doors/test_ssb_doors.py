@@ -1,26 +1,39 @@
-"""The 13 queries of the Star Schema Benchmark, as SQL, hit through the Thrift server and through
-Connect, with the rows that they have without us; the cube is made through the former."""
+"""The 13 queries of the Star Schema Benchmark hit through each door, with the rows that they have
+without us; the cube is made through the Thrift server."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import pyspark.sql.functions
 import pytest
 from pyspark.sql import SparkSession
 
+import cachemgr
 from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare, table_path
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
-from tests.doors.spark_server import server, server_conf
+from tests.doors.spark_server import Server, server, server_conf, spark_sql
+from tests.doors.ssb_frames import ssb_frame
+from tests.rotation import unless_due
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+(_by_turns,) = unless_due(0, 2)
 _SCALE = 0.005
 _SEED = 7
 _OFF = "SET spark.cachemgr.enabled=false"
+_CUBE = f"relational_cache.{CUBE_NAME}@v"
+_TEXTS = [" ".join(query.sql().split()) for query in QUERIES]
 
 
+@_by_turns
 def test_the_queries_hit_through_each_door(spark: SparkSession, tmp_path: Path) -> None:
     prepare(spark, tmp_path / "ssb", _SCALE, _SEED)
     for name in TABLES:  # the files stay; other tests have tables of these names
@@ -29,25 +42,85 @@ def test_the_queries_hit_through_each_door(spark: SparkSession, tmp_path: Path) 
         f"CREATE TABLE {name} USING delta LOCATION '{table_path(tmp_path / 'ssb', name)}'"
         for name in TABLES
     ]
-    texts = [query.sql() for query in QUERIES]
-    with server(tmp_path, server_conf(tmp_path), tables) as made:
+    conf = server_conf(tmp_path)
+    with server(tmp_path, conf, tables) as made:
         made.sql(*RECORD_PRESERVING_JOINS, cube_ddl(), f"REFRESH RELATIONAL CACHE {CUBE_NAME}")
-        expected = [_rows(found) for found in made.sql(_OFF, *texts)[1:]]
-        assert [_rows(found) for found in made.sql(*texts)] == expected
-        told = made.sql(*(f"EXPLAIN REWRITE {text}" for text in texts))
-        assert [("result", "hit") in rows for rows in told] == [True] * len(texts)
-        from pyspark.sql.connect.session import SparkSession as RemoteSession
-
-        remote = RemoteSession.builder.remote(f"sc://127.0.0.1:{made.connect}").create()
-        try:
-            assert [_rows(remote.sql(text).collect()) for text in texts] == expected
-            for text in texts:
-                plan = remote.sql(text)._explain_string()
-                assert f"relational_cache.{CUBE_NAME}@v" in plan, text
-        finally:
-            remote.stop()
+        expected = [_rows(found) for found in made.sql(_OFF, *_TEXTS)[1:]]
+        assert [_rows(found) for found in made.sql(*_TEXTS)] == expected
+        told = made.sql(*(f"EXPLAIN REWRITE {text}" for text in _TEXTS))
+        assert [("result", "hit") in rows for rows in told] == [True] * len(_TEXTS)
+        _by_connect(made, expected)
+        _by_beeline(made, expected)
+    _in_process(spark, tables, conf, expected)
+    _by_spark_sql(tmp_path, conf, tables, expected)
 
 
-def _rows(found: object) -> list[str]:
-    assert isinstance(found, list)
-    return sorted(str(tuple(row)) for row in found)
+def _by_connect(made: Server, expected: list[list[str]]) -> None:
+    from pyspark.sql.connect import functions
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    remote = RemoteSession.builder.remote(f"sc://127.0.0.1:{made.connect}").create()
+    try:
+        _by_text_and_frame(remote, functions, expected)
+    finally:
+        remote.stop()
+
+
+def _in_process(
+    spark: SparkSession, tables: list[str], conf: dict[str, str], expected: list[list[str]]
+) -> None:
+    session = spark.newSession()
+    for name in ("metastore.url", "location"):
+        session.conf.set(f"spark.cachemgr.{name}", conf[f"spark.cachemgr.{name}"])
+    session.sql("CREATE SCHEMA ssb_doors")
+    session.sql("USE ssb_doors")
+    for text in tables:
+        session.sql(text)
+    cachemgr.enable(session)
+    try:
+        _by_text_and_frame(session, pyspark.sql.functions, expected)
+    finally:
+        cachemgr.disable(session)
+        session.sql("DROP SCHEMA ssb_doors CASCADE")
+
+
+def _by_text_and_frame(spark: Any, functions: ModuleType, expected: list[list[str]]) -> None:
+    for query, text, rows in zip(QUERIES, _TEXTS, expected, strict=True):
+        for frame in (spark.sql(text), ssb_frame(spark, functions, query.name)):
+            assert _rows(frame.collect()) == rows, query.name
+        for plan in (text, ssb_frame(spark, functions, query.name)):
+            frame = spark.sql(plan) if isinstance(plan, str) else plan
+            assert _CUBE in _plan(frame), query.name
+
+
+def _plan(frame: Any) -> str:
+    if hasattr(frame, "_jdf"):
+        return str(frame._jdf.queryExecution().executedPlan())
+    return str(frame._explain_string())
+
+
+def _by_beeline(made: Server, expected: list[list[str]]) -> None:
+    texts = [each for text in _TEXTS for each in ("SELECT 'begin' AS begin", text)]
+    parts = made.beeline(*texts).stdout.split("begin\nbegin\n")[1:]
+    # each with a line of names
+    assert [_rows(list(csv.reader(io.StringIO(part)))[1:]) for part in parts] == expected
+    told = made.beeline(*(f"EXPLAIN {text}" for text in _TEXTS)).stdout
+    assert told.count("== Physical Plan ==") == told.count(f"able {_CUBE}") == len(_TEXTS)
+
+
+def _by_spark_sql(
+    folder: Path, conf: dict[str, str], tables: list[str], expected: list[list[str]]
+) -> None:
+    texts = [each for text in _TEXTS for each in ("SELECT 'begin'", text, f"EXPLAIN {text}")]
+    # the first query finds the sidecar that the first statement of ours waits for
+    done = spark_sql(folder, conf, [*tables, "SHOW RELATIONAL CACHES", *texts])
+    assert done.returncode == 0, done.stderr[-3000:]
+    parts = [part.split("== Physical Plan ==") for part in done.stdout.split("begin\n")[1:]]
+    rows = [[line.split("\t") for line in part[0].splitlines()] for part in parts]
+    assert [_rows(found) for found in rows] == expected
+    assert [_CUBE in part[1] for part in parts] == [True] * len(_TEXTS)
+
+
+def _rows(found: Iterable[Iterable[object]]) -> list[str]:
+    """Rows in an order of their own, as texts that all doors give alike."""
+    return sorted("|".join("" if v in (None, "NULL") else str(v) for v in row) for row in found)
