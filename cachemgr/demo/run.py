@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from cachemgr.demo.spark_log import SparkLog
 from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare
 from cachemgr.demo.ssb_queries import QUERIES
+from cachemgr.spark.cancellable import Cancellable
+from cachemgr.spark.spark_errors import without_traces
 
 __all__ = ["DemoOptions", "run_demo"]
 
@@ -58,9 +61,18 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> int:
     log = SparkLog(options.folder / "spark.log")
     with steps.step(), log.receives_jvm():
         spark = start_session(options.folder)
+    without_traces()
+    stopped = threading.Event()
+
+    def show(line: str) -> None:
+        if not stopped.is_set():  # jobs that Ctrl-C cancels say so at length
+            print(line, file=sys.stderr, flush=True)
+
     try:
-        with log.shows_errors(lambda line: print(line, file=sys.stderr, flush=True)):
-            result = _run(spark, options, steps, console)
+        with log.shows_errors(show):
+            result = Cancellable(spark).run(
+                lambda: _run(spark, options, steps, console), stopped.set
+            )
     except BaseException:
         _name_log(console, log)
         raise

@@ -6,7 +6,6 @@ import datetime
 import decimal
 import re
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +18,9 @@ from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.serving.explain import reason_text
 from cachemgr.spark import api
+from cachemgr.spark.cancellable import Cancellable
 from cachemgr.spark.spark_errors import code_and_line
 
-_CANCEL_SECONDS = 0.3
 _QUERY = re.compile(r"\s*(?:\(|(?:SELECT|WITH|FROM|VALUES|TABLE)\b)", re.IGNORECASE)
 
 
@@ -45,10 +44,7 @@ class Answer:
 
 
 class Statements:
-    """Runs statements in a thread of its own, so that Ctrl-C can cancel them.
-
-    A thread talks to the JVM over one connection. Were the main thread in the middle of a call,
-    the cancellation would wait behind it, and the next call would read its answer.
+    """Runs statements so that Ctrl-C can cancel them.
 
     Args:
         spark: An enabled session.
@@ -56,7 +52,7 @@ class Statements:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._thread = ThreadPoolExecutor(1)
+        self._cancellable = Cancellable(spark)
 
     def run(self, text: str, limit: int) -> Answer:
         """Run a statement; see `run_statement`. Called in the main thread.
@@ -64,19 +60,7 @@ class Statements:
         Raises:
             KeyboardInterrupt: It was cancelled by Ctrl-C, and has ended.
         """
-        running = self._thread.submit(run_statement, self._spark, text, limit)
-        cancelled = False
-        while not running.done():
-            try:
-                wait([running], _CANCEL_SECONDS if cancelled else None)
-                if cancelled:
-                    # again, since it may only have been planned until now
-                    self._spark.sparkContext.cancelAllJobs()
-            except KeyboardInterrupt:
-                cancelled = True
-        if cancelled:
-            raise KeyboardInterrupt
-        return running.result()
+        return self._cancellable.run(lambda: run_statement(self._spark, text, limit))
 
 
 def run_statement(spark: SparkSession, text: str, limit: int) -> Answer:

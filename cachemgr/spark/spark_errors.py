@@ -9,6 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+# Of a connection that Ctrl-C has cut off in the middle of an answer.
+_CONNECTIONS: Final = "py4j.clientserver"
 
 
 def code_and_line(error: PySparkException) -> tuple[str, str]:
@@ -32,6 +34,7 @@ def without_traces() -> None:
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_no_interrupt)
+    logging.getLogger(_CONNECTIONS).setLevel(logging.CRITICAL)
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
