@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.base_state import BaseState
-from cachemgr.delta.tables import TableRead, plan_of
+from cachemgr.delta.tables import PinnedSet, TableRead, plan_of
 from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.jvm.classes import java_list, java_map
 from cachemgr.jvm.loader import HookError, java_class, session_of
@@ -238,10 +238,10 @@ def _plan(request: Any, context: SparkContext, path: str, relation: object, scan
         stored = _plan(request, context, path, relation.relation, scan)
         return request.over(STORED, stored, relation.sql)
     if isinstance(relation, TableRead):
-        found = request.atVersion(relation.location, relation.version)
-    else:
-        found = plan_of(relation)
-    return request.named(found, scan) if scan else found
+        return request.atVersion(relation.location, relation.version, scan)
+    found = plan_of(relation)
+    # what is held in memory has its name already
+    return found if isinstance(relation, PinnedSet) or not scan else request.named(found, scan)
 
 
 def _log_once(error: BaseException) -> None:

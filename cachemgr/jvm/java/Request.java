@@ -43,14 +43,14 @@ public final class Request {
         grafts = 0;
     }
 
-    /** A table at one version, as the query's session reads it. */
-    public LogicalPlan atVersion(String location, long version) {
-        return Tables.atVersion(spark, location, version);
+    /** A table at one version, as the query's session reads it; called `name` in plans. */
+    public LogicalPlan atVersion(String location, long version, String name) {
+        return named(Tables.atVersion(spark, location, version), name);
     }
 
     /** `stored`, whose files are called `name` in plans. */
     public LogicalPlan named(LogicalPlan stored, String name) {
-        return ScanName.over(stored, name);
+        return name.isEmpty() ? stored : ScanName.over(stored, name);
     }
 
     /** What `sql` makes of one relation, analysed in the query's session. */

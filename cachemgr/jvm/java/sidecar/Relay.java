@@ -17,8 +17,8 @@ public final class Relay {
         this.handover = handover;
     }
 
-    public LogicalPlan atVersion(String location, long version) throws Exception {
-        return handover.call(() -> request.atVersion(location, version));
+    public LogicalPlan atVersion(String location, long version, String name) throws Exception {
+        return handover.call(() -> request.atVersion(location, version, name));
     }
 
     public LogicalPlan named(LogicalPlan stored, String name) throws Exception {
