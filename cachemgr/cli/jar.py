@@ -19,14 +19,17 @@ def jar(
     if not conf:
         typer.echo(JAR)
         return
+    from cachemgr.spark.delta_jars import jars_for_a_server
+
+    delta = jars_for_a_server() or ("/path/of/delta-spark.jar", "/path/of/delta-storage.jar")
     lines = {
-        "spark.driver.extraClassPath": f"{JAR}:/path/of/the/jars/of/delta/*",
+        "spark.driver.extraClassPath": ":".join(map(str, (JAR, *delta))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,relationalcache.Extension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.cachemgr.sidecar.python": sys.executable,
         "spark.cachemgr.metastore.url": "sqlite:////path/of/cachemgr.db",
         "spark.cachemgr.location": "/path/of/relational-caches",
     }
-    typer.echo("# correct the three paths; docs/doors.md says more")
+    typer.echo("# correct the paths that begin with /path/of; docs/doors.md says more")
     for key, value in lines.items():
         typer.echo(f"{key:<33}{value}")

@@ -18,6 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 _SECONDS: Final = 600
 _MARK: Final = "jars: "
+# As Ivy names its files: organisation, module, version.
+_NOT_IN_SPARK: Final = ("io.delta_", "io.unitycatalog_")
 
 
 def jars_of(coordinates: str) -> str | None:
@@ -44,6 +46,20 @@ def jars_of(coordinates: str) -> str | None:
             part.write_text(found)
             part.replace(record)
     return found
+
+
+def jars_for_a_server() -> tuple[Path, ...]:
+    """Those of the jars that a Spark of one's own lacks, as far as they were fetched once.
+
+    The others that Maven names (Jackson, Hadoop, Parquet) Spark has itself, in other versions: put
+    on its class path they would keep it from starting.
+    """
+    for record in sorted(_folder().glob("*.jars"), key=lambda found: -found.stat().st_mtime):
+        jars = record.read_text().strip()
+        if _are_there(jars):
+            paths = (Path(unquote(urlsplit(jar).path)) for jar in jars.split(","))
+            return tuple(path for path in paths if path.name.startswith(_NOT_IN_SPARK))
+    return ()
 
 
 def _folder() -> Path:

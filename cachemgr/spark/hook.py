@@ -53,7 +53,7 @@ class HookContext:
     case; `hinted_caches` those that RELATIONAL_CACHE(…) names. `versions` gives those that are
     looked up later; `schema` the catalog and schema that names without them mean. `asker` runs
     the query. `ask_again`, for a subquery: ask once more where it is that of EXISTS or IN, whose
-    rows may be there once each.
+    rows may be there once each. `is_awaited`: the query still waits for its answer.
     """
 
     session_key: str
@@ -71,6 +71,7 @@ class HookContext:
         default=lambda: ("spark_catalog", "default"), compare=False, repr=False
     )
     ask_again: Callable[[], None] = field(default=lambda: None, compare=False, repr=False)
+    is_awaited: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
 
     def seen(self) -> SeenTables:
         """The tables at the versions that the query sees, which are looked up when first read."""
@@ -193,6 +194,7 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         versions=lambda: {p: BaseState(*s) for p, s in json.loads(request.versions()).items()},
         schema=lambda: tuple(json.loads(request.currentSchema())),
         ask_again=request.askAgain,
+        is_awaited=request.isAwaited,
     )
     replacements = decider.decide(document, context)
     for replacement in () if context.is_kept else replacements:

@@ -68,6 +68,13 @@ from matcher.rules.cost import rows_left
 _FEW_ROWS = 100_000
 
 
+_TOO_LATE = Reason(
+    ReasonCode.DECIDED_TOO_LATE,
+    "the query waited no longer than spark.cachemgr.sidecar.timeout for its answer",
+    "run it again: a server's first queries take longest; or raise that setting there",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Checked(Replacement):
     """A replacement that may have to stand or fall with the query's others."""
@@ -149,7 +156,10 @@ class CacheSession:
             self.telemetry.count("errors")
             self._log(Outcome.ERROR, Decision(), context, started, settings)
             raise
-        if found.served_once and not context.is_kept:
+        # in a program of one's own each query waits
+        if found.hits and self._fixed is not None and not context.is_awaited():
+            found, replacements = refused(_TOO_LATE), []
+        elif found.served_once and not context.is_kept:
             context.ask_again()
         self._count(found, settings)
         outcome = Outcome.MISS

@@ -191,9 +191,38 @@ def server(
         started.kill()
 
 
+@contextmanager
+def connect_server(folder: Path, conf: Mapping[str, str]) -> Iterator[str]:
+    """A Connect server alone in its JVM, ready, ended with the context; yields host and port.
+
+    Args:
+        folder: Its working folder.
+        conf: See `server_conf`.
+    """
+    port = free_port()
+    bound = {
+        **conf,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    main = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    command = submit(bound, "--class", main, "spark-internal")
+    environment = {"SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    started = Started.run(command, folder / "server.log", folder, environment)
+    try:
+        until(lambda: _answers(started, port), 120, "the Connect server listens", every=0.5)
+        yield f"127.0.0.1:{port}"
+    finally:
+        started.kill()
+
+
 def _listens(made: Server) -> bool:
+    return _answers(made.started, made.thrift)
+
+
+def _answers(started: Started, port: int) -> bool:
     import socket
 
-    assert made.started.alive, made.started.text()[-4000:]
+    assert started.alive, started.text()[-4000:]
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", made.thrift)) == 0
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -3,6 +3,7 @@ time-out and its own run."""
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +52,8 @@ def test_queries_run_while_the_sidecar_is_faulty(tmp_path: Path, fault: str) -> 
         # others run beside: a query takes three times as long now and then, which is not a wait
         assert _longest(made) < min(SLOW_SECONDS, 3 * own + 5)
         is_on.unlink()
+        if fault == "slow":
+            until(lambda: _told(tmp_path, "DECIDED_TOO_LATE"), 60, "the log says what was missed")
         until(lambda: _hits(made), 120, "hits again", every=1)
 
 
@@ -69,6 +72,14 @@ def test_queries_run_while_the_metastore_is_down(tmp_path: Path) -> None:
             assert _longest(made) < 3 * own + 5
         with pytest.raises(Exception, match="METASTORE"):
             made.sql("SHOW RELATIONAL CACHES")
+
+
+def _told(folder: Path, reason: str) -> bool:
+    with sqlite3.connect(folder / "metastore.db") as metastore:
+        found = metastore.execute(
+            "SELECT COUNT(*) FROM rewrite_decisions WHERE reasons LIKE ?", [f"%{reason}%"]
+        )
+        return bool(found.fetchone()[0])
 
 
 def _hits(made: Server) -> bool:

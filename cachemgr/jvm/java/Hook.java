@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.OptimisticTransaction;
@@ -301,17 +302,18 @@ public final class Hook {
                 LogicalPlan given = (LogicalPlan) node;
                 SparkSession session = asks == null ? spark : asks;
                 boolean reads = PlanWriter.reads(given, known);
+                if (!reads) {
+                    Counters.count("no_known_table");
+                    if (!given.containsPattern(TreePattern.PLAN_EXPRESSION()) && !Moment.current().replaced) {
+                        return node;
+                    }
+                }
                 OtherRules others = OtherRules.of(spark);
                 LogicalPlan seen = others.applied(given);
                 if (seen == null) {
                     return node;
                 }
-                LogicalPlan plan = seen;
-                if (reads) {
-                    plan = decide(decider, session, plan, mode, 2);
-                } else {
-                    Counters.count("no_known_table");
-                }
+                LogicalPlan plan = reads ? decide(decider, session, seen, mode, 2) : seen;
                 LogicalPlan whole = Subqueries.replaced(plan, new Asker(this, decider, session, mode));
                 Moment moment = Moment.current();
                 if (reads && whole != plan && moment.replaced) {

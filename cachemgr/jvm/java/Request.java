@@ -43,6 +43,11 @@ public final class Request {
         grafts = 0;
     }
 
+    /** Whether the query still waits for what is being put together. */
+    public boolean isAwaited() {
+        return true;
+    }
+
     /** A table at one version, as the query's session reads it; called `name` in plans. */
     public LogicalPlan atVersion(String location, long version, String name) {
         return named(Tables.atVersion(spark, location, version), name);

@@ -1,34 +1,35 @@
 package relationalcache;
 
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import java.lang.reflect.Method;
+import java.util.List;
 
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.CurrentUserContext;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * Who asks, read where the plan is made; no setting of a session names or changes it.
+ * Who asks, read where the plan is made; no setting of a session names or changes it. Local properties whose names begin
+ * with `spark` are none to go by: Spark copies a session's settings into them while a statement runs.
  *
  * `name` is null for the process's own user, as in spark-sql, and empty where nobody can tell. `vouched`: somebody has
  * authenticated the name. In a Thrift server that authenticates nobody it is whatever the client says; in a Connect server
  * and in an engine of Kyuubi always.
  */
 public record Who(String name, boolean vouched) {
-    private static final Pattern CONNECT_TAG = Pattern.compile(
-        "(?:^|,)SparkConnect_OperationTag_User_(.*)_Session_[^,]*_Operation_[^,]*");
     private static final String AUTHENTICATION = "hive.server2.authentication";
     /** Kyuubi's engine sets it on each of its operations. An engine may serve many users under one name of its own. */
     private static final String KYUUBI_USER = "kyuubi.session.user";
+    private static final Server THRIFT = new Server("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$", "listener");
+    private static final Server CONNECT = new Server("org.apache.spark.sql.connect.service.SparkConnectService$", "server");
 
     /** He who runs the query that this thread plans for `spark`. */
     public static Who asks(SparkSession spark) {
-        SparkContext context = spark.sparkContext();
-        String tags = context.getLocalProperty("spark.job.tags");
-        Matcher connect = tags == null ? null : CONNECT_TAG.matcher(tags);
-        if (connect != null && connect.find()) {
-            return new Who(connect.group(1), false);
+        boolean connects = CONNECT.runs();
+        String remote = connects ? remoteUser(spark) : null;
+        if (remote != null) {
+            return new Who(remote, false);
         }
+        SparkContext context = spark.sparkContext();
         String kyuubi = context.getLocalProperty(KYUUBI_USER);
         if (kyuubi != null) {
             return new Who(kyuubi, false);
@@ -37,34 +38,56 @@ public record Who(String name, boolean vouched) {
         if (user != null) {
             return new Who(user, authenticates(context));
         }
-        return servesThrift() ? new Who("", false) : new Who(null, true);
+        // where a server runs, a thread that is nobody's may work for anybody
+        return connects || THRIFT.runs() ? new Who("", false) : new Who(null, true);
     }
 
-    /** Whether a Thrift server runs in this JVM: then a thread without a user is not the process's own. */
-    private static boolean servesThrift() {
+    /** Whose session it is in the Connect server; null if it is none of its sessions. */
+    private static String remoteUser(SparkSession spark) {
         try {
-            return Thrift.SERVER != null && Thrift.SERVER.getClass().getMethod("listener").invoke(Thrift.SERVER) != null;
-        } catch (ReflectiveOperationException | LinkageError error) {
-            return true;
-        }
-    }
-
-    /** Spark may have been built without its Thrift server. */
-    private static final class Thrift {
-        static final Object SERVER = find();
-
-        private static Object find() {
-            try {
-                Class<?> server = Class.forName("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$");
-                return server.getField("MODULE$").get(null);
-            } catch (ReflectiveOperationException | LinkageError withoutIt) {
-                return null;
+            Object sessions = call(call(CONNECT.object, "sessionManager"), "listActiveSessions");
+            List infos = Scala.list(sessions);
+            for (int i = 0; i < infos.size(); i++) {
+                if (spark.sessionUUID().equals(call(infos.get(i), "serverSessionId"))) {
+                    return String.valueOf(call(infos.get(i), "userId"));
+                }
             }
+            return null;
+        } catch (ReflectiveOperationException | LinkageError error) {
+            return "";
         }
     }
 
     private static boolean authenticates(SparkContext context) {
         String how = context.hadoopConfiguration().get(AUTHENTICATION, "NONE");
         return !"NONE".equalsIgnoreCase(how) && !"NOSASL".equalsIgnoreCase(how);
+    }
+
+    private static Object call(Object of, String name) throws ReflectiveOperationException {
+        Method method = of.getClass().getMethod(name);
+        return method.invoke(of);
+    }
+
+    /** A server of Spark's that may run in this JVM; Spark may have been built without it. `sign`: not null once it runs. */
+    private record Server(Object object, String sign) {
+        Server(String name, String sign) {
+            this(find(name), sign);
+        }
+
+        private static Object find(String name) {
+            try {
+                return Class.forName(name).getField("MODULE$").get(null);
+            } catch (ReflectiveOperationException | LinkageError withoutIt) {
+                return null;
+            }
+        }
+
+        boolean runs() {
+            try {
+                return object != null && call(object, sign) != null;
+            } catch (ReflectiveOperationException | LinkageError error) {
+                return true;
+            }
+        }
     }
 }

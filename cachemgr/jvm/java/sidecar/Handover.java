@@ -37,6 +37,11 @@ final class Handover {
         }
     }
 
+    /** Whether nobody waits any more. */
+    boolean isOver() {
+        return over;
+    }
+
     /** There is an answer; called by the one that asks. */
     void done() {
         tasks.add(DONE);

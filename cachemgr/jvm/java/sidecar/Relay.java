@@ -17,6 +17,10 @@ public final class Relay {
         this.handover = handover;
     }
 
+    public boolean isAwaited() {
+        return !handover.isOver();
+    }
+
     public LogicalPlan atVersion(String location, long version, String name) throws Exception {
         return handover.call(() -> request.atVersion(location, version, name));
     }
