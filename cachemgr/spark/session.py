@@ -153,11 +153,12 @@ class CacheSession:
                 for hit in found.hits
             ]
         except Exception:
-            self.telemetry.count("errors")
-            self._log(Outcome.ERROR, Decision(), context, started, settings)
-            raise
-        # in a program of one's own each query waits
-        if found.hits and self._fixed is not None and not context.is_awaited():
+            if not self._is_late(context):
+                self.telemetry.count("errors")
+                self._log(Outcome.ERROR, Decision(), context, started, settings)
+                raise
+            found, replacements = refused(_TOO_LATE), []
+        if found.hits and self._is_late(context):
             found, replacements = refused(_TOO_LATE), []
         elif found.served_once and not context.is_kept:
             context.ask_again()
@@ -167,6 +168,10 @@ class CacheSession:
             outcome = Outcome.PLAN_ONLY if settings.mode is Mode.PLAN_ONLY else Outcome.HIT
         self._log(outcome, found, context, started, settings)
         return replacements
+
+    def _is_late(self, context: HookContext) -> bool:
+        """Whether the query waits no more; in a program of one's own each one does."""
+        return self._fixed is not None and not context.is_awaited()
 
     def refused(self, replacement: Replacement, reason: Reason) -> None:
         """Count what the hook dropped.
