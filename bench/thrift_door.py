@@ -27,7 +27,7 @@ from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare, table_path
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
-from tests.doors.spark_server import Server, server, server_conf
+from tests.doors.spark_server import CLASS_PATH, Server, server, server_conf
 
 _WARM, _ROUNDS = 4, 7
 # a JVM compiles the same code ever better for a while
@@ -102,11 +102,7 @@ def _settings(spark: SparkSession) -> dict[str, str]:
 def _conf(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """The server's: what hits in process ran under, and what the extension needs."""
     given = server_conf(folder)
-    wanted = (
-        "spark.driver.extraClassPath",
-        "spark.sql.extensions",
-        "spark.cachemgr.sidecar.python",
-    )
+    wanted = (CLASS_PATH, "spark.sql.extensions", "spark.cachemgr.sidecar.python")
     loopback = ("spark.driver.host", "spark.driver.bindAddress", "spark.ui.enabled")
     return {**settings, **{key: given[key] for key in (*wanted, *loopback)}}
 
