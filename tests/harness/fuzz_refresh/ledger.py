@@ -69,6 +69,11 @@ def check(entry: dict[str, Any]) -> list[str]:
     return problems
 
 
+def unexplained(entries: Iterable[dict[str, Any]]) -> list[str]:
+    """Findings for which nobody has shown that they were the harness's own mistake."""
+    return [text for e in entries if not e.get("explained") for text in e["found"]]
+
+
 def total(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The sum over runs."""
     found: dict[str, Any] = {name: Counter() for name in _COUNTERS}
