@@ -8,8 +8,8 @@ from typing import Any
 
 from cachemgr.delta.commits import Commit
 from cachemgr.metastore.records import RefreshRunRecord
-from cachemgr.refresh.build import Built
 from cachemgr.refresh.by_change.incremental import Delta
+from cachemgr.refresh.full.build import Built
 from cachemgr.refresh.measure import Measured
 from cachemgr.refresh.source import Source
 from matcher.model.ir import RecordPreservingJoin

@@ -12,7 +12,6 @@ from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.account import planned
-from cachemgr.refresh.build import Built, build_rows
 from cachemgr.refresh.by_change.delta_rows import delta_rows
 from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.by_change.measure_delta import (
@@ -22,6 +21,7 @@ from cachemgr.refresh.by_change.measure_delta import (
     watched_set,
 )
 from cachemgr.refresh.by_change.why_full import FullCode, NotIncremental, WhyFull
+from cachemgr.refresh.full.build import Built, build_rows
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.lease import Heartbeat
 from cachemgr.refresh.measure import measure

@@ -25,7 +25,7 @@ from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import session_of
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore.records import DecisionRecord
-from cachemgr.refresh.layout import LARGE_SET_ROWS
+from cachemgr.refresh.full.layout import LARGE_SET_ROWS
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, Hit, refused

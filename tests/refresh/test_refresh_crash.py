@@ -18,7 +18,7 @@ from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead
 from cachemgr.errors import ConflictError, LeaseLostError, RefreshError
 from cachemgr.metastore import open_metastore
-from cachemgr.refresh.build import build_rows
+from cachemgr.refresh.full.build import build_rows
 from cachemgr.refresh.steps import PinVersions
 from cachemgr.refresh.write import read_back, table_spec, write_commit
 from cachemgr.vocabulary import RunState

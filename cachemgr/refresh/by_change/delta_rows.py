@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.delta.change_feed import CHANGE
 from cachemgr.delta.tables import TableRead, run_select
-from cachemgr.refresh.build import lay_out_plain
 from cachemgr.refresh.by_change.changed_rows import rows_by_feed, rows_that_came, rows_that_went
 from cachemgr.refresh.by_change.incremental import Delta
-from cachemgr.refresh.layout import plan_layout, spread
+from cachemgr.refresh.full.build import lay_out_plain
+from cachemgr.refresh.full.layout import plan_layout, spread
 from cachemgr.refresh.small import in_one_task
 from matcher.model.expr import Col
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, MatchOptions

@@ -13,8 +13,8 @@ import pytest
 from cachemgr.delta.log import read_commit
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead
-from cachemgr.refresh import layout
-from cachemgr.refresh.build import build_rows
+from cachemgr.refresh.full import layout
+from cachemgr.refresh.full.build import build_rows
 from cachemgr.refresh.write import TableSpec, create_table, write_commit
 from matcher.model.expr import Agg, Call, Lit
 from matcher.model.ir import Measure

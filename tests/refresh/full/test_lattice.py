@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachemgr.refresh.lattice import (
+from cachemgr.refresh.full.lattice import (
     estimate_groups,
     grouping_id,
     helper_candidates,
     plan_lattice,
     why_not_rolled_up,
 )
-from cachemgr.refresh.layout import plan_layout, split_points
+from cachemgr.refresh.full.layout import plan_layout, split_points
 from matcher.model.expr import Agg, Col, Lit
 from matcher.model.ir import CachePlan, GroupingSet, Measure, StoredColumn
 

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from cachemgr.refresh.lattice import Keys
+from cachemgr.refresh.full.lattice import Keys
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.render.select import quote
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from cachemgr.delta.log import size_in_bytes
 from cachemgr.delta.tables import TableRead, run_select
-from cachemgr.refresh.lattice import (
+from cachemgr.refresh.full.lattice import (
     Keys,
     Lattice,
     estimate_groups,
@@ -29,7 +29,7 @@ from cachemgr.refresh.lattice import (
     plan_lattice,
     why_not_rolled_up,
 )
-from cachemgr.refresh.layout import Layout, plan_layout, spread
+from cachemgr.refresh.full.layout import Layout, plan_layout, spread
 from cachemgr.refresh.small import in_one_task
 from matcher.model.expr import columns
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
