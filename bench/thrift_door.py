@@ -102,7 +102,13 @@ def _settings(spark: SparkSession) -> dict[str, str]:
 def _conf(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """The server's: what hits in process ran under, and what the extension needs."""
     given = server_conf(folder)
-    wanted = (CLASS_PATH, "spark.sql.extensions", "spark.cachemgr.sidecar.python")
+    # the catalog too is that of in process: Hive's is asked for each table of each query
+    wanted = (
+        CLASS_PATH,
+        "spark.sql.extensions",
+        "spark.sql.catalogImplementation",
+        "spark.cachemgr.sidecar.python",
+    )
     loopback = ("spark.driver.host", "spark.driver.bindAddress", "spark.ui.enabled")
     return {**settings, **{key: given[key] for key in (*wanted, *loopback)}}
 

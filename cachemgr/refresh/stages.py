@@ -212,6 +212,7 @@ def _build(job: Job, progress: Progress) -> Built:
             job.cache.cluster_by,
             source=None if progress.source is None else progress.source.rows(job.session),
             small=small,
+            before=None if job.stored is None else job.stored.plan,
         )
     return progress.built
 

@@ -4,14 +4,13 @@ sessions, from pins and by text."""
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 from test_many_sessions import pins, until
 from test_text_door import Door
 
 from cachemgr.errors import DefinitionError
 from cachemgr.refresh import stages
+from cachemgr.refresh.full import sample
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +77,8 @@ def test_columns_whose_names_must_be_quoted(lab, layout):
 @pytest.mark.parametrize("name", ["a`b", "a.b's Größe"])
 def test_cubes_joins_pins_and_texts(lab, monkeypatch, name):
     # by way of a sample, however small
-    monkeypatch.setattr(stages, "build_rows", functools.partial(stages.build_rows, sample_above=1))
+    monkeypatch.setattr(stages, "suits_one_task", lambda *_: False)
+    monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
     k, d, i = (quoted(f"{name}{suffix}") for suffix in ("", "d", "i"))
     lab.plain.sql(
         f"CREATE TABLE odd ({k} STRING, {d} INT, {i} INT NOT NULL, v BIGINT) USING delta {MAPPING}"

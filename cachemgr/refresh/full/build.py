@@ -11,33 +11,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, reduce
-from typing import Any
+from functools import reduce
+from typing import Any, Final
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cachemgr.delta.log import size_in_bytes
 from cachemgr.delta.tables import TableRead, run_select
+from cachemgr.refresh.full.base import Base, base_of, cores
 from cachemgr.refresh.full.lattice import (
     Keys,
     Lattice,
-    estimate_groups,
     grouping_id,
-    helper_candidates,
     plan_lattice,
     why_not_rolled_up,
 )
 from cachemgr.refresh.full.layout import Layout, plan_layout, spread
+from cachemgr.refresh.full.sample import Sizes, sizes_of
 from cachemgr.refresh.small import in_one_task
-from matcher.model.expr import columns
+from matcher.model.expr import Col
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
 from matcher.render.select import quote, render_stored
 
-# Below this many rows of the largest base table a sample costs more than it saves.
-SAMPLE_ABOVE_ROWS = 1_000_000
-SAMPLE_ROWS = 60_000
+# Planning and the jobs of another pass take as long as so many row aggregations.
+LEAST_SAVED: Final = 10_000_000
+# Where a cube has fewer groups, a core adds rows to them as fast as it would deal the rows out.
+DEAL_OUT_FROM_GROUPS: Final = 1_000_000
 _ROLLED_UP_BY = {
     "min": F.min,
     "max": F.max,
@@ -69,23 +69,15 @@ class Built:
         ]
 
 
-@dataclass(frozen=True)
-class _Sample:
-    share: float
-    base_rows: float
-    groups: Mapping[frozenset[int], float]
-    rows: DataFrame
-
-
 def build_rows(
     session: SparkSession,
     plan: CachePlan,
     tables: Sequence[TableRead],
     partition_by: Sequence[str] = (),
     cluster_by: Sequence[str] = (),
-    sample_above: int = SAMPLE_ABOVE_ROWS,
     source: DataFrame | None = None,
     small: bool = False,
+    before: CachePlan | None = None,
 ) -> Built:
     """The cache's rows, ready to be written in one commit.
 
@@ -95,56 +87,79 @@ def build_rows(
         tables: Each relation's location and version, in the plan's order.
         partition_by: Further partition columns of the cache's table.
         cluster_by: Clustering columns of a cache that is no cube.
-        sample_above: Rows of the largest base table from which on a cube is sampled.
         source: All rows to store, if they are not to be computed from the base tables.
         small: One task does all (`small`): a file for each partition of the cache's table.
+        before: What the cache holds now, if anything: how large its sets will be, about.
 
     Returns:
         The rows; call `release` once they are written.
     """
-    relations = {f"__t{i}": table for i, table in enumerate(tables)}
-    rows = source
+    if source is not None:
+        return _laid_out(source, plan, partition_by, cluster_by, small)
     if small:
-        if rows is None:
-            parts = {n: in_one_task(session, table) for n, table in relations.items()}
-            rows = _select(session, plan, parts)
+        parts = {f"__t{i}": in_one_task(session, table) for i, table in enumerate(tables)}
+        return _laid_out(_select(session, plan, parts), plan, partition_by, cluster_by, small)
+    base = base_of(session, tables)
+    sizes = sizes_of(session, plan, base, before) if plan.is_cube else None
+    if sizes is not None:
+        try:
+            return _build_cube(session, plan, base, sizes, partition_by)
+        finally:
+            sizes.release()
+    rows = _select(session, plan, base.relations)
+    return _laid_out(rows, plan, partition_by, cluster_by, small)
+
+
+def _laid_out(
+    rows: DataFrame,
+    plan: CachePlan,
+    partition_by: Sequence[str],
+    cluster_by: Sequence[str],
+    small: bool,
+) -> Built:
+    """Rows of which nothing is known."""
+    if small:
         return Built(_sorted_by(rows.coalesce(1), () if plan.is_cube else cluster_by))
     if not plan.is_cube:
-        rows = _select(session, plan, relations) if rows is None else rows
         return Built(lay_out_plain(rows, partition_by, cluster_by))
-    sample = None if rows is not None else _sample(session, plan, relations, sample_above)
-    if sample is None:
-        layout = plan_layout(plan, {}, {})
-        return Built(spread(rows or _select(session, plan, relations), plan, layout, partition_by))
-    try:
-        return _build_cube(session, plan, relations, sample, partition_by)
-    finally:
-        sample.rows.unpersist()
+    return Built(spread(rows, plan, plan_layout(plan, {}, {}), partition_by))
 
 
 def _build_cube(
     session: SparkSession,
     plan: CachePlan,
-    relations: Mapping[str, TableRead],
-    sample: _Sample,
+    base: Base,
+    sizes: Sizes,
     partition_by: Sequence[str],
 ) -> Built:
     keys = [s.keys for s in plan.grouping_sets]
+    estimates = {k: sizes.groups[frozenset(k)] for k in keys}
+    relations = base.relations
     problem = why_not_rolled_up(plan)
-    if problem is None:
-        lattice = plan_lattice(keys, sample.groups, sample.base_rows)
-    else:
+    if problem is not None:
         lattice = Lattice(tuple(keys), (), problem)
-    estimates = {k: sample.groups[frozenset(k)] for k in keys}
-    layout = _layout(plan, sample, estimates)
+    else:
+        lattice = plan_lattice(keys, sizes.groups, sizes.base_rows, LEAST_SAVED)
+        if base.is_uneven and sum(estimates.values()) >= DEAL_OUT_FROM_GROUPS:
+            relations = base.dealt_out(session, _even_column(plan, base, sizes, cores(session)))
+    layout = _layout(plan, sizes, estimates)
     parts, release = _lattice_rows(session, plan, relations, lattice)
     rows = spread(reduce(DataFrame.unionAll, parts), plan, layout, partition_by)
     return Built(rows, lattice, estimates, release)
 
 
-def _select(
-    session: SparkSession, plan: CachePlan, relations: Mapping[str, TableRead | DataFrame]
-) -> DataFrame:
+def _even_column(plan: CachePlan, base: Base, sizes: Sizes, parts: int) -> str | None:
+    """A column of the largest table, one of the keys, by which rows can be dealt out."""
+    largest = list(base.relations).index(base.largest)
+    keys = plan.keys or ()
+    for i in sorted(range(len(keys)), key=lambda i: -sizes.groups.get(frozenset((i,)), 0.0)):
+        expr = keys[i].expr
+        if isinstance(expr, Col) and expr.rel == largest and sizes.is_even(i, parts):
+            return expr.name
+    return None
+
+
+def _select(session: SparkSession, plan: CachePlan, relations: Mapping[str, object]) -> DataFrame:
     names = [quote(name) for name in relations]
     return run_select(session, render_stored(plan, names), relations)
 
@@ -152,7 +167,7 @@ def _select(
 def _lattice_rows(
     session: SparkSession,
     plan: CachePlan,
-    relations: Mapping[str, TableRead],
+    relations: Mapping[str, object],
     lattice: Lattice,
 ) -> tuple[list[DataFrame], Callable[[], None]]:
     parts = []
@@ -160,9 +175,12 @@ def _lattice_rows(
         parts.append(_select(session, _with_sets(plan, lattice.base), relations))
     if not lattice.families:
         return parts, lambda: None
-    ancestors = _select(
-        session, _with_sets(plan, [f.keys for f in lattice.families]), relations
-    ).persist(StorageLevel.MEMORY_AND_DISK)
+    computed = _select(session, _with_sets(plan, [f.keys for f in lattice.families]), relations)
+    computed.persist(StorageLevel.MEMORY_AND_DISK)
+    # Named by its plan: Spark does not find what it holds again below a second Expand, and would
+    # compute it from the base once for each family.
+    held = computed._jdf.queryExecution().withCachedData()
+    ancestors = run_select(session, "SELECT * FROM __t", {"__t": held})
     width = len(plan.keys or ())
     stored = [grouping_id(f.keys, width) for f in lattice.families if f.stored]
     if stored:
@@ -171,7 +189,7 @@ def _lattice_rows(
         if family.children:
             mine = ancestors.where(F.col(GROUPING_ID_COLUMN) == grouping_id(family.keys, width))
             parts.append(_roll_up(mine, plan, family.children))
-    return parts, lambda: _unpersist(ancestors)
+    return parts, lambda: _unpersist(computed)
 
 
 def _unpersist(rows: DataFrame) -> None:
@@ -201,100 +219,10 @@ def _roll_up(ancestor: DataFrame, plan: CachePlan, children: Sequence[Keys]) -> 
     return grouped.select([F.col(quote(name)) for name in ancestor.columns])
 
 
-def _sample(
-    session: SparkSession,
-    plan: CachePlan,
-    relations: Mapping[str, TableRead],
-    sample_above: int,
-) -> _Sample | None:
-    largest = max(relations, key=lambda name: size_in_bytes(session, relations[name].location))
-    total = _count(session, relations[largest])
-    if total < max(sample_above, 1):
-        return None
-    share = min(1.0, SAMPLE_ROWS / total)
-    # Named, because a sample is a barrier that column pruning may not pass.
-    needed = ", ".join(map(quote, _key_columns(plan, list(relations).index(largest)))) or "1"
-    read = run_select(session, f"SELECT {needed} FROM __t", {"__t": relations[largest]})
-    drawn = read.sample(withReplacement=False, fraction=share, seed=1)
-    sources: dict[str, TableRead | object] = dict(relations)
-    sources[largest] = drawn._jdf.queryExecution().analyzed()
-    rows = run_select(session, _keys_sql(plan, list(relations)), sources).persist()
-    try:
-        return _estimate(plan, rows, share)
-    except BaseException:
-        rows.unpersist()
-        raise
-
-
-def _estimate(plan: CachePlan, rows: DataFrame, share: float) -> _Sample:
-    base_rows = rows.count() / share
-    stored = [frozenset(s.keys) for s in plan.grouping_sets]
-    single = [frozenset((i,)) for i in range(len(plan.keys or ()))]
-    groups = _count_groups(plan, rows, [*stored, *single], share, base_rows)
-    sets = [s.keys for s in plan.grouping_sets]
-    if why_not_rolled_up(plan) is None:
-        helpers = helper_candidates(sets, groups, base_rows)
-        groups |= _count_groups(plan, rows, helpers, share, base_rows)
-    return _Sample(share, base_rows, groups, rows)
-
-
-def _count(session: SparkSession, table: TableRead) -> int:
-    return int(run_select(session, "SELECT COUNT(*) FROM __t", {"__t": table}).collect()[0][0])
-
-
-def _keys_sql(plan: CachePlan, names: Sequence[str]) -> str:
-    """The joined rows, reduced to the keys: the definition without its aggregation."""
-    keys = tuple(replace(key, name=f"k{i}") for i, key in enumerate(plan.keys or ()))
-    flat = replace(plan, keys=None, columns=keys, measures=(), grouping_sets=())
-    return render_stored(flat, [quote(name) for name in names])
-
-
-def _key_columns(plan: CachePlan, rel: int) -> list[str]:
-    """The columns of relation `rel` that the joins, the predicates and the keys need."""
-    exprs = [*plan.predicates, *(key.expr for key in plan.keys or ())]
-    exprs += [p for join in plan.outer for p in join.conditions()]
-    found = {c.name for expr in exprs for c in columns(expr) if c.rel == rel}
-    return sorted(found)
-
-
-def _count_groups(
-    plan: CachePlan,
-    rows: DataFrame,
-    wanted: Sequence[frozenset[int]],
-    share: float,
-    base_rows: float,
-) -> dict[frozenset[int], float]:
+def _layout(plan: CachePlan, sizes: Sizes, estimates: Mapping[Keys, float]) -> Layout:
     width = len(plan.keys or ())
-    distinct = {grouping_id(s, width): s for s in wanted}
-    if not distinct:
-        return {}
-    keys = [F.col(f"k{i}") for i in range(width)]
-    sets: list[list[Column]] = [[keys[i] for i in sorted(s)] for s in distinct.values()]
-    counted = rows.groupingSets(sets, *keys).agg(
-        F.grouping_id().alias("gid"), F.count(F.lit(1)).alias("n")
-    )
-    found = counted.groupBy("gid").agg(
-        F.count(F.lit(1)).alias("groups"), F.count_if(F.col("n") == 1).alias("once")
-    )
-    seen = {row["gid"]: (row["groups"], row["once"]) for row in found.collect()}
-    return {
-        keys_: estimate_groups(*seen.get(gid, (0, 0)), share, base_rows)
-        for gid, keys_ in distinct.items()
-    }
-
-
-def _layout(plan: CachePlan, sample: _Sample, estimates: Mapping[Keys, float]) -> Layout:
-    width = len(plan.keys or ())
-    selectivity = {i: sample.groups[frozenset((i,))] for i in range(width)}
-
-    @cache
-    def values(key: int) -> list[Any]:
-        column = F.col(f"k{key}")
-        counted = sample.rows.where(column.isNotNull()).groupBy(column).count()
-        # The rows of each value; only the values at the split points are used.
-        return [(r[0], r[1]) for r in counted.orderBy(column).collect()]
-
-    return plan_layout(plan, estimates, selectivity, values)
+    selectivity = {i: sizes.groups.get(frozenset((i,)), 0.0) for i in range(width)}
+    return plan_layout(plan, estimates, selectivity, sizes.values)
 
 
 def lay_out_plain(

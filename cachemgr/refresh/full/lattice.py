@@ -103,7 +103,10 @@ def _roll_up_problem(measure: Measure) -> str | None:
 
 
 def plan_lattice(
-    sets: Sequence[Keys], estimates: Mapping[frozenset[int], float], base_rows: float
+    sets: Sequence[Keys],
+    estimates: Mapping[frozenset[int], float],
+    base_rows: float,
+    least_saved: float = 0.0,
 ) -> Lattice:
     """Choose ancestors greedily by the rows they save.
 
@@ -112,6 +115,7 @@ def plan_lattice(
         estimates: Estimated groups of each stored set and helper (`helper_candidates`); others are
             not considered.
         base_rows: Rows of the joined base.
+        least_saved: Fewer row aggregations than these are not worth the jobs of another pass.
 
     Returns:
         Every stored set exactly once: in `base`, as a stored family's ancestor, or as a child.
@@ -136,7 +140,8 @@ def plan_lattice(
         taken = {*family.children, *((family.keys,) if family.stored else ())}
         left = [s for s in left if s not in taken]
     extra = PASS_COST * base_rows if left else 0.0
-    if not families or saved - extra < MIN_GAIN * len(sets) * base_rows:
+    least = max(MIN_GAIN * len(sets) * base_rows, least_saved)
+    if not families or saved - extra < least:
         return Lattice(
             tuple(map(tuple, sets)), (), "no set has an ancestor small enough to save a pass"
         )

@@ -101,6 +101,8 @@ def _split(
     plan: CachePlan, keys: Keys, rows: float, order: Sequence[int], first: int, values: Values
 ) -> Split:
     files = min(MAX_FILES_PER_SET, int(rows // ROWS_PER_FILE) + 1)
+    if files == 1:
+        return Split(first)
     columns = plan.keys or ()
     for key in order:
         if key in keys and columns[key].expr.type in _SPLITTABLE:

@@ -4,6 +4,7 @@ gives.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from cachemgr.delta.log import read_commit
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead
-from cachemgr.refresh.full import layout
+from cachemgr.refresh.full import base, build, layout, sample
 from cachemgr.refresh.full.build import build_rows
 from cachemgr.refresh.write import TableSpec, create_table, write_commit
 from matcher.model.expr import Agg, Call, Lit
@@ -35,7 +36,10 @@ def many(star: Star) -> Star:
     return star
 
 
-def test_the_lattice_gives_the_same_rows(many: Star) -> None:
+@pytest.mark.parametrize("uneven", [False, True])
+def test_the_lattice_gives_the_same_rows(
+    many: Star, monkeypatch: pytest.MonkeyPatch, uneven: bool
+) -> None:
     plan = cube_plan(many)
     late = Call("gt", (DAY, Lit(2, DAY.type)), "boolean")
     more = (
@@ -48,8 +52,16 @@ def test_the_lattice_gives_the_same_rows(many: Star) -> None:
     reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
     plain = build_rows(session, plan, reads)
     assert plain.lattice is None
-    built = build_rows(session, plan, reads, sample_above=1)
+    monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
+    monkeypatch.setattr(build, "LEAST_SAVED", 0)
+    monkeypatch.setattr(build, "DEAL_OUT_FROM_GROUPS", 1)
+    monkeypatch.setattr(base, "UNEVEN", 0.5 if uneven else 1000)
+    built = build_rows(session, plan, reads)
     assert built.lattice is not None and built.lattice.families, "it is worth it here"
+    plan_text = built.rows._jdf.queryExecution().optimizedPlan().toString()
+    assert "InMemoryRelation" in plan_text
+    assert not re.search(r"\bRelation \[", plan_text), "an ancestor is read from memory alone"
+    assert bool(re.search(r"RoundRobin|SinglePartition, REPARTITION_BY_NUM", plan_text)) == uneven
     sources = {s["source"] for s in built.sources(plan)}
     assert any("ancestor of" in s for s in sources)
     try:
@@ -59,15 +71,72 @@ def test_the_lattice_gives_the_same_rows(many: Star) -> None:
         built.release()
 
 
+def test_what_the_cache_holds_tells_the_sizes_without_a_sample(
+    many: Star, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "LEAST_SAVED", 0)
+    monkeypatch.setattr(sample, "draw", lambda *_: pytest.fail("a sample"))
+    plan = cube_plan(many)
+    session = own_session(many.spark, {})
+    reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
+    sets = tuple(replace(s, rows=10 * (len(s.keys) + 1)) for s in plan.grouping_sets)
+    before = replace(plan, grouping_sets=sets)
+    built = build_rows(session, plan, reads, before=before)
+    try:
+        assert built.lattice is not None
+        assert built.estimates[plan.grouping_sets[0].keys] == sets[0].rows
+        assert rows_of(built.rows) == rows_of(build_rows(session, plan, reads).rows)
+    finally:
+        built.release()
+
+
+def test_noop_a_sample_is_drawn_where_helpers_may_be_worth_it(
+    many: Star, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "LEAST_SAVED", 0)
+    monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
+    plan = cube_plan(many)
+    before = replace(plan, grouping_sets=tuple(replace(s, rows=9) for s in plan.grouping_sets))
+    reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
+    built = build_rows(own_session(many.spark, {}), plan, reads, before=before)
+    built.release()
+    assert built.lattice is not None and any(not f.stored for f in built.lattice.families)
+
+
+@pytest.mark.parametrize("how", ["other keys", "a set more", "not measured"])
+def test_noop_what_the_cache_holds_tells_nothing_of_another_cube(many: Star, how: str) -> None:
+    plan = cube_plan(many)
+    keys = plan.keys or ()
+    sets = tuple(replace(s, rows=10) for s in plan.grouping_sets)
+    before = {
+        "other keys": replace(plan, keys=keys[::-1], grouping_sets=sets),
+        "a set more": replace(plan, grouping_sets=sets[1:]),
+        "not measured": plan,
+    }[how]
+    reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
+    built = build_rows(own_session(many.spark, {}), plan, reads, before=before)
+    assert built.lattice is None and not built.estimates
+
+
+def test_a_table_of_few_files_is_counted_by_its_log(many: Star) -> None:
+    session = own_session(many.spark, {})
+    reads = [TableRead(many.key("shops"), 0), TableRead(many.key("sales"), 1)]
+    found = base.base_of(session, reads)
+    assert (found.largest, found.rows, found.count(session)) == ("__t1", 3000, 3000)
+    unknown = replace(found, rows=None)
+    assert unknown.count(session) == 3000
+
+
 def test_a_large_set_is_split_at_values_of_its_most_selective_key(
     many: Star, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(layout, "LARGE_SET_ROWS", 30)
     monkeypatch.setattr(layout, "ROWS_PER_FILE", 10)
+    monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
     plan = cube_plan(many)
     session = own_session(many.spark, {})
     reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
-    built = build_rows(session, plan, reads, sample_above=1)
+    built = build_rows(session, plan, reads)
     expected = rows_of(built.rows)
     location = str(tmp_path / "split")
     spec = TableSpec(location, ("__grouping_id",), (), {})
