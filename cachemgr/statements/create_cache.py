@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from cachemgr.config.cache_properties import refuse_own
 from cachemgr.config.substitution import refuse_substitution
-from cachemgr.ddl.statements import CreateRelationalCache
+from cachemgr.ddl.statements import CreateRelationalCache, QualifiedName
 from cachemgr.delta.places import cache_location, storage_place
 from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.metastore.records import CacheRecord, GroupingSetRecord, new_id
@@ -75,6 +75,32 @@ def build_record(
         **policy_fields(statement.refresh),
         **freshness_fields(statement.freshness),
     )
+
+
+def refuse_name(name: QualifiedName) -> None:
+    """Refuse a name that could not be told from another one, or not be typed: names are shown and
+    looked up as text with dots between their parts.
+
+    Args:
+        name: The one that a cache is to get.
+
+    Raises:
+        DefinitionError: A part holds a dot, or a character that does not print.
+
+    >>> refuse_name(QualifiedName(("sales", "by year")))
+    >>> try:
+    ...     refuse_name(QualifiedName(("a.b",)))
+    ... except DefinitionError as error:
+    ...     print(error.message)
+    'a.b' in the name of a cache has a dot: take another name
+    """
+    for part in name.parts:
+        what = "a dot" if "." in part else "a character that does not print"
+        if "." in part or not part.isprintable():
+            raise DefinitionError(
+                ErrorCode.NAME_NOT_ALLOWED,
+                f"{part!r} in the name of a cache has {what}: take another name",
+            )
 
 
 def refuse_properties(name: str, properties: Mapping[str, str]) -> None:

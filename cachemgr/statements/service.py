@@ -66,6 +66,7 @@ from cachemgr.statements.create_cache import (
     build_record,
     grouping_set_records,
     matched_columns,
+    refuse_name,
     refuse_properties,
 )
 from cachemgr.statements.create_join import build_join
@@ -203,6 +204,7 @@ class CacheService:
                 f"the relational cache {existing.qualified_name} exists already: "
                 "use OR REPLACE or IF NOT EXISTS, or take another name",
             )
+        refuse_name(statement.name)
         record = self._record(statement, namespace, principal)
         self._metastore.writer.create_cache(
             record,
@@ -241,6 +243,7 @@ class CacheService:
         self._engine.refuse_place(place, what)
 
     def _explain_create(self, statement: CreateRelationalCache) -> ResultRows:
+        refuse_name(statement.name)
         namespace = self._namespace(statement.name)
         definition = self._engine.define(
             shown_name(namespace, statement.name.last), statement.select
@@ -271,6 +274,7 @@ class CacheService:
         now, writer = self._now(), self._metastore.writer
         match statement.action:
             case RenameTo(name):
+                refuse_name(name)
                 namespace = self._namespace(name) if name.namespace else cache.namespace
                 new = writer.rename_cache(
                     cache.id, cache.version, name.last, namespace=namespace, now=now

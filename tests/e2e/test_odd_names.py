@@ -170,3 +170,17 @@ def test_a_table_whose_path_has_to_be_escaped_in_a_uri(lab, tmp_path, name):
     lab.plain.sql(f"UPDATE {place} SET v = v + 1 WHERE k = 1")
     assert lab.sql("REFRESH RELATIONAL CACHE escaped INCREMENTAL")[0]["mode"] == "REPLACE"
     lab.hit(query)
+
+
+@pytest.mark.parametrize("name", ["`a.b`", "`x.y`.c", "`a\nb`"])
+def test_noop_a_cache_whose_name_could_be_another_ones(lab, name):
+    select = "SELECT region, COUNT(*) AS n FROM sales GROUP BY region"
+    lab.cache(f"plain AS {select}")
+    for text in (
+        f"CREATE RELATIONAL CACHE {name} AS {select}",
+        f"EXPLAIN CREATE RELATIONAL CACHE {name} AS {select}",
+        f"ALTER RELATIONAL CACHE plain RENAME TO {name}",
+    ):
+        with pytest.raises(DefinitionError, match="NAME_NOT_ALLOWED"):
+            lab.sql(text)
+    lab.sql("DROP RELATIONAL CACHE plain")
