@@ -1,6 +1,7 @@
-"""Texts as a person's terminal may be given them. Whoever names a cache, sends a decision or writes
-a row chooses its characters; ESC and its like would move the cursor, hide lines or retitle the
-window of an operator, and marks of writing direction would turn what he reads around."""
+"""Texts for people: nouns with their numbers, and what a terminal may be given. Whoever names a
+cache, sends a decision or writes a row chooses its characters; ESC and its like would move the
+cursor, hide lines or retitle the window of an operator, and marks of writing direction would turn
+what he reads around."""
 
 from __future__ import annotations
 
@@ -44,3 +45,17 @@ def printable_data(data: Any) -> Any:
             return [printable_data(v) for v in data]
         case _:
             return data
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun.
+
+    Args:
+        number: How many.
+        one: The noun for one.
+        many: For any other number; with an s if left out.
+
+    >>> plural(1, "miss", "misses"), plural(2, "miss", "misses"), plural(0, "row")
+    ('1 miss', '2 misses', '0 rows')
+    """
+    return f"{number} {one if number == 1 else many or one + 's'}"

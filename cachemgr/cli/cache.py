@@ -14,10 +14,11 @@ from rich.console import Console
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, text_of
-from cachemgr.cli.output import Format, counted, say, show, show_one
+from cachemgr.cli.output import Format, say, show, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.cli.ways import NOTHING_TO_ADD_TO, why_full_lines
 from cachemgr.config.session_settings import parse_duration
+from cachemgr.printable import plural
 
 app = typer.Typer(help="Relational caches.", no_args_is_help=True)
 _OVER = ("PUBLISHED", "UNCHANGED")
@@ -197,7 +198,7 @@ def why(
     if client.output is Format.JSON:
         show_one(found, client.output)
         return
-    say(f"{counted(found['hits'], 'hit')}, {counted(found['misses'], 'miss', 'misses')}")
+    say(f"{plural(found['hits'], 'hit')}, {plural(found['misses'], 'miss', 'misses')}")
     if found["reasons"]:
         show(found["reasons"], ("code", "count", ("latest", "latestAt"), "detail"), client.output)
     if found["latest"]:

@@ -14,7 +14,7 @@ from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm
 from cachemgr.cli.output import Format, say, show
 from cachemgr.errors import ConfigurationError, ErrorCode
-from cachemgr.printable import printable
+from cachemgr.printable import plural, printable
 
 _DIFFERENT = 2
 _COLUMNS = ("action", "kind", "name", "fields", "outcome", "message")
@@ -41,7 +41,8 @@ def export(
         typer.echo(text, nl=False)
         return
     file.write_text(text, encoding="utf-8")
-    say(f"{len(found['caches'])} caches and {len(found['joins'])} joins written to {file}")
+    caches, joins = plural(len(found["caches"]), "cache"), plural(len(found["joins"]), "join")
+    say(f"{caches} and {joins} written to {file}")
 
 
 @connected

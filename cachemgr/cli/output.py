@@ -80,17 +80,6 @@ def show_one(thing: Mapping[str, Any], output: Format) -> None:
     _console().print(table)
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun: `1 miss`, `2 misses`.
-
-    Args:
-        number: How many.
-        one: The noun for one.
-        many: For any other number; with an s if left out.
-    """
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 def say(text: str) -> None:
     """A message for the person, not part of the data."""
     typer.echo(printable(text), err=True)

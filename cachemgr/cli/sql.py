@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cachemgr.cli.failure import handled
-from cachemgr.cli.output import Format, Output, counted, say, show_rows
+from cachemgr.cli.output import Format, Output, say, show_rows
 from cachemgr.cli.prompt import statements, typed
 from cachemgr.cli.serve import Location, Master, Metastore
 from cachemgr.cli.starting import STARTING
+from cachemgr.printable import plural
 
 if TYPE_CHECKING:
     from cachemgr.spark.shell import Answer
@@ -75,7 +76,7 @@ def _tell(answer: Answer, output: Format) -> None:
         show_rows(answer.columns, [[_shown(value) for value in row] for row in answer.rows])
     more = ", and more: --limit shows more" if answer.more else ""
     verdict = "" if answer.verdict is None else f"{answer.verdict}; "
-    say(f"{verdict}{counted(len(answer.rows), 'row')}{more}, {answer.seconds:.3f} s")
+    say(f"{verdict}{plural(len(answer.rows), 'row')}{more}, {answer.seconds:.3f} s")
 
 
 def _shown(value: Any) -> str:

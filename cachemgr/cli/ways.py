@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cachemgr.cli.output import counted
+from cachemgr.printable import plural
 
 # Full for these, a refresh is as it must be: there was nothing to add to, or somebody wanted it.
 NOTHING_TO_ADD_TO: Final = ("ASKED_FOR", "NEVER_REFRESHED", "DEFINITION_CHANGED", "OTHER_TABLES")
@@ -25,7 +25,7 @@ def why_full_lines(
     """
     if not runs:
         return ["it was never refreshed"]
-    told = [f"of its last {counted(len(runs), 'refresh', 'refreshes')} {_ways(runs)}"]
+    told = [f"of its last {plural(len(runs), 'refresh', 'refreshes')} {_ways(runs)}"]
     if not hoped:
         return [f"{told[0]}: none computed everything where the change alone might have done"]
     newest = next((r for r in runs if r["code"] is not None or r["way"] in _ALONE), None)
@@ -51,4 +51,4 @@ def _cure(hoped: Sequence[Mapping[str, Any]]) -> str:
     cure = next((r["cure"] for r in hoped if r["code"] == code and r["cure"]), None)
     if cure is None:
         cure = "nothing is to be done, the next refresh can be incremental"
-    return f"most often {code} ({counted(count, 'time')}): {cure}"
+    return f"most often {code} ({plural(count, 'time')}): {cure}"

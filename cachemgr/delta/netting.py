@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from cachemgr.delta.base_commits import BaseCommit
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes, DataFile, not_known
+from cachemgr.printable import plural
 
 _Key = tuple[str, str]
 
@@ -234,16 +235,12 @@ def _told(changes: Changes) -> str:
     came = "rows" if rows is None else f"{rows} row{'s' * (rows != 1)}"
     if changes.kind is ChangeKind.APPENDS:
         since = " that were compacted since" if changes.code is not None else ""
-        return f"{commits} appended {came} in {_files(files)}{since}"
-    went = f"those of {_files(len(changes.removed))} went"
+        return f"{commits} appended {came} in {plural(files, 'file')}{since}"
+    went = f"those of {plural(len(changes.removed), 'file')} went"
     if files:
-        return f"{commits} changed rows: {went}, those of {_files(files)} came"
+        return f"{commits} changed rows: {went}, those of {plural(files, 'file')} came"
     return f"{commits} removed rows: {went}"
 
 
 def _commits(count: int) -> str:
     return f"{count} commit{'s' * (count != 1)}"
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'s' * (count != 1)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachemgr.base_state import TableAt
+from cachemgr.printable import plural
 from cachemgr.refresh.by_change.incremental import Delta
 from matcher.model.ir import RecordPreservingJoin
 
@@ -146,13 +147,13 @@ class WriteDelta(Stage):
     @property
     def detail(self) -> str:
         delta, changes = self.delta, self.delta.changes
-        rows = "rows" if changes.rows_added is None else _many(changes.rows_added, "row")
-        files = _many(len(changes.added), "file")
+        rows = "rows" if changes.rows_added is None else plural(changes.rows_added, "row")
+        files = plural(len(changes.added), "file")
         came = f"the {rows} in {files} that came to {delta.table.name}"
         if delta.by_feed:
             came = f"the changed rows of {delta.table.name}, from its Change Data Feed,"
         elif delta.is_signed:
-            came += f", less those of the {_many(len(changes.removed), 'file')} that went,"
+            came += f", less those of the {plural(len(changes.removed), 'file')} that went,"
         text = f"compute {came} in versions {delta.since + 1} to {delta.table.version}"
         if not self.grouped:
             return f"{text}; append them, one commit"
@@ -228,7 +229,3 @@ class Publish(Stage):
     @property
     def detail(self) -> str:
         return "compare the log and the lease, then publish"
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cachemgr.cli.output import Format, counted, show, show_one
+from cachemgr.cli.output import Format, show, show_one
+from cachemgr.printable import plural
 
 CACHE = {
     "name": "totals",
@@ -50,5 +51,5 @@ def test_a_pipe_folds_nothing(capsys):
 
 
 def test_nouns_agree_with_their_numbers():
-    assert [counted(n, "miss", "misses") for n in (0, 1, 2)] == ["0 misses", "1 miss", "2 misses"]
-    assert [counted(n, "row") for n in (1, 5)] == ["1 row", "5 rows"]
+    assert [plural(n, "miss", "misses") for n in (0, 1, 2)] == ["0 misses", "1 miss", "2 misses"]
+    assert [plural(n, "row") for n in (1, 5)] == ["1 row", "5 rows"]
