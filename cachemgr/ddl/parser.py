@@ -287,8 +287,8 @@ def _explain_rewrite(cur: Cursor) -> ExplainRewrite:
 
 
 def _explain_refresh(cur: Cursor) -> ExplainRefresh:
-    if cur.sees("RELATIONAL", "CACHE"):
-        raise cur.fail("EXPLAIN REFRESH is followed by the cache's name alone", ("name",))
+    if cur.sees("RELATIONAL", "CACHE"):  # as in the statement that it explains
+        cur.accept("RELATIONAL", "CACHE")
     name = cur.name("cache name")
     if cur.accept("FULL"):
         return ExplainRefresh(name, RefreshMode.FULL)

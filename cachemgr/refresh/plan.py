@@ -463,6 +463,8 @@ def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
     if isinstance(found, Delta) and request.gone and not found.by_feed:
         gone = f"{found.table.name}: {request.gone[0]} is gone"
         return WhyFull(FullCode.FILES_GONE, gone)
+    if isinstance(found, WhyFull) and found.code is FullCode.ROWS_REMOVED:
+        return WhyFull(found.code, f"{found.detail}; {moved}")
     if isinstance(found, WhyFull) and found.code.value in set(ChangeCode):
         return WhyFull(found.code, moved)  # which says it of each table
     return found

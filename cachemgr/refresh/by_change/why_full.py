@@ -56,7 +56,8 @@ CURES: Final = {
     FullCode.PARTITIONING_CHANGED: "",
     FullCode.FULL_IS_CHEAPER: "REFRESH … INCREMENTAL takes the other way",
     FullCode.LAST_ATTEMPT_FAILED: "see that run's error",
-    FullCode.ROWS_REMOVED: "append only, or store SUM, COUNT and AVG by groups",
+    FullCode.ROWS_REMOVED: "append only, or store by groups what can be taken back, such as "
+    "SUM, COUNT and AVG, and nothing else",
     FullCode.RANGE_REWRITTEN: "refresh before the table is compacted or put back",
     FullCode.LOG_UNREADABLE: "see that this process may read the table's log",
     FullCode.TOO_FAR_BEHIND: "refresh more often",
