@@ -219,15 +219,22 @@ def _column_bounds(
         files = files_listed(session, tables[rel])
         known = None if files is None else bounds_listed(files, names)
         if known is None:
-            known = _asked_bounds(session, tables[rel], names)
+            known = asked_bounds(session, tables[rel], names)
         found |= {column: known[column.name] for column in mine}
     return found
 
 
-def _asked_bounds(
-    session: SparkSession, table: TableRead, names: Sequence[str]
+def asked_bounds(
+    session: SparkSession, relation: object, names: Sequence[str]
 ) -> dict[str, Bounds]:
+    """The least and the greatest value of columns of whole numbers; (0, 0) for one without values.
+
+    Args:
+        session: A session of ours.
+        relation: The rows, as `run_select` takes them.
+        names: The columns.
+    """
     items = ", ".join(f"MIN({quote(n)}), MAX({quote(n)})" for n in names)
-    row = run_select(session, f"SELECT {items} FROM __t", {"__t": table}).collect()[0]
+    row = run_select(session, f"SELECT {items} FROM __t", {"__t": relation}).collect()[0]
     pairs = {name: (row[2 * i], row[2 * i + 1]) for i, name in enumerate(names)}
     return {n: (0, 0) if low is None else (int(low), int(high)) for n, (low, high) in pairs.items()}

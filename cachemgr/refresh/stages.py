@@ -7,6 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
@@ -198,7 +201,7 @@ def _who(job: Job, progress: Progress) -> dict[str, Any]:
     }
 
 
-def _build(job: Job, progress: Progress) -> Built:
+def _build(job: Job, progress: Progress, plain: bool = False) -> Built:
     if progress.built is None:
         # here and not before: most refreshes find that nothing is to be built
         small = suits_one_task(job.session, job.plan, job.reads)
@@ -213,6 +216,7 @@ def _build(job: Job, progress: Progress) -> Built:
             source=None if progress.source is None else progress.source.rows(job.session),
             small=small,
             before=None if job.stored is None else job.stored.plan,
+            plain=plain,
         )
     return progress.built
 
@@ -226,6 +230,18 @@ def _prepare_table(job: Job, progress: Progress, create: bool) -> None:
 
 def _write_full(job: Job, plan: RefreshPlan, progress: Progress) -> None:
     built = _build(job, progress)
+    try:
+        _write_built(job, plan, progress, built)
+    except (PySparkException, Py4JJavaError) as error:
+        if not built.is_regrouped or "ARITHMETIC_OVERFLOW" not in str(error):
+            raise
+        # a part of a sum may overflow where the whole does not
+        built.release()
+        progress.built = None
+        _write_built(job, plan, progress, _build(job, progress, plain=True))
+
+
+def _write_built(job: Job, plan: RefreshPlan, progress: Progress, built: Built) -> None:
     if job.table.cluster_by and schema_differs(job.session, job.table, built.rows.schema):
         reshape_clustered(job.session, job.table, built.rows)
     stages = plan.to_json()

@@ -21,6 +21,7 @@ from cachemgr.refresh.file_stats import bounds_listed, read_files
 from cachemgr.refresh.measure import (
     Measured,
     arguments_without_nulls,
+    asked_bounds,
     bounds_written,
     columns_without_nulls,
     exact_sums,
@@ -195,14 +196,13 @@ def _bounds(
     files = ChangedFiles(
         delta.table.location, delta.since, delta.table.version, delta.changes.added
     )
-    listed = read_files(files.statistics(session))
+    names = [column.name for column in changed]
+    listed = bounds_listed(read_files(files.statistics(session)), names)
+    # where columns are mapped, statistics go by other names
+    found = asked_bounds(session, files.plan(session), names) if listed is None else listed
     for column in changed:
-        found = bounds_listed(listed, [column.name])
-        if found is None:
-            del known[column]
-        else:
-            (low, high), (least, most) = known[column], found[column.name]
-            known[column] = (min(low, least), max(high, most))
+        (low, high), (least, most) = known[column], found[column.name]
+        known[column] = (min(low, least), max(high, most))
     return known
 
 

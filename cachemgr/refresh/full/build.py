@@ -49,12 +49,21 @@ _ROLLED_UP_BY = {
 
 @dataclass
 class Built:
-    """A DataFrame to write, how it was planned, and what to let go of afterwards."""
+    """A DataFrame to write, how it was planned, and what to let go of afterwards.
+
+    Args:
+        rows: The DataFrame.
+        lattice: Which sets come from which.
+        estimates: The expected groups of each set.
+        release: To be called once the rows are written.
+        is_regrouped: Values are added up in other parts than by Spark's own SELECT.
+    """
 
     rows: DataFrame
     lattice: Lattice | None = None
     estimates: Mapping[Keys, float] = field(default_factory=dict)
     release: Callable[[], None] = lambda: None
+    is_regrouped: bool = False
 
     def sources(self, plan: CachePlan) -> list[dict[str, Any]]:
         """For the run's row: where each set comes from, and how many groups were expected."""
@@ -78,6 +87,7 @@ def build_rows(
     source: DataFrame | None = None,
     small: bool = False,
     before: CachePlan | None = None,
+    plain: bool = False,
 ) -> Built:
     """The cache's rows, ready to be written in one commit.
 
@@ -90,6 +100,7 @@ def build_rows(
         source: All rows to store, if they are not to be computed from the base tables.
         small: One task does all (`small`): a file for each partition of the cache's table.
         before: What the cache holds now, if anything: how large its sets will be, about.
+        plain: By Spark's own SELECT, whatever it costs.
 
     Returns:
         The rows; call `release` once they are written.
@@ -100,7 +111,7 @@ def build_rows(
         parts = {f"__t{i}": in_one_task(session, table) for i, table in enumerate(tables)}
         return _laid_out(_select(session, plan, parts), plan, partition_by, cluster_by, small)
     base = base_of(session, tables)
-    sizes = sizes_of(session, plan, base, before) if plan.is_cube else None
+    sizes = sizes_of(session, plan, base, before) if plan.is_cube and not plain else None
     if sizes is not None:
         try:
             return _build_cube(session, plan, base, sizes, partition_by)
@@ -145,7 +156,8 @@ def _build_cube(
     layout = _layout(plan, sizes, estimates)
     parts, release = _lattice_rows(session, plan, relations, lattice)
     rows = spread(reduce(DataFrame.unionAll, parts), plan, layout, partition_by)
-    return Built(rows, lattice, estimates, release)
+    is_regrouped = bool(lattice.families) or relations is not base.relations
+    return Built(rows, lattice, estimates, release, is_regrouped)
 
 
 def _even_column(plan: CachePlan, base: Base, sizes: Sizes, parts: int) -> str | None:

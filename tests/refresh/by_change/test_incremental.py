@@ -713,3 +713,16 @@ def test_a_definition_that_changed_is_computed_as_a_whole(star: Star) -> None:
     other = replace(plan, columns=plan.columns[:2], visible=plan.visible[:2])
     run = star.refresh(cache, mode="INCREMENTAL", replan=lambda: other)
     assert run.mode == "FULL" and run.account.code == "DEFINITION_CHANGED"
+
+
+def test_an_average_over_mapped_columns_is_refreshed_by_what_came(star: Star) -> None:
+    """The log's statistics go by other names there."""
+    mapping = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    star.spark.sql(f"ALTER TABLE delta.`{star.path('sales')}` {mapping}")
+    plan = plain_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    star.sell(*MORE)
+    run = star.refresh(cache, mode="INCREMENTAL_ONLY")
+    assert run.mode == "REPLACE"
+    check(star, cache, plan)

@@ -14,11 +14,14 @@ import pytest
 from cachemgr.delta.log import read_commit
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead
+from cachemgr.refresh import stages
 from cachemgr.refresh.full import base, build, layout, sample
 from cachemgr.refresh.full.build import build_rows
+from cachemgr.refresh.full.lattice import grouping_id
 from cachemgr.refresh.write import TableSpec, create_table, write_commit
+from cachemgr.vocabulary import RunState
 from matcher.model.expr import Agg, Call, Lit
-from matcher.model.ir import Measure
+from matcher.model.ir import GroupingSet, Measure
 from tests.worlds.refresh_star import AMOUNT, DAY, SALES, Star, cube_plan, rows_of
 
 pytestmark = pytest.mark.spark
@@ -101,6 +104,27 @@ def test_noop_a_sample_is_drawn_where_helpers_may_be_worth_it(
     built = build_rows(own_session(many.spark, {}), plan, reads, before=before)
     built.release()
     assert built.lattice is not None and any(not f.stored for f in built.lattice.families)
+
+
+def test_sums_that_overflow_in_parts_alone_are_added_as_spark_adds_them(
+    many: Star, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums by item and by day are 0; those by both, from which they are taken, overflow."""
+    monkeypatch.setattr(build, "LEAST_SAVED", 0)
+    monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
+    monkeypatch.setattr(stages, "suits_one_task", lambda *_: False)
+    big = 5 * 10**18
+    rows = [
+        (1, ["pen", "ink"][i % 2], i // 2 % 2, big if i // 2 % 2 == i % 2 else -big, "1.00")
+        for i in range(4000)
+    ]
+    many.write("sales", rows, SALES, "overwrite")
+    sets = tuple(GroupingSet(grouping_id(s, 4), s) for s in ((0,), (3,), ()))
+    plan = replace(cube_plan(many), grouping_sets=sets)
+    cache = many.cache(plan)
+    run = many.refresh(cache)
+    assert run.state is RunState.PUBLISHED
+    assert sorted(r[-1] for r in many.stored(cache)) == [2000, 2000, 2000, 2000, 4000]
 
 
 @pytest.mark.parametrize("how", ["other keys", "a set more", "not measured"])
