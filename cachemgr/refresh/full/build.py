@@ -1,9 +1,9 @@
 """The rows of a full refresh as one DataFrame, laid out in files for the reads to come.
 
-A small cache is Spark's own SELECT. A cube over many rows is sampled first: the sample tells how
-many groups each set has, from which follow the sets that are aggregated from another set
+A small cache is Spark's own SELECT. Of a cube the last refresh, or a sample, tells how many groups
+each set has (`sample`), from which follow the sets that are aggregated from another set
 (`lattice`), the number of files of each set, and the values at which a large set is split, so that
-a filter on its most selective key reads few files. The sample decides layout and cost only, never a
+a filter on its most selective key reads few files. That decides layout and cost only, never a
 row.
 """
 

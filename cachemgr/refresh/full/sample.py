@@ -108,14 +108,14 @@ def sizes_of(
         base: Its base tables.
         before: What the cache holds now, if anything.
     """
-    rows = float(base.count(session))
+    rows = base.count(session)
     stored = None if before is None else _stored(plan, before)
     if stored is not None and not _has_more_to_tell(plan, stored, rows):
-        return Sizes(rows, stored)
-    return draw(session, plan, base) if rows >= ABOVE_ROWS else None
+        return Sizes(float(rows), stored)
+    return draw(session, plan, base, rows) if rows >= ABOVE_ROWS else None
 
 
-def _has_more_to_tell(plan: CachePlan, stored: Mapping[frozenset[int], float], rows: float) -> bool:
+def _has_more_to_tell(plan: CachePlan, stored: Mapping[frozenset[int], float], rows: int) -> bool:
     """Whether a sample tells what the sizes of the stored sets do not: where to split one, and how
     large helpers would be."""
     if rows < ABOVE_ROWS:
@@ -134,16 +134,17 @@ def _stored(plan: CachePlan, before: CachePlan) -> dict[frozenset[int], float] |
     return {s: float(rows[s] or 0) for s in wanted} if all(s in rows for s in wanted) else None
 
 
-def draw(session: SparkSession, plan: CachePlan, base: Base) -> Sample:
+def draw(session: SparkSession, plan: CachePlan, base: Base, rows_of_largest: int) -> Sample:
     """A sample of a cube's base, which the caller releases.
 
     Args:
         session: A session of ours with the cache's settings.
         plan: The cube.
         base: Its base tables.
+        rows_of_largest: How many rows the largest of them has; to count them may be a job.
     """
     wanted = min(SAMPLE_ROWS, max(LEAST_ROWS, MOST_ROWS_OF_SETS // len(plan.grouping_sets)))
-    share = min(1.0, wanted / max(base.count(session), 1))
+    share = min(1.0, wanted / max(rows_of_largest, 1))
     names = list(base.relations)
     # Named, because a sample is a barrier that column pruning may not pass.
     needed = ", ".join(map(quote, _key_columns(plan, names.index(base.largest)))) or "1"
