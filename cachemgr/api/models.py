@@ -287,6 +287,13 @@ class TableAt(_Model):
     version: int
 
 
+class TableThen(_Model):
+    """A base table at the version that was read of it."""
+
+    table: str
+    version: int
+
+
 class WhyNot(_Model):
     """Why something is not answered from a cache, and what would help."""
 
@@ -321,12 +328,23 @@ class Considered(_Model):
     reasons: list[WhyNot]
 
 
+class Behind(_Model):
+    """A cache that answers as of an earlier moment, as its MAX STALENESS allows (null: any)."""
+
+    cache: str
+    read_at: datetime
+    max_staleness_seconds: int | None
+    tables: list[TableThen]
+    detail: str
+
+
 class Explained(_Model):
     """Which cache would answer a query, and why the others would not.
 
-    `steps` are the compensations, `joins` the record-preserving joins that are relied on, `version`
-    that of this form, which EXPLAIN REWRITE FORMAT JSON and the offline explain have too (with
-    names in snake case).
+    `behind` has the caches that do not show the tables as they are now. `steps` are the
+    compensations, `joins` the record-preserving joins that are relied on, `version` that of this
+    form, which EXPLAIN REWRITE FORMAT JSON and the offline explain have too (with names in snake
+    case).
     """
 
     hit: bool
@@ -336,6 +354,7 @@ class Explained(_Model):
     steps: list[str]
     joins: list[str]
     unvalidated_joins: list[str]
+    behind: list[Behind]
     exact: bool
     tables: list[TableAt]
     reasons: list[WhyNot]

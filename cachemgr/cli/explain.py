@@ -127,6 +127,8 @@ def _print(result: Mapping[str, Any]) -> None:
     colour = typer.colors.GREEN if result["hit"] else typer.colors.YELLOW
     verdict = typer.style("hit" if result["hit"] else "miss", fg=colour, bold=True)
     typer.echo(f"{verdict}: {caches}" if result["hit"] else verdict)
+    for behind in result.get("behind", ()):
+        typer.echo(f"behind its tables: {behind['detail']}")
     reasons = result.get("reasons", ())  # offline the candidates alone have some
     show_reasons(reasons)
     if result["candidates"]:

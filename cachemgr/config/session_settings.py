@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "spark.cachemgr."
 ENABLED: Final = PREFIX + "enabled"
+MODE: Final = PREFIX + "mode"
 METASTORE_URL: Final = PREFIX + "metastore.url"
 
 _DURATION_UNITS = {
@@ -531,8 +532,17 @@ def setting_in(text: str) -> tuple[str, str] | None:
 def warn_of_unknown(keys: Iterable[str]) -> None:
     """Log a warning for each key with our prefix that is not a setting, with the one meant."""
     for unknown, meant in unknown_keys(keys).items():
-        hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
-        logger.warning("unknown setting %s: %s", unknown, hint)
+        logger.warning("%s", told_of_unknown(unknown, meant))
+
+
+def told_of_unknown(key: str, meant: str | None) -> str:
+    """What a person is told of a key that means nothing.
+
+    >>> told_of_unknown("spark.cachemgr.mod", "spark.cachemgr.mode")
+    'unknown setting spark.cachemgr.mod: did you mean spark.cachemgr.mode?'
+    """
+    hint = f"did you mean {meant}?" if meant else "docs/settings.md lists them"
+    return f"unknown setting {key}: {hint}"
 
 
 def unknown_keys(keys: Iterable[str]) -> dict[str, str | None]:

@@ -15,11 +15,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 import cachemgr
+from cachemgr.config.session_settings import MODE
 from cachemgr.demo.ssb_cube import CUBE_NAME
 from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.errors import CacheManagerError
 
-_MODE: Final = "spark.cachemgr.mode"
 _FACT: Final = "lineorder"
 _ONE_IN: Final = 100
 # one of each flight of the benchmark
@@ -101,7 +101,7 @@ def grow(spark: SparkSession) -> Growth:
             failures=tuple(failures),
         )
     finally:
-        spark.conf.unset(_MODE)
+        spark.conf.unset(MODE)
         spark.sql(f"RESTORE TABLE {_FACT} TO VERSION AS OF {before}")
         _refresh(spark, "")
 
@@ -125,7 +125,7 @@ def _timed(work: Callable[[], Row]) -> tuple[float, Row]:
 
 
 def _ask(spark: SparkSession, text: str, mode: str) -> tuple[float, Sequence[Row]]:
-    spark.conf.set(_MODE, mode)
+    spark.conf.set(MODE, mode)
     started = time.perf_counter()
     rows = spark.sql(text).collect()
     return time.perf_counter() - started, rows

@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 import cachemgr
+from cachemgr.config.session_settings import MODE
 from cachemgr.demo.ssb_queries import SsbQuery
 from cachemgr.errors import CacheManagerError
 
-_MODE = "spark.cachemgr.mode"
 #: Every query joins the fact with its dates, so a plan without this column reads no fact.
 _FACT_COLUMN = "lo_orderdate"
 _SET_COLUMN = "__parameter_set"
@@ -145,7 +145,7 @@ def measure(spark: SparkSession, query: SsbQuery) -> QueryResult:
     except (CacheManagerError, PySparkException) as error:
         return QueryResult(query.name, query.sql(), error=f"{type(error).__name__}: {error}")
     finally:
-        spark.conf.unset(_MODE)
+        spark.conf.unset(MODE)
 
 
 def warm_up(spark: SparkSession, queries: Sequence[SsbQuery]) -> None:
@@ -164,7 +164,7 @@ def warm_up(spark: SparkSession, queries: Sequence[SsbQuery]) -> None:
                 with contextlib.suppress(CacheManagerError, PySparkException):
                     _answer(spark, query.sql(), mode)
     finally:
-        spark.conf.unset(_MODE)
+        spark.conf.unset(MODE)
 
 
 def _measure(spark: SparkSession, query: SsbQuery) -> QueryResult:
@@ -193,7 +193,7 @@ def _measure(spark: SparkSession, query: SsbQuery) -> QueryResult:
 
 
 def _answer(spark: SparkSession, sql: str, mode: str) -> _Answer:
-    spark.conf.set(_MODE, mode)
+    spark.conf.set(MODE, mode)
     started = time.perf_counter()
     frame = spark.sql(sql)
     rows = frame.collect()
@@ -265,7 +265,7 @@ def _row_differences(
     spark: SparkSession, pairs: Sequence[tuple[_Answer, _Answer]]
 ) -> tuple[str, ...]:
     """`exceptAll` both ways over the rows of all sets, each row marked with its set."""
-    spark.conf.set(_MODE, "off")
+    spark.conf.set(MODE, "off")
     without = _frame(spark, [pair[0] for pair in pairs])
     with_hook = _frame(spark, [pair[1] for pair in pairs])
     found = []

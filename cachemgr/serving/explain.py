@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from cachemgr.serving.appended import Appended
@@ -11,6 +13,7 @@ from cachemgr.serving.decision import Decision, Hit
 from cachemgr.serving.tails import TAIL
 from cachemgr.statements.columns import ITEMS, JSON
 from cachemgr.statements.results import ResultRows, table
+from cachemgr.vocabulary import FreshnessKind
 from matcher.index.explain import set_names
 from matcher.model.ir import Candidate
 from matcher.model.reasons import Reason
@@ -18,6 +21,41 @@ from matcher.render.select import NotRenderable, quote_path, render_rewrite
 
 JSON_VERSION: Final = 1
 """Grows where a field of `Explanation.as_data` goes or means something else; new ones may come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A hit whose answer is that of an earlier moment than now, as its cache allows.
+
+    Args:
+        cache: The cache.
+        read_at: When its tables were read, or soon after.
+        max_staleness_seconds: What it allows; None for any lag.
+        tables: The tables of the query that it answers for, each with the version that was read.
+    """
+
+    cache: str
+    read_at: datetime
+    max_staleness_seconds: int | None
+    tables: tuple[tuple[str, int], ...]
+
+    def told(self) -> str:
+        """In one line, for people."""
+        tables = ", ".join(f"{name} at version {version}" for name, version in self.tables)
+        bound = self.max_staleness_seconds
+        allowed = "MAX STALENESS UNLIMITED" if bound is None else f"MAX STALENESS of {bound} s"
+        moment = self.read_at.strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"{self.cache} answers as of {moment} ({tables}), as its {allowed} allows"
+
+    def as_data(self) -> dict[str, Any]:
+        """As JSON data."""
+        return {
+            "cache": self.cache,
+            "read_at": self.read_at.isoformat(),
+            "max_staleness_seconds": self.max_staleness_seconds,
+            "tables": [{"table": name, "version": version} for name, version in self.tables],
+            "detail": self.told(),
+        }
 
 
 @dataclass(frozen=True)
@@ -35,6 +73,8 @@ class Explanation:
         joins: Record-preserving joins relied upon.
         unvalidated_joins: Those among them that nobody validated.
         appended: What is read of the base tables beside the caches.
+        behind: The hits that do not show the tables as they are now.
+        notes: What the session's settings do to it besides, for people.
     """
 
     hit: bool
@@ -47,6 +87,8 @@ class Explanation:
     joins: tuple[str, ...] = ()
     unvalidated_joins: tuple[str, ...] = ()
     appended: tuple[Appended, ...] = ()
+    behind: tuple[Behind, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def text(self) -> str:
         """The explanation for people."""
@@ -76,6 +118,8 @@ class Explanation:
                 }
                 for a in self.appended
             ],
+            "behind": [behind.as_data() for behind in self.behind],
+            "notes": list(self.notes),
             "reasons": [_reason_data(r) for r in self.reasons],
             "candidates": [
                 {
@@ -100,6 +144,8 @@ class Explanation:
         if self.grouping_set is not None:
             items.append(("grouping set", self.grouping_set))
         items += [("read beside it", appended.told()) for appended in self.appended]
+        items += [("behind its tables", behind.told()) for behind in self.behind]
+        items += [("note", note) for note in self.notes]
         items += [("compensation", step) for step in self.steps]
         for name in self.joins:
             note = " (NOT VALIDATED)" if name in self.unvalidated_joins else ""
@@ -122,13 +168,16 @@ def reason_text(reason: Reason) -> str:
     return f"{reason.code.value}: {reason.detail}{cure}"
 
 
-def explanation_of(decision: Decision, rewritten_sql: str | None = None) -> Explanation:
+def explanation_of(
+    decision: Decision, rewritten_sql: str | None = None, notes: Sequence[str] = ()
+) -> Explanation:
     """Put what was decided into words.
 
     Args:
         decision: What was decided.
         rewritten_sql: What would run instead of the whole query, where that can be said; else what
             would run instead of its parts.
+        notes: What the session's settings do besides.
     """
     hits = decision.hits
     joins = tuple(dict.fromkeys(j for h in hits for j in h.rewrite.joins_used))
@@ -146,6 +195,20 @@ def explanation_of(decision: Decision, rewritten_sql: str | None = None) -> Expl
         joins=joins,
         unvalidated_joins=tuple(j for j in joins if j in unvalidated),
         appended=tuple(hit.appended for hit in hits if hit.appended is not None),
+        behind=tuple(dict.fromkeys(_behind(hit) for hit in hits if not hit.exact)),
+        notes=tuple(notes),
+    )
+
+
+def _behind(hit: Hit) -> Behind:
+    cache = hit.cache
+    bounded = cache.freshness is FreshnessKind.MAX_STALENESS
+    tables = {relation.name: cache.snapshot.get(relation.key) for relation in hit.block.relations}
+    return Behind(
+        cache.name,
+        datetime.fromtimestamp(cache.read_ms / 1000, UTC),
+        cache.max_staleness_seconds if bounded else None,
+        tuple((n, t.version) for n, t in tables.items() if t is not None and t.version is not None),
     )
 
 

@@ -419,7 +419,8 @@ def _explain(
         session.examine(test, replace(context, in_subquery=True), settings, explain=True)
         for test in document.queries_outside({hit.path for hit in found.hits})
     )
-    return explanation_of(replace(found, apart=apart))
+    notes = session.notes(context.settings, settings)
+    return explanation_of(replace(found, apart=apart), notes=notes)
 
 
 def _of(spark: SparkSession) -> Enabled:

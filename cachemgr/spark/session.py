@@ -17,7 +17,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.config.match_options import match_options
-from cachemgr.config.session_settings import FIXED, Mode, Settings
+from cachemgr.config.session_settings import (
+    ENABLED,
+    FIXED,
+    MODE,
+    Mode,
+    Settings,
+    told_of_unknown,
+    unknown_keys,
+)
 from cachemgr.ddl.names import hinted_name
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
@@ -206,7 +214,7 @@ class CacheSession:
         explain: bool = False,
     ) -> Decision:
         """Decide a query without putting anything in place; see `decide`."""
-        refusal = self._refusal(context)
+        refusal = self._refusal(context, settings)
         if refusal is not None:
             return refused(refusal)
         seen = context.seen()
@@ -289,7 +297,30 @@ class CacheSession:
             schema=lambda: (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()),
         )
 
-    def _refusal(self, context: HookContext) -> Reason | None:
+    def notes(self, explicit: Mapping[str, str], settings: Settings) -> list[str]:
+        """What a person who asks about a query should know of the session's settings.
+
+        Args:
+            explicit: All settings explicitly set.
+            settings: What `settings` made of them.
+        """
+        found = [told_of_unknown(key, meant) for key, meant in unknown_keys(explicit).items()]
+        if self._fixed is not None:
+            fixed = self._fixed
+            differing = sorted(k for k in FIXED & explicit.keys() if explicit[k] != fixed.get(k))
+            found += [
+                f"{key} is the server's to set: this session's does not count" for key in differing
+            ]
+        if settings.mode is Mode.PLAN_ONLY:
+            found.append(f"{MODE} is planOnly: the query runs on its tables all the same")
+        return found
+
+    def _refusal(self, context: HookContext, settings: Settings) -> Reason | None:
+        off = None if settings.enabled else f"{ENABLED} is false"
+        if off is None and settings.mode is Mode.OFF:
+            off = f"{MODE} is off"
+        if off is not None:
+            return Reason(ReasonCode.SETTINGS_DIFFER, off, "set it otherwise, or RESET it")
         if NO_CACHE in context.hints:
             return Reason(ReasonCode.HINT, f"the query has the hint {NO_CACHE}", "remove it")
         if context.is_kept:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.config.session_settings import PREFIX, Mode, Settings
+from cachemgr.config.session_settings import Mode, Settings
 from cachemgr.ddl import looks_like_ours
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.session_conf import explicit_settings
@@ -99,13 +99,12 @@ def _verdict(spark: SparkSession, text: str, hit: bool) -> str | None:
     if looks_like_ours(text) or not _QUERY.match(text):
         return None
     mode = Settings.from_mapping(explicit_settings(spark)).mode
-    if mode is Mode.OFF:
-        return f"miss: {PREFIX}mode is off"
     found = api.explain(spark, text)
     if hit:
         keys = "" if found.grouping_set is None else f" ({found.grouping_set})"
-        caches = f"hit {', '.join(found.caches)}{keys}".rstrip()
-        return f"planned only, the original ran: {caches}" if mode is Mode.PLAN_ONLY else caches
+        told = f"hit {', '.join(found.caches)}{keys}".rstrip()
+        told = "; ".join((told, *(f"behind its tables: {b.told()}" for b in found.behind)))
+        return f"planned only, the original ran: {told}" if mode is Mode.PLAN_ONLY else told
     why = reason_text(found.reasons[0]) if found.reasons and not found.hit else ""
     return f"miss: {why}" if why else "miss"
 

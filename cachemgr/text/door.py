@@ -20,7 +20,7 @@ from typing import Final
 from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import SettingsComparer, changes_results
-from cachemgr.config.session_settings import PREFIX, Mode, Settings
+from cachemgr.config.session_settings import ENABLED, MODE, Mode, Settings
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.delta.columns import read_columns
 from cachemgr.delta.head_lookup import Heads
@@ -242,7 +242,7 @@ class TextDoor:
 
     def _refusal(self, own: Settings) -> Reason | None:
         if not own.enabled or own.mode in (Mode.OFF, Mode.PLAN_ONLY):
-            detail = f"{PREFIX}enabled is {own.enabled}, {PREFIX}mode is {own.mode.value}"
+            detail = f"{ENABLED} is {own.enabled}, {MODE} is {own.mode.value}"
             return Reason(ReasonCode.SETTINGS_DIFFER, detail, "leave both out")
         return self._feed.why_not_ready()
 

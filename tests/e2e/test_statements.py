@@ -172,6 +172,38 @@ def test_explain_rewrite_in_words_and_as_json(lab):
     assert {c["outcome"] for c in data["candidates"]} == {"refused"}
 
 
+SUMS = "SELECT region, SUM(amt) FROM sales GROUP BY region"
+
+
+def test_explain_rewrite_says_what_the_settings_do(lab):
+    lab.cache(BY_REGION)
+    assert "note" not in items(lab.sql(f"EXPLAIN REWRITE {SUMS}"))
+    for setting, value, result, told in (
+        ("enabled", "false", "miss", "SETTINGS_DIFFER: spark.cachemgr.enabled is false"),
+        ("mode", "off", "miss", "SETTINGS_DIFFER: spark.cachemgr.mode is off"),
+        ("mode", "planOnly", "hit", "spark.cachemgr.mode is planOnly"),
+        ("freshHit", "true", "hit", "did you mean spark.cachemgr.freshHits?"),
+    ):
+        lab.spark.conf.set(f"spark.cachemgr.{setting}", value)
+        try:
+            found = items(lab.sql(f"EXPLAIN REWRITE {SUMS}"))
+        finally:
+            lab.spark.conf.unset(f"spark.cachemgr.{setting}")
+        assert found["result"] == [result]
+        assert told in str(found["reason" if result == "miss" else "note"])
+
+
+def test_explain_rewrite_says_that_an_answer_is_of_an_earlier_moment(lab):
+    lab.cache(f"{BY_REGION.replace(' AS', ' MAX STALENESS INTERVAL 1 HOUR AS', 1)}")
+    assert "behind its tables" not in items(lab.sql(f"EXPLAIN REWRITE {SUMS}"))
+    read = lab.sql("DESCRIBE HISTORY sales LIMIT 1")[0].version
+    lab.plain.sql("INSERT INTO sales (id, region, amt) VALUES (50, 'north', 3)")
+    (told,) = items(lab.sql(f"EXPLAIN REWRITE {SUMS}"))["behind its tables"]
+    assert f"sales at version {read})" in told and "MAX STALENESS of 3600 s" in told
+    (data,) = json.loads(lab.sql(f"EXPLAIN REWRITE FORMAT JSON {SUMS}")[0][0])["behind"]
+    assert data["max_staleness_seconds"] == 3600 and data["detail"] == told
+
+
 def test_explain_refresh_shows_the_stages_and_does_nothing(lab):
     lab.cache(BY_REGION, refresh=False)
     stages = lab.sql("EXPLAIN REFRESH by_region")
