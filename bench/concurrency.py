@@ -22,13 +22,13 @@ from pyspark.sql import SparkSession
 import cachemgr
 from bench.results import Figure, percentile
 from bench.ssb import SCALE, ssb_session
+from cachemgr.config.session_settings import MODE
 from cachemgr.demo.ssb_queries import QUERIES
 
 _THREADS = (1, 4, 16)
 _ROUNDS = 3
 # of a round
 _WITH_US, _WITHOUT = 26, 13
-_MODE = "spark.cachemgr.mode"
 # 25 hits a second on two cores
 _MILLIS_A_HIT = 40.0
 _FRESH_AGAINST_ONE = 1.2
@@ -57,7 +57,7 @@ def run(scale: float = SCALE) -> list[Figure]:
     """
     with ssb_session(scale, cube=True) as spark:
         plain = spark.newSession()
-        plain.conf.set(_MODE, "off")
+        plain.conf.set(MODE, "off")
         # all sets pinned, all code compiled
         for ask in (spark.sql, spark.sql, spark.sql, plain.sql):
             for query in QUERIES:
@@ -141,5 +141,5 @@ def _by_new_session(spark: SparkSession, text: str) -> None:
 
 def _without_us(spark: SparkSession, text: str) -> None:
     session = spark.newSession()
-    session.conf.set(_MODE, "off")
+    session.conf.set(MODE, "off")
     session.sql(text).collect()

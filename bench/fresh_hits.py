@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 import cachemgr
 from bench.results import Figure
 from bench.ssb import SCALE, ssb_session
+from cachemgr.config.session_settings import MODE
 from cachemgr.demo.ssb_cube import CUBE_NAME
 from cachemgr.demo.ssb_queries import QUERIES
 
-_MODE: Final = "spark.cachemgr.mode"
 _TAILS: Final = "spark.cachemgr.freshHits.tailMaxBytes"
 _ROUNDS: Final = 3
 _ONE_IN: Final = 100
@@ -96,7 +96,7 @@ def _worst(name: str, over: list[float], under: list[float], budget: float | Non
 
 
 def _seconds(spark: SparkSession, text: str, mode: str) -> float:
-    spark.conf.set(_MODE, mode)
+    spark.conf.set(MODE, mode)
     started = time.perf_counter()
     spark.sql(text).collect()
     return time.perf_counter() - started

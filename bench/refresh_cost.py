@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from bench.results import Figure
 from bench.ssb import SCALE, ssb_session
+from cachemgr.config.session_settings import MODE
 
-_MODE = "spark.cachemgr.mode"
 _WARM_UP, _ROUNDS = 3, 5
 _MOST_JOBS, _MOST_SECONDS = 5.0, 1.0
 # what a refresh by the change, and one without a change, may take
@@ -130,9 +130,9 @@ def _case(spark: SparkSession, case: _Case, number: int) -> list[Figure]:
     rounds = []
     for _ in range(_WARM_UP + _ROUNDS):
         spark.sql(case.append)
-        spark.conf.set(_MODE, "off")  # or it would be computed from the cache
+        spark.conf.set(MODE, "off")  # or it would be computed from the cache
         beside = _measured(spark, ctas)
-        spark.conf.unset(_MODE)
+        spark.conf.unset(MODE)
         rounds.append((beside, _measured(spark, refresh)))
     rounds = rounds[_WARM_UP:]
     theirs, own = (

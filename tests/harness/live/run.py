@@ -26,6 +26,7 @@ from statistics import median
 from typing import Any, Final
 
 import cachemgr
+from cachemgr.config.session_settings import MODE
 from cachemgr.demo.session import start_session
 from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare
@@ -35,7 +36,6 @@ from tests.processes import exit_on_sigterm
 _READERS: Final = 4
 # Of the time, at its beginning and at its end.
 _WITHOUT_US: Final = 1 / 6
-_MODE: Final = "spark.cachemgr.mode"
 _FACT: Final = "lineorder"
 
 
@@ -155,7 +155,7 @@ def _session(spark: Any, mode: str) -> Any:
     session = spark.newSession()
     for key in ("spark.cachemgr.metastore.url", "spark.cachemgr.location"):
         session.conf.set(key, spark.conf.get(key))
-    session.conf.set(_MODE, mode)
+    session.conf.set(MODE, mode)
     cachemgr.enable(session)
     return session
 
