@@ -51,6 +51,8 @@ class Layout:
         properties: Delta properties of the fact.
         dim_properties: Delta properties of the dimensions.
         joins: Whether record-preserving joins are declared, which the first rows then keep.
+        tame: Whether no value is NULL or extreme at the start. What a refresh finds to be so ends
+            with the rows that come.
         rows: Rows of the fact at the start.
         files: In how many commits they came.
     """
@@ -61,6 +63,7 @@ class Layout:
     properties: Mapping[str, str] = field(default_factory=dict)
     dim_properties: Mapping[str, str] = field(default_factory=dict)
     joins: bool = False
+    tame: bool = False
     rows: int = 60
     files: int = 3
 
@@ -84,15 +87,17 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     for layout in (
         Layout("plain", properties=_NO_VECTORS),
         Layout("vectors", properties=_VECTORS, dim_properties=_VECTORS, joins=True),
-        Layout("by_cat", partition="cat", properties=_NO_VECTORS, joins=True, rows=80),
-        Layout("by_day", partition="day", properties=_VECTORS | _FEED, rows=120, files=2),
+        Layout("by_cat", partition="cat", properties=_NO_VECTORS, joins=True, tame=True, rows=80),
+        Layout(
+            "by_day", partition="day", properties=_VECTORS | _FEED, tame=True, rows=120, files=2
+        ),
         Layout(
             "mapped", ("shops", "items", "zones"), properties=_MAPPING | _WIDENING | _VECTORS,
             dim_properties=_MAPPING | _WIDENING, joins=True,
         ),
         Layout(
             "mapped_by_cat", partition="cat", properties=_MAPPING | _FEED | _TIMES | _WIDENING,
-            dim_properties=_MAPPING,
+            dim_properties=_MAPPING, tame=True,
         ),
         Layout(
             "mapped_by_id", ("shops", "items", "zones"), properties=_BY_ID | _VECTORS,
@@ -102,14 +107,19 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
             "snowflake", ("shops", "items", "zones", "promos"), properties=_FEED | _VECTORS,
             dim_properties=_FEED, joins=True, rows=200, files=4,
         ),
-        Layout("in_commit", ("shops", "items", "zones"), properties=_TIMES | _TRACKING | _VECTORS),
+        Layout(
+            "in_commit", ("shops", "items", "zones"), properties=_TIMES | _TRACKING | _VECTORS,
+            tame=True,
+        ),
         Layout("empty", properties=_VECTORS, joins=True, rows=0),
         Layout("empty_by_cat", ("shops", "items", "promos"), partition="cat", rows=0),
     )
 }  # fmt: skip
 
 
-def value(rng: random.Random, column: str, type_: str, number: int, *, wild: bool) -> str:
+def value(
+    rng: random.Random, column: str, type_: str, number: int, *, wild: bool, tame: bool = False
+) -> str:
     """A literal for a column.
 
     Args:
@@ -118,11 +128,12 @@ def value(rng: random.Random, column: str, type_: str, number: int, *, wild: boo
         type_: Its type, for columns that came later.
         number: The row's number.
         wild: Whether NULL keys, keys that no dimension has, and extreme values may come.
+        tame: Whether no NULL may come.
     """
     if column == "id":
         return str(number)
     is_key = column in ("shop", "item", "zone")
-    if rng.random() < 0.12 and (wild or not is_key):
+    if rng.random() < 0.12 and (wild or not is_key) and not tame:
         return f"CAST(NULL AS {type_})"
     if wild and column in _EXTREMES and rng.random() < 0.02:
         return rng.choice(_EXTREMES[column])
@@ -152,13 +163,21 @@ def _of_type(rng: random.Random, type_: str) -> str:
 
 
 def insert(
-    rng: random.Random, table: str, columns: Mapping[str, str], numbers: range, *, wild: bool
+    rng: random.Random,
+    table: str,
+    columns: Mapping[str, str],
+    numbers: range,
+    *,
+    wild: bool,
+    tame: bool = False,
 ) -> str:
     """An INSERT of some rows; a dimension's rows are numbered by their keys."""
     rows = []
     for number in numbers:
         cells = [
-            str(number) if column == "k" else value(rng, column, type_, number, wild=wild)
+            str(number)
+            if column == "k"
+            else value(rng, column, type_, number, wild=wild, tame=tame)
             for column, type_ in columns.items()
         ]
         rows.append(f"({', '.join(cells)})")
@@ -178,7 +197,8 @@ def statements(layout: Layout) -> Iterator[str]:
         for number in range(layout.files if layout.rows else 0):
             share = layout.rows // layout.files
             numbers = range(number * share + 1, (number + 1) * share + 1)
-            yield insert(rng, FACT, COLUMNS[FACT], numbers, wild=not layout.joins)
+            wild = not layout.joins and not layout.tame
+            yield insert(rng, FACT, COLUMNS[FACT], numbers, wild=wild, tame=layout.tame)
 
 
 def create(layout: Layout, table: str, suffix: str = "") -> str:
