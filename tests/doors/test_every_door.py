@@ -45,7 +45,7 @@ _USER: Final = "ann"
 _FAULTS: Final = ("Traceback", "INTERNAL_ERROR", "SIDECAR_LOST")
 
 
-(_first,), (_second,) = (unless_due(number, 2) for number in range(2))
+(_first,), (_second,) = (unless_due(number, 3) for number in range(2))
 
 
 @pytest.fixture(scope="module")
