@@ -61,7 +61,7 @@ def draw(scene: Scene, among: Mapping[Draws, int] | None = None) -> Change | Non
     """
     kinds, weights = zip(*(among or _CHANGES).items(), strict=True)
     drawn = scene.rng.choices(kinds, weights)[0]
-    if drawn in _DIMENSION_CHANGES:
+    if drawn in DIMENSIONS:
         table = scene.rng.choice(scene.layout.dims)
         found = drawn(scene, table)
     else:
@@ -381,11 +381,11 @@ GROWTH: Final[Mapping[Draws, int]] = {
     _append: 10, _append_many: 3, _append_copies: 2, _merge_insert: 6, _append_nothing: 1,
     _properties: 1, _dim_append: 2,
 }  # fmt: skip
-_DIMENSION_CHANGES: Final[dict[Draws, int]] = {
+DIMENSIONS: Final[dict[Draws, int]] = {
     _dim_append: 6, _dim_append_known: 3, _dim_update: 5, _dim_update_unused: 2, _dim_delete: 3,
     _dim_overwrite: 1, _dim_optimize: 1,
 }  # fmt: skip
-_CHANGES: Final[Mapping[Draws, int]] = _DIMENSION_CHANGES | {
+_CHANGES: Final[Mapping[Draws, int]] = DIMENSIONS | {
     _append: 24, _append_many: 8, _append_nothing: 2, _append_copies: 3, _update_scattered: 5,
     _update_part: 4, _delete_scattered: 5, _delete_part: 4, _delete_all: 1, _delete_and_back: 2,
     _merge_upsert: 3, _merge_insert: 3, _merge_delete: 2, _overwrite: 2, _overwrite_same: 2,

@@ -74,7 +74,7 @@ class Walker:
         self.rng = rng
         self.world = world
         self.manner = world.walk.manner
-        wild = not world.layout.joins or rng.random() < 0.3
+        wild = not world.layout.joins or rng.random() < 0.5
         self.scene = changes.Scene(rng, world.layout, world.columns, wild)
         self._due: list[Step] = []
         # refreshed after each change, so that it is refreshed after each kind of change alone
@@ -95,6 +95,8 @@ class Walker:
 
     def _apart(self) -> Step:
         change = self._undo() or self._change(changes.ROWS)
+        if self.rng.random() < 0.2:  # two tables since the last refresh
+            self._due.append(self._change(changes.DIMENSIONS))
         caches = [spec.shape for spec in self.world.walk.caches]
         # AUTO would mostly find that so few rows are computed anew at once
         refreshes = [Refresh(c, *self.rng.choices(("INCREMENTAL", "AUTO"), (9, 1))) for c in caches]
