@@ -45,7 +45,7 @@ def find(state: ApiState, name: str) -> CacheRecord:
 
 
 def _one(state: ApiState, cache: CacheRecord, reader: Principal) -> models.Cache:
-    return responses.caches(state.metastore, [cache], reader)[0]
+    return responses.caches(state.metastore, state.logs, [cache], reader)[0]
 
 
 @router.get("", operation_id="listCaches")
@@ -61,7 +61,7 @@ def list_caches(
     shown, token = page(
         found, lambda c: (c.namespace.lower(), c.name.lower()), "caches", page_size, page_token
     )
-    caches = responses.caches(state.metastore, shown, viewer)
+    caches = responses.caches(state.metastore, state.logs, shown, viewer)
     return models.CacheList(caches=caches, next_page_token=token)
 
 

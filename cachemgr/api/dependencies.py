@@ -15,11 +15,13 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cachemgr.api.errors import ApiError
 from cachemgr.api.queues import Lanes
+from cachemgr.delta.head_lookup import Heads
 from cachemgr.errors import ErrorCode
 from cachemgr.metastore.records import TokenRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
 from cachemgr.statements.apply import Context
+from cachemgr.statements.look_at_logs import LookAtLogs
 from cachemgr.statements.results import ResultRows
 from cachemgr.text.door import TextDoor
 from cachemgr.vocabulary import SparkState
@@ -72,6 +74,7 @@ class ApiState:
         open_to_all: No tokens are asked for: loopback, and nobody has made one.
         texts: Decides queries by their text.
         spark: Where the service's Spark is; None if that is not known.
+        logs: Looks at base tables for the status of caches.
     """
 
     metastore: Metastore
@@ -82,6 +85,7 @@ class ApiState:
     spark_lock: threading.Lock = field(default_factory=threading.Lock)
     lanes: Lanes = field(default_factory=Lanes)
     recent: RecentTokens = field(default_factory=RecentTokens)
+    logs: LookAtLogs = field(default_factory=lambda: LookAtLogs(Heads()))
 
 
 @dataclass(frozen=True)

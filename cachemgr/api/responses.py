@@ -20,18 +20,20 @@ from cachemgr.metastore.records import (
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
 from cachemgr.statements.convert import create_statement
+from cachemgr.statements.look_at_logs import LookAtLogs
 from cachemgr.statements.status import Looked, Status, status_of
 from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
 
 
 def caches(
-    metastore: Metastore, found: Sequence[CacheRecord], reader: Principal
+    metastore: Metastore, logs: LookAtLogs, found: Sequence[CacheRecord], reader: Principal
 ) -> list[models.Cache]:
     """Caches with their schedules and snapshots, in a fixed number of questions.
 
     Args:
         metastore: Where they are.
+        logs: Looks at their base tables.
         found: The caches.
         reader: Who is shown them: admins are told who was granted on them, viewers no ids of
             caches, which name the folders of their files, and whoever may not be answered from one
@@ -41,12 +43,15 @@ def caches(
     schedules = {s.cache.id: s for s in metastore.reader.schedules([c.id for c in found])}
     ids = {c.published_refresh_id for c in found if c.published_refresh_id}
     snapshots = metastore.reader.snapshots(ids)
+    places = {table.location for s in snapshots.values() for table in s.tables}
+    looked = logs.at(snapshots.values(), metastore.reader.base_tables(places))
     names = metastore.reader.names({i for c in found for i in c.depends_on})
     shown = []
     for cache in found:
         snapshot = snapshots.get(cache.published_refresh_id or "")
         told = None if snapshot is None else discretion.snapshot(snapshot, cache)
-        shown.append(_cache(cache, schedules.get(cache.id), told, names))
+        seen = looked.get(cache.published_refresh_id or "", Looked())
+        shown.append(_cache(cache, schedules.get(cache.id), told, seen, names))
     if role.covers(Role.ADMIN):
         for one in shown:
             one.grants = list(metastore.reader.grants(one.id)) if one.narrowed else None
@@ -62,11 +67,12 @@ def _cache(
     cache: CacheRecord,
     schedule: ScheduleRecord | None,
     published: SnapshotRecord | None,
+    looked: Looked,
     names: Mapping[str, str],
 ) -> models.Cache:
     behind = schedule is not None and schedule.behind_since is not None
     last = None if schedule is None else schedule.last
-    status: Status = status_of(cache, last, published, Looked(), behind=behind)
+    status: Status = status_of(cache, last, published, looked, behind=behind)
     known = None if schedule is None else schedule_status(schedule)
     due = None if known is None else next_due(known)
     return models.Cache(

@@ -78,6 +78,15 @@ class Heads:
             found[seed.location] = head
         return found
 
+    def is_gone(self, location: str) -> bool:
+        """Whether there is no table any more in a local folder, as far as this process can tell:
+        what held its folder is there still.
+
+        Args:
+            location: Where it lay.
+        """
+        return location.startswith(_LOCAL) and self._log(location).is_gone()
+
     def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """A version that a table is past; see `cachemgr.serving.freshness.PastOf`."""
         if table.location.startswith(_LOCAL):

@@ -100,6 +100,11 @@ class LocalLog:
             self._known = None
             return None
 
+    def is_gone(self) -> bool:
+        """Whether the log is no more, in a place that can be looked at."""
+        around = os.path.dirname(os.path.dirname(self._folder))
+        return os.path.isdir(around) and not os.path.isdir(self._folder)
+
     def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """A version that the table is past; see `cachemgr.serving.freshness.PastOf`.
 

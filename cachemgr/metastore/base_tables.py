@@ -5,7 +5,7 @@ Noted down by whoever has a Spark at hand, for those who have none: the text doo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from sqlalchemy import select
@@ -21,9 +21,15 @@ from cachemgr.metastore.writes import Writes, bump_revision
 class BaseTableReads(Reads):
     """Questions about base tables."""
 
-    def base_tables(self) -> tuple[TableAt, ...]:
-        """All base tables noted down, by location and name; their commits are not kept."""
+    def base_tables(self, places: Collection[str] | None = None) -> tuple[TableAt, ...]:
+        """Base tables noted down, by location and name; their commits are not kept.
+
+        Args:
+            places: The locations of those that are wanted; None for all.
+        """
         query = select(BaseTableRow).order_by(BaseTableRow.location, BaseTableRow.name)
+        if places is not None:
+            query = query.where(BaseTableRow.location.in_(places))
         with self._session() as session:
             return tuple(_table(row) for row in session.scalars(query))
 

@@ -145,7 +145,9 @@ def status_of(
 def _available(cache: CacheRecord, published: SnapshotRecord, looked: Looked, behind: bool) -> str:
     since = [looked.since(table) for table in published.tables]
     changed = Since.OTHER in since or Since.CHANGED in since
-    if changed or (behind and not looked.versions):
+    versions = looked.versions
+    all_seen = bool(versions) and all(t.location in versions for t in published.tables)
+    if changed or (behind and not all_seen):
         return "STALE"
     grown = since.count(Since.APPENDED)
     if not grown:

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from bench.population import plans
 from cachemgr.base_state import TableAt
+from cachemgr.delta.base_columns import columns_read, kept_columns
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, Publication, SnapshotTableRecord, new_id
 from cachemgr.vocabulary import FreshnessKind
-from matcher.model.codec import encode_plan
+from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.ir import CachePlan, Relation
 
 SETTINGS = {"spark.sql.session.timeZone": "UTC"}
@@ -94,6 +95,7 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, TableAt]:
             id=cache_id,
             settings=SETTINGS,
             plan=payload,
+            plan_version=PLAN_VERSION,
             freshness=FreshnessKind.STRICT,
         )
         store.writer.create_cache(record, now=now)
@@ -103,9 +105,15 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, TableAt]:
         )
         store.writer.update_refresh(run.id, run.fencing_token, plan=payload)
         names = [r.name.rsplit(".")[-1] for r in plan.relations]
+        read = columns_read(plan)
         snapshot = [
             SnapshotTableRecord(
-                r.name, r.key, tables[n].table_id, 2, commit_id=heads[tables[n].location].commit
+                r.name,
+                r.key,
+                tables[n].table_id,
+                2,
+                commit_id=heads[tables[n].location].commit,
+                columns=kept_columns(tables[n].columns, read[r.key]),
             )
             for r, n in zip(plan.relations, names, strict=True)
         ]
