@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 from tests.harness.fuzz_refresh.layouts import CATS, DAYS, Layout
 from tests.harness.fuzz_refresh.shapes import ITEMS, SHOPS, Shape
 from tests.harness.fuzz_refresh.steps import Query
 
+_SUM: Final = re.compile(r"SUM\(s\.\w+\)")
 # Conjuncts over an expression of a shape; what is not here is asked for NULL.
 _FILTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "s.cat": (*(f"s.cat = '{c}'" for c in CATS), "s.cat IN ('a', 'c')", "s.cat <> 'd'"),
@@ -155,12 +158,17 @@ def _some(
 
 
 def _measures(rng: random.Random, stored: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Stored aggregates, and averages where their sums are."""
+    """Stored aggregates; averages where their sums are, and what two columns have together, which
+    depends on whether one is ever NULL."""
     offered = dict(stored)
-    for name, text in stored.items():
-        if text.startswith("SUM(s.") and text.count("(") == 1:
-            offered[f"avg_{name}"] = text.replace("SUM", "AVG", 1)
-    return _some(rng, offered, least=1)[:4]
+    summed = {name: text[4:-1] for name, text in stored.items() if _SUM.fullmatch(text)}
+    for name, column in summed.items():
+        offered[f"avg_{name}"] = f"AVG({column})"
+    for (one, left), (other, right) in combinations(summed.items(), 2):
+        offered[f"n_{one}_{other}"] = f"COUNT({left}, {right})"
+        offered[f"sum_{one}_{other}"] = f"SUM({left} + {right})"
+    chosen = rng.sample(tuple(offered.items()), rng.randrange(1, len(offered) + 1))
+    return tuple(chosen[:4])
 
 
 def _wrapped(rng: random.Random, text: str, parts: _Parts, shape: Shape, layout: Layout) -> str:
