@@ -48,6 +48,18 @@ def files_listed(
     return None if text is None else read_files(text)
 
 
+def of_few_files(session: SparkSession, table: TableRead) -> Any:
+    """A table's rows as a plan that lists its files once, where they are few: no job of a query
+    over it has to look for them.
+
+    Args:
+        session: Any session.
+        table: The table.
+    """
+    tables = java_class(session, "Tables")
+    return tables.fewFiles(session_of(session), table.location, table.version)
+
+
 def read_files(text: str) -> tuple[ListedFile, ...]:
     """Files as `Tables.java` and `ChangedFiles.java` tell of them.
 

@@ -17,9 +17,8 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.delta.tables import TableRead, run_select
-from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.refresh.by_change.incremental import Delta
-from cachemgr.refresh.file_stats import ListedFile, bounds_listed, files_listed
+from cachemgr.refresh.file_stats import ListedFile, bounds_listed, files_listed, of_few_files
 from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.integer_bounds import Bounds, is_exact
 from matcher.model.ir import CachePlan
@@ -143,6 +142,5 @@ def in_one_task(session: SparkSession, table: TableRead) -> DataFrame:
         session: A session of ours.
         table: The table.
     """
-    tables = java_class(session, "Tables")
-    plan = tables.fewFiles(session_of(session), table.location, table.version)
+    plan = of_few_files(session, table)
     return run_select(session, "SELECT * FROM __t", {"__t": plan}).coalesce(1)

@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 
 from cachemgr.delta.log import size_in_bytes
 from cachemgr.delta.tables import TableRead, run_select
-from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.refresh.file_stats import files_listed
+from cachemgr.refresh.file_stats import files_listed, of_few_files
 from matcher.render.select import quote
 
 # A file of this many times a core's share keeps one core at work when the others are done.
@@ -85,7 +84,6 @@ def base_of(session: SparkSession, reads: Sequence[TableRead]) -> Base:
     relations: dict[str, Any] = {}
     rows: dict[str, list[int | None]] = {}
     sizes: dict[str, int] = {}
-    tables = java_class(session, "Tables")
     for number, table in enumerate(reads):
         name = f"__t{number}"
         files = files_listed(session, table)
@@ -93,7 +91,7 @@ def base_of(session: SparkSession, reads: Sequence[TableRead]) -> Base:
             relations[name] = table
             sizes[name] = size_in_bytes(session, table.location)
             continue
-        relations[name] = tables.fewFiles(session_of(session), table.location, table.version)
+        relations[name] = of_few_files(session, table)
         sizes[name] = sum(file.bytes for file in files)
         rows[name] = [file.rows for file in files]
     largest = max(sizes, key=lambda name: sizes[name])
