@@ -95,7 +95,8 @@ def _set(scene: Scene) -> str:
     wanted = scene.rng.choice((
         ("qty", "qty % 50 + 1"), ("amt", "amt % 1000 - 3"), ("price", "price % 100"),
         ("cat", "'b'"), ("shop", "shop % 3 + 1"), ("w", "0.5D"), ("qty", "NULL"), ("amt", "NULL"),
-        ("flag", "NOT flag"), ("bits", "bits % 16"), ("item", "1"), ("spare", "'u'"),
+        ("price", "NULL"), ("flag", "NOT flag"), ("bits", "bits % 16"), ("item", "1"),
+        ("spare", "'u'"),
     ))  # fmt: skip
     return " = ".join(wanted if wanted[0] in columns else ("id", "id + 1000"))
 
@@ -372,7 +373,7 @@ def _dim_optimize(scene: Scene, table: str) -> Drawn:
 # Rows of the fact come, go or change, and the table stays what it is: a refresh can go by any of
 # them alone.
 ROWS: Final[Mapping[Draws, int]] = {
-    _append: 1, _append_copies: 1, _update_scattered: 2, _update_part: 2, _delete_scattered: 2,
+    _append: 4, _append_copies: 1, _update_scattered: 3, _update_part: 2, _delete_scattered: 2,
     _delete_part: 2, _delete_and_back: 2, _merge_upsert: 2, _merge_insert: 2, _merge_delete: 3,
     _overwrite: 2, _overwrite_same: 2, _overwrite_dynamic: 5, _replace_where: 2,
 }  # fmt: skip

@@ -139,7 +139,7 @@ def value(
         return rng.choice(_EXTREMES[column])
     if is_key:
         most = KEYS["zones" if column == "zone" else column + "s"]
-        return str(rng.randrange(1, most + (2 if wild and rng.random() < 0.1 else 0) + 1))
+        return str(rng.randrange(1, most + (2 if wild and rng.random() < 0.25 else 0) + 1))
     literal = {
         "cat": lambda: f"'{rng.choice(CATS)}'",
         "day": lambda: f"DATE'{rng.choice(DAYS)}'",

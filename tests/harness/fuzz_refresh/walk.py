@@ -95,12 +95,12 @@ class Walker:
 
     def _apart(self) -> Step:
         change = self._undo() or self._change(changes.ROWS)
-        if self.rng.random() < 0.35:  # two tables since the last refresh
+        if self.rng.random() < 0.2:  # two tables since the last refresh
             self._due.append(self._change(changes.DIMENSIONS))
         caches = [spec.shape for spec in self.world.walk.caches]
         # AUTO would mostly find that so few rows are computed anew at once
         refreshes = [Refresh(c, *self.rng.choices(("INCREMENTAL", "AUTO"), (9, 1))) for c in caches]
-        self._due += [self._query(), *refreshes, self._query()]
+        self._due += [self._query(), *refreshes, self._query(), self._query()]
         return change
 
     def _growing(self) -> Step:
