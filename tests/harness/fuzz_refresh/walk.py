@@ -48,6 +48,9 @@ def beginning(rng: random.Random, manner: Manner | None = None) -> Walk:
     names = sorted(_SHAPES.get(manner, SHAPES))
     shapes = [SHAPES[name] for name in names if SHAPES[name].tables <= there]
     chosen = rng.sample(shapes, rng.randrange(2, 5))
+    cubes = [shape for shape in shapes if shape.grouping]
+    if cubes and rng.random() < 0.3 and not any(shape.grouping for shape in chosen):
+        chosen[0] = rng.choice(cubes)  # some of its sets are replaced, others appended to
     for shape in tuple(chosen):
         if shape.over and SHAPES[shape.over[0]] not in chosen:
             chosen.append(SHAPES[shape.over[0]])
@@ -57,7 +60,7 @@ def beginning(rng: random.Random, manner: Manner | None = None) -> Walk:
     specs = tuple(
         CacheSpec(s.name, _LAGGING if lagging and not n else "") for n, s in enumerate(chosen)
     )
-    few_rows = rng.choice((None, -1, -1, 4))
+    few_rows = rng.choice((None, -1, -1, 4, 4))
     pins, tails = rng.random() < 0.3, rng.random() < 0.5
     return Walk(layout.name, specs, pins=pins, tails=tails, few_rows=few_rows, manner=manner)
 
