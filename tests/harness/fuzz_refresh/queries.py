@@ -164,11 +164,14 @@ def _measures(rng: random.Random, stored: Mapping[str, str]) -> tuple[tuple[str,
     summed = {name: text[4:-1] for name, text in stored.items() if _SUM.fullmatch(text)}
     for name, column in summed.items():
         offered[f"avg_{name}"] = f"AVG({column})"
+    together: dict[str, str] = {}
     for (one, left), (other, right) in combinations(summed.items(), 2):
-        offered[f"n_{one}_{other}"] = f"COUNT({left}, {right})"
-        offered[f"sum_{one}_{other}"] = f"SUM({left} + {right})"
-    chosen = rng.sample(tuple(offered.items()), rng.randrange(1, len(offered) + 1))
-    return tuple(chosen[:4])
+        together[f"n_{one}_{other}"] = f"COUNT({left}, {right})"
+        together[f"sum_{one}_{other}"] = f"SUM({left} + {right})"
+    chosen = rng.sample(tuple(offered.items()), rng.randrange(1, len(offered) + 1))[:3]
+    if together and rng.random() < 0.4:
+        chosen.append(rng.choice(tuple(together.items())))
+    return tuple(chosen)
 
 
 def _wrapped(rng: random.Random, text: str, parts: _Parts, shape: Shape, layout: Layout) -> str:
