@@ -309,7 +309,7 @@ public final class Hook {
                     }
                 }
                 OtherRules others = OtherRules.of(spark);
-                LogicalPlan seen = others.applied(given);
+                LogicalPlan seen = others.changeLater(given) ? null : others.applied(given);
                 if (seen == null) {
                     return node;
                 }

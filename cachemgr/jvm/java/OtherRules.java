@@ -3,6 +3,7 @@ package relationalcache;
 import java.util.ArrayList;
 import java.util.List;
 
+import org.apache.spark.sql.catalyst.optimizer.Optimizer;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -18,6 +19,8 @@ final class OtherRules {
     private final List all = new ArrayList();
     /** Those that Spark runs after ours. */
     private final List later = new ArrayList();
+    /** Those of other batches, which Spark runs once and later. */
+    private final List elsewhere = new ArrayList();
 
     private OtherRules() {
     }
@@ -25,7 +28,8 @@ final class OtherRules {
     static OtherRules of(SparkSession spark) {
         OtherRules found = new OtherRules();
         boolean isLater = false;
-        List rules = Scala.list(spark.sessionState().optimizer().extendedOperatorOptimizationRules());
+        Optimizer optimizer = spark.sessionState().optimizer();
+        List rules = Scala.list(optimizer.extendedOperatorOptimizationRules());
         for (int i = 0; i < rules.size(); i++) {
             Object rule = rules.get(i);
             isLater |= rule instanceof Hook.RewriteRule;
@@ -36,7 +40,19 @@ final class OtherRules {
                 }
             }
         }
+        found.addElsewhere(optimizer.earlyScanPushDownRules());
+        found.addElsewhere(optimizer.preCBORules());
+        found.addElsewhere(spark.sessionState().experimentalMethods().extraOptimizations());
         return found;
+    }
+
+    private void addElsewhere(scala.collection.immutable.Seq rules) {
+        List listed = Scala.list(rules);
+        for (int i = 0; i < listed.size(); i++) {
+            if (isOthers(listed.get(i))) {
+                elsewhere.add(listed.get(i));
+            }
+        }
     }
 
     private static boolean isOthers(Object rule) {
@@ -47,6 +63,24 @@ final class OtherRules {
             }
         }
         return true;
+    }
+
+    /**
+     * Whether a rule of another batch would change the plan or refuse it. What it does there is for the plan as it is, once:
+     * nothing of it may be gone by then.
+     */
+    boolean changeLater(LogicalPlan plan) {
+        for (int i = 0; i < elsewhere.size(); i++) {
+            LogicalPlan copy = (LogicalPlan) plan.clone(); // some mark what they have looked at
+            try {
+                if (!((LogicalPlan) ((Rule) elsewhere.get(i)).apply(copy)).fastEquals(copy)) {
+                    return true;
+                }
+            } catch (Exception refusal) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** The plan as the rules after ours leave it; null where one of them refuses it, which it then does itself. */
@@ -69,8 +103,15 @@ final class OtherRules {
      * tried on has none.
      */
     void check(LogicalPlan rewritten) {
-        for (int i = 0; i < all.size(); i++) {
-            Rule rule = (Rule) all.get(i);
+        check(all, rewritten);
+        if (!elsewhere.isEmpty()) {
+            check(elsewhere, (LogicalPlan) rewritten.clone());
+        }
+    }
+
+    private static void check(List rules, LogicalPlan rewritten) {
+        for (int i = 0; i < rules.size(); i++) {
+            Rule rule = (Rule) rules.get(i);
             try {
                 rule.apply(new Project(Scala.seq(Scala.list(rewritten.output())), rewritten));
             } catch (Exception refusal) {

@@ -17,28 +17,37 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * An optimizer rule of the kind by which Apache Kyuubi's plugin asks Apache Ranger. The setting `test.rules` says what it does:
- * `authorise` looks at a plan and marks it as seen, `filter` hides the rows of table t with k = 2.
+ * An optimizer rule of the kind by which Apache Kyuubi's plugin asks Apache Ranger. The setting `test.rules` says what it does,
+ * and `test.later` what another one does in a later batch: `authorise` looks at a plan and marks it as seen, `filter` hides the
+ * rows of table t with k = 2.
  */
 public final class Rules extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     private static final TreeNodeTag<Boolean> SEEN = new TreeNodeTag<>("authorising.seen");
 
     @Override
     public BoxedUnit apply(SparkSessionExtensions extensions) {
-        extensions.injectOptimizerRule(new AbstractFunction1<>() {
+        extensions.injectOptimizerRule(rule("test.rules"));
+        extensions.injectPreCBORule(rule("test.later"));
+        return BoxedUnit.UNIT;
+    }
+
+    private static AbstractFunction1<org.apache.spark.sql.SparkSession, Rule<LogicalPlan>> rule(String setting) {
+        return new AbstractFunction1<>() {
             @Override
             public Rule<LogicalPlan> apply(org.apache.spark.sql.SparkSession spark) {
-                return new Authorise((SparkSession) spark);
+                return new Authorise((SparkSession) spark, setting);
             }
-        });
-        return BoxedUnit.UNIT;
+        };
     }
 
     public static final class Authorise extends Rule<LogicalPlan> {
         private final SparkSession spark;
 
-        Authorise(SparkSession spark) {
+        private final String setting;
+
+        Authorise(SparkSession spark, String setting) {
             this.spark = spark;
+            this.setting = setting;
         }
 
         @Override
@@ -48,7 +57,7 @@ public final class Rules extends AbstractFunction1<SparkSessionExtensions, Boxed
 
         @Override
         public LogicalPlan apply(LogicalPlan plan) {
-            String what = spark.sessionState().conf().getConfString("test.rules", "");
+            String what = spark.sessionState().conf().getConfString(setting, "");
             if (what.equals("filter")) {
                 return filtered(plan);
             }
