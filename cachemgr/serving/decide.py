@@ -73,13 +73,18 @@ def decide(
     first = _walk(query, registry, eligibility, options, explain, most)
     if first.keys_moved:
         return first
-    live = query.tables_outside(first.hits) | {
-        extra.relation.name for hit in first.hits for extra in hit.rewrite.extra
-    }
+    live = query.tables_outside(first.hits) | _read_beside(first.hits)
     reason = mixed_snapshots(first.hits, eligibility.query.seen, live)
     if reason is None:
         return first
     return _walk(query, registry, eligibility.exact_only(reason), options, explain, most)
+
+
+def _read_beside(hits: Iterable[Hit]) -> frozenset[str]:
+    """Names of the tables that hits read as they are now: those joined to a cache, and those to
+    which rows were appended since."""
+    joined = {extra.relation.name for hit in hits for extra in hit.rewrite.extra}
+    return frozenset(joined | {h.appended.table.name for h in hits if h.appended is not None})
 
 
 def _walk(

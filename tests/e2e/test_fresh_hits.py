@@ -48,6 +48,19 @@ def check_fresh(lab, query: str) -> None:
     assert fresh(lab) > before, f"no appended rows were read: {query}"
 
 
+@pytest.mark.parametrize("other", ["COUNT(*)", "MAX(amt)"])
+def test_appended_rows_are_not_read_beside_a_cache_that_lags(lab, other) -> None:
+    """One of them would show the table as it is now, and the other as it was."""
+    lab.cache(BY_REGION)
+    behind = f"SELECT region, {other} AS n FROM sales GROUP BY region"
+    lab.cache(f"behind MAX STALENESS UNLIMITED AS {behind}")
+    lab.plain.sql(MORE)
+    now = "SELECT region, SUM(amt) AS amt FROM sales GROUP BY region"
+    check_fresh(lab, now)
+    lab.hit(f"SELECT a.region, a.amt, b.n FROM ({now}) a JOIN ({behind}) b ON a.region = b.region")
+    lab.hit(f"SELECT * FROM ({now}) a UNION ALL SELECT * FROM ({behind}) b")
+
+
 def test_columns_mapped_by_id(lab) -> None:
     lab.plain.sql(
         "CREATE TABLE t (k STRING, v BIGINT) USING delta "
