@@ -12,7 +12,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,8 +144,6 @@ def measure(spark: SparkSession, query: SsbQuery) -> QueryResult:
         return _measure(spark, query)
     except (CacheManagerError, PySparkException) as error:
         return QueryResult(query.name, query.sql(), error=f"{type(error).__name__}: {error}")
-    finally:
-        spark.conf.unset(MODE)
 
 
 def warm_up(spark: SparkSession, queries: Sequence[SsbQuery]) -> None:
@@ -158,13 +156,10 @@ def warm_up(spark: SparkSession, queries: Sequence[SsbQuery]) -> None:
         spark: An enabled session.
         queries: The queries; one that fails is left for `measure` to tell.
     """
-    try:
-        for mode in ("off", "rewrite", "rewrite", "rewrite"):
-            for query in queries:
-                with contextlib.suppress(CacheManagerError, PySparkException):
-                    _answer(spark, query.sql(), mode)
-    finally:
-        spark.conf.unset(MODE)
+    for mode in ("off", "rewrite", "rewrite", "rewrite"):
+        for query in queries:
+            with contextlib.suppress(CacheManagerError, PySparkException):
+                _answer(spark, query.sql(), mode)
 
 
 def _measure(spark: SparkSession, query: SsbQuery) -> QueryResult:
@@ -192,20 +187,30 @@ def _measure(spark: SparkSession, query: SsbQuery) -> QueryResult:
     )
 
 
-def _answer(spark: SparkSession, sql: str, mode: str) -> _Answer:
+@contextlib.contextmanager
+def _in(spark: SparkSession, mode: str) -> Iterator[None]:
+    """Under a mode, and after it under the session's own: what is explained is what users get."""
     spark.conf.set(MODE, mode)
-    started = time.perf_counter()
-    frame = spark.sql(sql)
-    rows = frame.collect()
-    seconds = time.perf_counter() - started
-    plan: Any = frame._jdf.queryExecution()
-    return _Answer(
-        seconds=seconds,
-        rows=rows,
-        schema=frame.schema,
-        types=_planned_types(plan),
-        reads_fact=_FACT_COLUMN in plan.optimizedPlan().toString(),
-    )
+    try:
+        yield
+    finally:
+        spark.conf.unset(MODE)
+
+
+def _answer(spark: SparkSession, sql: str, mode: str) -> _Answer:
+    with _in(spark, mode):
+        started = time.perf_counter()
+        frame = spark.sql(sql)
+        rows = frame.collect()
+        seconds = time.perf_counter() - started
+        plan: Any = frame._jdf.queryExecution()
+        return _Answer(
+            seconds=seconds,
+            rows=rows,
+            schema=frame.schema,
+            types=_planned_types(plan),
+            reads_fact=_FACT_COLUMN in plan.optimizedPlan().toString(),
+        )
 
 
 def _planned_types(execution: Any) -> tuple[tuple[str, str], ...]:
@@ -265,16 +270,16 @@ def _row_differences(
     spark: SparkSession, pairs: Sequence[tuple[_Answer, _Answer]]
 ) -> tuple[str, ...]:
     """`exceptAll` both ways over the rows of all sets, each row marked with its set."""
-    spark.conf.set(MODE, "off")
-    without = _frame(spark, [pair[0] for pair in pairs])
-    with_hook = _frame(spark, [pair[1] for pair in pairs])
     found = []
-    for label, left, right in (
-        ("only without the hook", without, with_hook),
-        ("only with the hook", with_hook, without),
-    ):
-        extra = left.exceptAll(right).limit(3).collect()
-        found += [f"{label}: set {row[0] + 1}, {tuple(row)[1:]}" for row in extra]
+    with _in(spark, "off"):
+        without = _frame(spark, [pair[0] for pair in pairs])
+        with_hook = _frame(spark, [pair[1] for pair in pairs])
+        for label, left, right in (
+            ("only without the hook", without, with_hook),
+            ("only with the hook", with_hook, without),
+        ):
+            extra = left.exceptAll(right).limit(3).collect()
+            found += [f"{label}: set {row[0] + 1}, {tuple(row)[1:]}" for row in extra]
     return tuple(found)
 
 

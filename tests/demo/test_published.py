@@ -81,3 +81,5 @@ def test_the_published_cube_and_the_set_that_it_lacks(hooked: Any) -> None:
     hooked.sql(f"REFRESH RELATIONAL CACHE {PUBLISHED_NAME}")
     without, with_hook, hit = both(hooked, PUBLISHED_EXAMPLE)
     assert hit and without and with_hook == without
+    result = measure(hooked, QUERIES[2])
+    assert result.hit and result.equal and [run.hit for run in result.runs] == [True] * 5
