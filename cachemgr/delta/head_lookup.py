@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from cachemgr.base_state import TableAt
 from cachemgr.delta.base_commits import CommitRange, unreadable
-from cachemgr.delta.local_log import LocalLog
+from cachemgr.delta.local_log import UNREADABLE, LocalLog
 from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.telemetry import Telemetry
 
@@ -78,6 +78,15 @@ class Heads:
             found[seed.location] = head
         return found
 
+    def newest(self, location: str) -> int | None:
+        """The number of the newest version of a table whose log need not say more than that: cut
+        off by a checkpoint, or damaged. None where this process cannot tell.
+
+        Args:
+            location: Where it lies.
+        """
+        return self._log(location).newest() if location.startswith(_LOCAL) else None
+
     def is_gone(self, location: str) -> bool:
         """Whether there is no table any more in a local folder, as far as this process can tell:
         what held its folder is there still.
@@ -109,7 +118,7 @@ class Heads:
             return None
         try:
             return self._log(seed.location).head(seed)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except UNREADABLE as error:
             self._telemetry.warn_once(
                 f"log {seed.location}", f"the Delta log of {seed.name} cannot be read: {error}"
             )

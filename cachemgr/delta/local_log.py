@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import threading
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -37,6 +38,16 @@ _TRIES: Final = 3
 _MOST_COMMITS_KEPT: Final = 200
 _MOST_FILES_KEPT: Final = 1_000
 _MARKS: Final = (b'"metaData"', b'"commitInfo"')
+UNREADABLE: Final = (
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What reading a log may raise that somebody else has written, or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,7 @@ class LocalLog:
             The table; None if its log does not say, being gone or cut off before its schema.
 
         Raises:
-            OSError: The folder cannot be read.
+            One of UNREADABLE: The folder or a commit cannot be read.
         """
         known = self._known
         # In this order: file v is still there after v + 1 was not, so v was the head in between.
@@ -104,6 +115,11 @@ class LocalLog:
         """Whether the log is no more, in a place that can be looked at."""
         around = os.path.dirname(os.path.dirname(self._folder))
         return os.path.isdir(around) and not os.path.isdir(self._folder)
+
+    def newest(self) -> int | None:
+        """The number of the newest version, by the names of the log's files alone; None where there
+        are none."""
+        return max((int(name[:20]) for name in self._names()), default=None)
 
     def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:
         """A version that the table is past; see `cachemgr.serving.freshness.PastOf`.
@@ -132,7 +148,7 @@ class LocalLog:
         """
         try:
             return self._range(version, table.version)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except UNREADABLE as error:
             return unreadable(error)
 
     def _range(self, since: int, last: int) -> CommitRange:
@@ -222,15 +238,23 @@ class LocalLog:
             found = os.stat(self._file(version))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        if not stat.S_ISREG(found.st_mode):  # a pipe would keep who reads it waiting
+            return None
         return found.st_ino, found.st_mtime_ns, found.st_size
 
-    def _versions(self) -> list[int]:
+    def _names(self) -> list[str]:
+        """The files of commits and checkpoints, each begins with the number of its version."""
         try:
             names = os.listdir(self._folder)
         except (FileNotFoundError, NotADirectoryError):
             return []
+        return [
+            n for n in names if n[:20].isdigit() and n[20:].startswith((".json", ".checkpoint"))
+        ]
+
+    def _versions(self) -> list[int]:
         # a checkpoint ahead of all commits means that these are gone
-        found = [n.split(".", 1) for n in names if n[:20].isdigit() and n[20:21] == "."]
+        found = [name.split(".", 1) for name in self._names()]
         commits = [int(v) for v, kind in found if kind == "json"]
         checkpoints = [int(v) for v, kind in found if kind.startswith("checkpoint")]
         return commits if max(checkpoints, default=-1) <= max(commits, default=-1) else []

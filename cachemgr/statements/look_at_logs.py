@@ -5,12 +5,25 @@ folders. So the service and the CLI say of a cache what SHOW says of it in a ses
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from cachemgr.base_state import BaseState, TableAt
+from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.head_lookup import Heads
+from cachemgr.delta.local_log import UNREADABLE
 from cachemgr.delta.ranges import Ranges
 from cachemgr.metastore.records import SnapshotRecord
 from cachemgr.statements.status import Looked, Moved
+
+
+@dataclass(slots=True)
+class _Now:
+    """Base tables as they are now: those whose logs tell, the places where there is none any more,
+    and the newest version of those of which no more is told."""
+
+    tables: dict[str, TableAt] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    newest: dict[str, int] = field(default_factory=dict)
 
 
 class LookAtLogs:
@@ -37,29 +50,40 @@ class LookAtLogs:
         now = self._now(noted)
         return {snapshot.run.id: self._since(snapshot, now) for snapshot in snapshots}
 
-    def _now(self, noted: Iterable[TableAt]) -> Mapping[str, TableAt | None]:
-        """The tables as they are now, None for those that are gone."""
-        found: dict[str, TableAt | None] = {}
-        for seed in noted:
-            if seed.location in found:  # another name of it
-                continue
-            head = self._heads.look_local([seed])
-            if head is not None:
-                found[seed.location] = head[seed.location]
-            elif self._heads.is_gone(seed.location):
-                found[seed.location] = None
+    def _now(self, noted: Iterable[TableAt]) -> _Now:
+        found = _Now()
+        for place, seed in {seed.location: seed for seed in noted}.items():
+            table = self._head(seed)
+            if table is not None:
+                found.tables[place] = table
+            elif (newest := self._heads.newest(place)) is not None:
+                found.newest[place] = newest
+            elif self._heads.is_gone(place):
+                found.gone.add(place)
         return found
 
-    def _since(self, snapshot: SnapshotRecord, now: Mapping[str, TableAt | None]) -> Looked:
+    def _head(self, seed: TableAt) -> TableAt | None:
+        """A table as it is now; None where its log does not tell here."""
+        found = self._heads.look_local([seed])
+        if found is None:
+            return None
+        table = found[seed.location]
+        try:
+            kept_columns(table.columns, ())  # a log that somebody damaged may hold anything
+        except UNREADABLE:
+            return None
+        return table
+
+    def _since(self, snapshot: SnapshotRecord, now: _Now) -> Looked:
         versions: dict[str, BaseState | None] = {}
         moved: dict[str, Moved] = {}
         for then in snapshot.tables:
-            if then.location not in now:
-                continue
-            table = now[then.location]
-            versions[then.location] = None if table is None else table.state
-            if table is not None and then.table_id == table.table_id:
-                if then.version != table.version:
+            table = now.tables.get(then.location)
+            if table is not None:
+                versions[then.location] = table.state
+                if then.table_id == table.table_id and then.version != table.version:
                     changes = self._ranges.changes(table, then.state)
                     moved[then.location] = Moved(table, changes)
-        return Looked(versions, moved)
+            elif then.location in now.gone:
+                versions[then.location] = None
+        return Looked(versions, moved, now.newest)

@@ -44,13 +44,14 @@ class Since(Enum):
     """What became of a base table since a snapshot, as far as hits are concerned.
 
     `OTHER` is another table, another history of it, or one in which a column that the cache reads
-    is another one: no freshness lets a cache answer for it.
+    is another one: no freshness lets a cache answer for it. Of `UNREAD` the log does not tell here.
     """
 
     SAME = "same"
     APPENDED = "appended"
     CHANGED = "changed"
     OTHER = "other"
+    UNREAD = "unread"
 
 
 _ANOTHER_HISTORY: Final = (ChangeCode.HISTORY_REWRITTEN, ChangeCode.TABLE_RECREATED)
@@ -75,13 +76,18 @@ class Looked:
             was looked at.
         moved: Those among them that are at other versions of the same history, as far as it was
             looked at what happened since.
+        newest: Those whose log does not say more here than the number of the newest version.
     """
 
     versions: Versions = field(default_factory=dict)
     moved: Mapping[str, Moved] = field(default_factory=dict)
+    newest: Mapping[str, int] = field(default_factory=dict)
 
     def since(self, then: SnapshotTableRecord) -> Since:
         """What became of a table that a snapshot read."""
+        if then.location in self.newest:
+            same = self.newest[then.location] == then.version
+            return Since.UNREAD if same else Since.CHANGED
         if then.location not in self.versions:
             return Since.SAME  # nobody looked
         now = self.versions[then.location]
@@ -122,8 +128,9 @@ def status_of(
         `definition` VALID, OUTDATED (stored by another version of this program) or BROKEN (a base
         table is gone); `refresh` NEVER, RUNNING, CANCELLED, FAILED or OK; `availability` DISABLED,
         NOT_REFRESHED, DAMAGED (its files are gone), STALE (the base tables hold other rows by now),
-        APPENDED (a STRICT cache to one of whose tables rows were appended and nothing else: hits
-        read these beside it) or AVAILABLE; `combined` the worst of them, HEALTHY if all is well.
+        UNKNOWN (the log of a base table cannot be read here), APPENDED (a STRICT cache to one of
+        whose tables rows were appended and nothing else: hits read these beside it) or AVAILABLE;
+        `combined` the worst of them, HEALTHY if all is well.
     """
     definition = "VALID"
     if cache.plan_version != PLAN_VERSION:
@@ -149,6 +156,8 @@ def _available(cache: CacheRecord, published: SnapshotRecord, looked: Looked, be
     all_seen = bool(versions) and all(t.location in versions for t in published.tables)
     if changed or (behind and not all_seen):
         return "STALE"
+    if Since.UNREAD in since:
+        return "UNKNOWN"
     grown = since.count(Since.APPENDED)
     if not grown:
         return "AVAILABLE"
@@ -190,6 +199,7 @@ def answers(
         "DISABLED": "no: it has DISABLE REWRITE",
         "NOT_REFRESHED": "no: it was never refreshed",
         "DAMAGED": "no: its files are damaged",
+        "UNKNOWN": "unknown: the log of a base table cannot be read here",
         "AVAILABLE": "yes: it holds what its base tables hold",
     }
     if availability in simple or published is None:

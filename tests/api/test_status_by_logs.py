@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -51,6 +52,34 @@ def test_what_became_of_the_tables_shows_without_a_trigger(told) -> None:
 def test_a_table_that_is_gone(told, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "tables" / "customer")
     assert told() == {"BROKEN"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"commitInfo": "x"}', "[]", "7", "null", '{"add": "x"}', '{"add": null}', '{"remove": 1}',
+        '{"add": {"path": "x", "size": 1e999, "dataChange": true}}', "{", "[" * 100_000,
+        '{"metaData": {"id": "id-of-customer", "schemaString": "no schema"}}',
+        '{"metaData": {"id": "id-of-customer"}}',
+    ],
+)  # fmt: skip
+def test_a_damaged_log_says_nothing_good_of_its_caches_alone(told, tmp_path: Path, line) -> None:
+    log = tmp_path / "tables" / "customer" / "_delta_log"
+    (log / f"{3:020d}.json").write_text(f"{line}\n")
+    assert told() <= {"STALE", "UNKNOWN"}
+    (log / f"{3:020d}.json").unlink()
+    os.mkfifo(log / f"{3:020d}.json")  # to read it would wait for ever
+    told()
+
+
+def test_a_log_that_was_cut_off_tells_by_its_numbers(told, tmp_path: Path) -> None:
+    log = tmp_path / "tables" / "customer" / "_delta_log"
+    for commit in log.glob("*.json"):
+        commit.unlink()
+    (log / f"{2:020d}.checkpoint.parquet").write_bytes(b"")
+    assert told() == {"UNKNOWN"}  # the version that was read, perhaps of another table
+    (log / f"{5:020d}.checkpoint.parquet").write_bytes(b"")
+    assert told() == {"STALE"}
 
 
 def test_a_place_that_cannot_be_looked_at_says_nothing(told, tmp_path: Path) -> None:
