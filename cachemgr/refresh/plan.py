@@ -211,8 +211,10 @@ def _by_change(request: RefreshRequest, found: Delta, moved: str) -> RefreshPlan
     share = found.cost / max(found.full_cost, 1)
     dearer = f"by the bytes to read, the change alone costs {share:.0%} of a full refresh"
     told = weighed.told()
-    if told:
-        dearer = told if weighed.by_time else f"{dearer}; {told}, which does not outweigh that"
+    if weighed.by_time:
+        dearer = told
+    elif told:
+        dearer = f"{dearer}; {told}: too few runs, or too little between them, to go by"
     why = WhyFull(FullCode.FULL_IS_CHEAPER, f"{dearer}{_feed_told(request, found)}; {moved}")
     return replace(_full(request, why), estimate=(found.full_cost, found.cost), weighed=weighed)
 

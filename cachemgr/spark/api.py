@@ -342,7 +342,7 @@ def counters(spark: SparkSession) -> dict[str, int]:
     Of the `hits`, `fresh_hits` read rows that were appended to a base table since the cache's
     refresh; `tail_hits` of these from memory; `fresh_rows` is how many rows were read from files.
     """
-    return dict(_of(spark).session.telemetry.counters())
+    return {"hits": 0, "misses": 0, **_of(spark).session.telemetry.counters()}
 
 
 def would_answer(

@@ -76,7 +76,7 @@ def test_a_further_session_finds_pins_and_memories_warm(lab):
         assert Counter(map(str, other.sql(TOTALS).collect())) == Counter(
             map(str, lab.plain.sql(TOTALS).collect())
         )
-        assert cachemgr.counters(other) == {"hits": 1, "pin_hits": 1}
+        assert cachemgr.counters(other) == {"hits": 1, "misses": 0, "pin_hits": 1}
         assert pins(lab).stats().pins == 1 and persistent(lab) == 1
         assert api._of(other).session.application is api._of(lab.spark).session.application
         assert api._of(other).session.feed is api._of(lab.spark).session.feed
@@ -130,7 +130,7 @@ def test_a_pin_says_nothing_about_who_may_read_it(lab):
             session.sql(TOTALS).collect()
             codes = {r.code.value for r in cachemgr.explain(session, TOTALS).reasons}
             assert "NOT_GRANTED" in codes
-        assert cachemgr.counters(other) == {"misses": 1}
+        assert cachemgr.counters(other) == {"hits": 0, "misses": 1}
     assert pins(lab).stats().pins == 1
 
 
@@ -139,7 +139,7 @@ def test_each_session_decides_by_its_own_settings(lab):
     pinned(lab)
     with further(lab, spark__sql__session__timeZone="Asia/Tokyo") as (other,):
         other.sql(TOTALS).collect()
-        assert cachemgr.counters(other) == {"misses": 1}
+        assert cachemgr.counters(other) == {"hits": 0, "misses": 1}
     hits = pins(lab).stats().hits
     for setting in ("enabled", "maxBytes"):
         with further(
