@@ -61,7 +61,8 @@ def test_a_script_then_the_doctor(environment, tmp_path):
     assert answers[4]["rows"] == [[None, 3], ["a;b", 3]]
     assert answers[5]["verdict"].startswith("miss: ") and answers[5]["rows"] == [[3]]
     assert answers[7]["verdict"].startswith("planned only, the original ran: hit totals")
-    assert answers[9]["verdict"].startswith("miss: SETTINGS_DIFFER: spark.cachemgr.mode is off")
+    off = "SETTINGS_DIFFER: spark.cachemgr.mode is off (set it otherwise, or RESET it)"
+    assert answers[9]["verdict"] == f"miss: {off}"
     assert "did you mean spark.cachemgr.mode?" in done.stderr
 
     environment["CACHEMGR_LOCATION"] = str(tmp_path / "other")
