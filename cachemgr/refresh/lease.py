@@ -12,6 +12,7 @@ from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.job import Clock
 
 _MOST_SECONDS = 5.0
+_SECONDS_BETWEEN_INTERRUPTS = 1.0
 
 
 class Heartbeat:
@@ -26,7 +27,8 @@ class Heartbeat:
         run: The run that holds it.
         now: The clock.
         lease_seconds: How long the lease lasts without being renewed.
-        interrupt: Called once when the refresh is to stop, from the background.
+        interrupt: Called when the refresh is to stop, from the background, and each second until it
+            does: what it stops may only be about to begin.
     """
 
     def __init__(
@@ -70,6 +72,8 @@ class Heartbeat:
             except CacheManagerError:
                 continue
             self._interrupt()
+            while not self._over.wait(_SECONDS_BETWEEN_INTERRUPTS):
+                self._interrupt()
             return
 
     def check(self) -> None:

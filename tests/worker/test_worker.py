@@ -208,7 +208,8 @@ def test_a_failed_request_of_a_person_does_not_count(star, refresher):
     assert (found.failures, found.cache.paused, found.last.state) == (0, False, RunState.FAILED)
 
 
-def test_a_running_refresh_is_cancelled(star, monkeypatch):
+@pytest.mark.parametrize("late", [False, True], ids=["", "before its next job begins"])
+def test_a_running_refresh_is_cancelled(star, monkeypatch, late):
     """Spark's own jobs stop: the refresh sits in a job that would take minutes."""
     cache = made(star)
     refresher = SparkRefresher(lambda: star.spark, star.store, lease_seconds=1.5)
@@ -218,6 +219,8 @@ def test_a_running_refresh_is_cancelled(star, monkeypatch):
 
     def sleepy(*args, **kwargs):
         started.set()
+        if late:
+            time.sleep(3)  # the next heartbeat is long over
         star.spark.range(0, 2, 1, 2).selectExpr(
             "java_method('java.lang.Thread', 'sleep', 300000L + id) AS x"
         ).collect()
