@@ -100,6 +100,10 @@ def lab(spark, place: Place, tmp_path_factory) -> Iterator[Lab]:
         found.cache(cache)
     found.sql("GRANT USE ON RELATIONAL CACHE narrow TO friend")
     found.sql("RESTRICT BASE TABLE cust")
+    # the service follows a moment later
+    until(lambda: _rewritten(place, found, "friend", "narrow")["hit"], 10, "the caches are known")
+    refused = ("viewer", "narrow")
+    until(lambda: not _rewritten(place, found, *refused)["hit"], 10, "the grant is known")
     yield found
     next(labs, None)
 
