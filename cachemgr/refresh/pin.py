@@ -38,7 +38,7 @@ def what_serves(cache: CacheRecord) -> str:
     """
     if cache.published_refresh_id is None:
         return "it was never refreshed: queries keep running on the tables"
-    return "its last snapshot keeps serving"
+    return "its last snapshot is kept"
 
 
 def columns_told(schema: StructType) -> str:
@@ -90,8 +90,8 @@ def pin_versions(spark: SparkSession, cache: CacheRecord, plan: CachePlan) -> tu
             raise RefreshError(
                 ErrorCode.BASE_TABLE_LOST,
                 f"base table {name} of cache {shown} is gone: there is no Delta table at "
-                f"{location}, and queries that read it fail; if no job makes it anew within "
-                "`lost_table_seconds`, restore the table, or drop or replace the cache",
+                f"{location}, and queries that read it fail; restore the table, or drop or replace "
+                "the cache, unless a job is about to make it anew",
             )
         pinned.append(with_columns(spark, found))
     return tuple(pinned)

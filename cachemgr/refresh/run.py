@@ -384,8 +384,8 @@ def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | No
             raise RefreshError(
                 ErrorCode.DEFINITION_BROKEN,
                 f"the definition of cache {cache.qualified_name} does not resolve any more: "
-                f"{text}; {what_serves(cache)}; restore what it names, or drop or replace the "
-                "cache",
+                f"{text.rstrip('.')}; {what_serves(cache)}; restore what it names, or drop or "
+                "replace the cache",
             ) from error
     if stored is None:
         raise RefreshError(

@@ -359,7 +359,7 @@ def test_lost_and_changed_columns(star: Star) -> None:
     with pytest.raises(RefreshError, match=r"default\.shops .* has no column city") as caught:
         star.refresh(cache)
     assert caught.value.code == "BASE_COLUMN_LOST" and star.stored(cache) == before
-    assert "its last snapshot keeps serving" in str(caught.value)
+    assert "its last snapshot is kept" in str(caught.value)
 
     def replan() -> CachePlan:
         raise DefinitionError("X", "cannot resolve city")
@@ -389,7 +389,7 @@ def test_a_table_that_cannot_be_read_may_be_readable_later(
     def replan() -> CachePlan:
         raise DefinitionError(code, "cache by_item: commit 7 does not exist")
 
-    with pytest.raises(RefreshError, match="its last snapshot keeps serving") as caught:
+    with pytest.raises(RefreshError, match="its last snapshot is kept") as caught:
         star.refresh(cache, replan=replan)
     assert caught.value.code == wanted and caught.value.message.count("[") <= 1
     assert (caught.value.code in PERMANENT) == (wanted is ErrorCode.DEFINITION_BROKEN)
