@@ -18,10 +18,25 @@ def no_cache(block: Block) -> Reason:
     )
 
 
-def best_reasons(misses: Iterable[Miss], block: Block) -> tuple[Reason, ...]:
+def none_near(block: Block) -> Reason:
+    """All were looked at, and none can be compared with the block."""
+    names = ", ".join(dict.fromkeys(r.name for r in block.relations)) or "no table"
+    return Reason(
+        ReasonCode.NO_CACHE_FOR_TABLES,
+        f"no cache reads {names}",
+        "CREATE RELATIONAL CACHE makes one",
+    )
+
+
+def best_reasons(misses: Iterable[Miss], otherwise: Reason) -> tuple[Reason, ...]:
     """The refusals that came furthest first: of caches that match and may not serve now, then of
     views before whole caches, the least lacking ahead; that a cache lacks a table last, as it may
-    be joined."""
+    be joined.
+
+    Args:
+        misses: The refusals.
+        otherwise: What is said where there is none.
+    """
 
     def nearness(miss: Miss) -> tuple[bool, bool, bool, int]:
         lacks_table = any(r.code is ReasonCode.TABLE_NOT_IN_CACHE for r in miss.reasons)
@@ -30,4 +45,4 @@ def best_reasons(misses: Iterable[Miss], block: Block) -> tuple[Reason, ...]:
 
     ordered = sorted(misses, key=nearness)
     found = dict.fromkeys(r for m in ordered for r in m.reasons)
-    return tuple(found) or (no_cache(block),)
+    return tuple(found) or (otherwise,)

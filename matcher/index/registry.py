@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Final
 
 from matcher.index.explain import candidates_of
-from matcher.index.miss_reasons import best_reasons, no_cache
+from matcher.index.miss_reasons import best_reasons, no_cache, none_near
 from matcher.index.nearest import consider, nearest, sharing_tables
 from matcher.index.shards import Shard, bits_of, mask_of, propose_joinable
 from matcher.memory.bounded import Changes
@@ -228,7 +228,7 @@ class Registry:
             if decision is not None:
                 return decision
         found = self._search(asked, query())
-        reasons = () if found.chosen is not None else best_reasons(found.misses, block)
+        reasons = () if found.chosen is not None else best_reasons(found.misses, no_cache(block))
         self._shapes.put(
             key,
             since,
@@ -265,7 +265,7 @@ class Registry:
     def _explain(self, asked: _Asked, most: int | None, served: Rewrite | None) -> Decision:
         relations = self._relations(asked.block)
         if relations is None:
-            return Decision(None, (), (no_cache(asked.block),))
+            return Decision(None, (), (none_near(asked.block),))
         query = NormalQuery(asked.block, relations)
         if most is None:
             near = [self._plans[name] for name in self.names()]
@@ -274,7 +274,7 @@ class Registry:
         plans = sharing_tables(query, near, asked.first_rows)
         chosen, valid, misses = consider(query, plans, asked.options, asked.veto, asked.first_rows)
         candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
-        reasons = () if chosen is not None else best_reasons(misses, asked.block)
+        reasons = () if chosen is not None else best_reasons(misses, none_near(asked.block))
         return Decision(chosen, candidates, reasons)
 
     def _some(self, query: NormalQuery, most: int, served: Rewrite | None) -> list[PreparedPlan]:

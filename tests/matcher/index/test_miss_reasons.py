@@ -22,8 +22,8 @@ def test_a_cache_that_matches_comes_before_all_that_do_not() -> None:
         Miss("c", None, (reason(ReasonCode.STALE),), matched=True),
         Miss("d", None, (reason(ReasonCode.TABLE_NOT_IN_CACHE),)),
     ]
-    block = None  # is asked for its tables where there is no miss
-    found = [r.code for r in best_reasons(misses, block)]  # type: ignore[arg-type]
+    otherwise = reason(ReasonCode.NO_CACHE_FOR_TABLES)
+    found = [r.code for r in best_reasons(misses, otherwise)]
     assert found == [
         ReasonCode.STALE,
         ReasonCode.COLUMN_NOT_IN_CACHE,
