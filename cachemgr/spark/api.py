@@ -33,6 +33,7 @@ from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.serving.decide import decide
+from cachemgr.serving.decision import Decision
 from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.explain import Explanation, explanation_of
 from cachemgr.serving.feed import release_feed
@@ -47,7 +48,8 @@ from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.connect import is_remote, see_served
 from cachemgr.spark.engine import SparkEngine
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
-from cachemgr.spark.plans import CapturedPlan, capture_query
+from cachemgr.spark.hook import HookContext
+from cachemgr.spark.plans import capture_query, capture_scalars
 from cachemgr.spark.remote_statements import RemoteStatements
 from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession, known_locations
@@ -409,18 +411,23 @@ def _explain(
     spark: SparkSession, session: CacheSession, query: str | DataFrame, asker: Asker = OWN_USER
 ) -> Explanation:
     with hook.suspended(spark):
-        captured: CapturedPlan = capture_query(spark, query)
+        captured = capture_query(spark, query)
+        scalars = capture_scalars(spark, query)
     hints = read_hints([query]) if isinstance(query, str) else Hints()
-    context = session.context_of(spark, captured.tables, hints, asker)
+    tables = dict.fromkeys(table for plan in (captured, *scalars) for table in plan.tables)
+    context = session.context_of(spark, tuple(tables), hints, asker)
     settings = session.settings(context.settings)
-    document = PlanDocument(captured.document)
-    found = session.examine(document, context, settings, explain=True)
-    apart = tuple(
-        session.examine(test, replace(context, in_subquery=True), settings, explain=True)
-        for test in document.queries_outside({hit.path for hit in found.hits})
-    )
+
+    def examined(document: PlanDocument, context: HookContext) -> Decision:
+        found = session.examine(document, context, settings, explain=True)
+        tests = document.queries_outside({hit.path for hit in found.hits})
+        return replace(found, apart=tuple(examined(test, below) for test in tests))
+
+    below = replace(context, in_subquery=True)
+    found = examined(PlanDocument(captured.document), context)
+    apart = [examined(PlanDocument(plan.document).as_subquery(), below) for plan in scalars]
     notes = session.notes(context.settings, settings)
-    return explanation_of(replace(found, apart=apart), notes=notes)
+    return explanation_of(replace(found, apart=(*found.apart, *apart)), notes=notes)
 
 
 def _of(spark: SparkSession) -> Enabled:

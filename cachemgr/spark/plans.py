@@ -61,13 +61,31 @@ def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
         pyspark.errors.AnalysisException: The query does not analyse.
         pyspark.errors.ParseException: The text does not parse.
     """
-    hook = java_class(spark, "Hook")
-    session = session_of(spark)
+    return _captured(spark, _analysed(spark, query))
+
+
+def capture_scalars(spark: SparkSession, query: str | DataFrame) -> tuple[CapturedPlan, ...]:
+    """The same for the queries of its scalar subqueries, at any depth, and of those EXISTS that no
+    row changes: Spark plans each on its own, and the plan of the query has but their value.
+
+    Raises:
+        As `capture_query`.
+    """
+    scalars = java_class(spark, "Hook").scalars(_analysed(spark, query))
+    return tuple(_captured(spark, analysed) for analysed in scalars)
+
+
+def _analysed(spark: SparkSession, query: str | DataFrame) -> Any:
     frame = query._jdf if isinstance(query, DataFrame) else analysed_text(spark, query)
-    analysed = frame.queryExecution().analyzed()
+    return frame.queryExecution().analyzed()
+
+
+def _captured(spark: SparkSession, analysed: Any) -> CapturedPlan:
     schema = json.loads(java_class(spark, "Problems").schema(analysed))
     problems = json.loads(java_class(spark, "Problems").find(analysed))
-    document: dict[str, Any] = json.loads(hook.capture(session, analysed))
+    document: dict[str, Any] = json.loads(
+        java_class(spark, "Hook").capture(session_of(spark), analysed)
+    )
     return CapturedPlan(
         document,
         read_tables(document),

@@ -468,10 +468,22 @@ def queries_outside(document: Document, answered: Collection[Path]) -> list[Docu
         document: The document.
         answered: The paths.
     """
-    return [
-        with_plan(document, {"n": "Subquery", "c": [{**query, "u": 1}]})
-        for query in _queries(plan_of(document), (), answered)
-    ]
+    found = _queries(plan_of(document), (), answered)
+    return [with_plan(document, _subquery(query, 1)) for query in found]
+
+
+def as_subquery(document: Document) -> Document:
+    """The query as that of a scalar subquery: nobody knows how often its rows are wanted.
+
+    Args:
+        document: The document.
+    """
+    return with_plan(document, _subquery(plan_of(document), 2))
+
+
+def _subquery(query: Node, rows: int) -> Node:
+    """`rows`: see `once`."""
+    return {"n": "Subquery", "c": [{**query, "u": rows}]}
 
 
 def _queries(node: Node, path: Path, answered: Collection[Path]) -> Iterator[Node]:

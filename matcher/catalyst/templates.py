@@ -239,6 +239,10 @@ class PlanDocument:
         it on its own."""
         return [PlanDocument(query) for query in doc.queries_outside(self.structure, answered)]
 
+    def as_subquery(self) -> PlanDocument:
+        """The query as that of a scalar subquery, which Spark optimises on its own."""
+        return PlanDocument(doc.as_subquery(self.structure))
+
     def is_sorted_above(self, path: Path) -> bool:
         """Whether what is at a path is the input of an ORDER BY without LIMIT."""
         return doc.is_sorted_above(self.structure, path)

@@ -160,6 +160,13 @@ def test_what_is_the_servers_to_set_is_not_a_clients(servers: Server) -> None:
     assert _reads_cache(plan[0][0])
 
 
+def test_a_setting_that_is_not_accepted_is_told_without_a_trace(servers: Server) -> None:
+    _, rows, plan = servers.sql("SET spark.cachemgr.freshHits=flase", _QUERY, f"EXPLAIN {_QUERY}")
+    assert [tuple(row) for row in rows] == _expected() and not _reads_cache(plan[0][0])
+    told = servers.started.text()
+    assert "spark.cachemgr.freshHits is 'flase'" in told and "at relationalcache.Hook" not in told
+
+
 def test_a_name_that_nobody_authenticated_opens_nothing(servers: Server) -> None:
     for user in ("ann", "root"):
         with pytest.raises(Exception, match="FORBIDDEN"):

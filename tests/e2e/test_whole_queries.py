@@ -23,6 +23,9 @@ SERVED = {
     "EXISTS": "SELECT city FROM cust WHERE EXISTS (SELECT SUM(amt) FROM sales GROUP BY region HAVING COUNT(*) > 2)",
     "a scalar subquery": "SELECT city, (SELECT MAX(amt) FROM sales) AS m FROM cust",
     "a scalar subquery in WHERE": "SELECT city FROM cust WHERE cid < (SELECT COUNT(*) FROM sales)",
+    "a scalar subquery of a CTE": "WITH x AS (SELECT region, SUM(amt) AS s FROM sales GROUP BY region) SELECT city FROM cust WHERE cid < (SELECT MAX(s) FROM x)",
+    "a scalar subquery in another": "SELECT (SELECT MIN(city) FROM cust WHERE cid < (SELECT COUNT(*) FROM sales)) AS c",
+    "a scalar subquery in EXISTS": "SELECT city FROM cust WHERE EXISTS (SELECT 1 FROM cust c WHERE c.cid = cust.cid AND c.cid < (SELECT COUNT(*) FROM sales))",
     "a correlated scalar subquery": "SELECT city, (SELECT SUM(amt) FROM sales WHERE cust = cid) AS s FROM cust",
     "UNION ALL": "SELECT region AS k, SUM(amt) AS s FROM sales GROUP BY region UNION ALL SELECT CAST(cust AS STRING), SUM(amt) FROM sales GROUP BY cust",
     "UNION": "SELECT COUNT(*) AS n FROM sales GROUP BY region UNION SELECT COUNT(*) FROM sales GROUP BY cust",
@@ -52,6 +55,15 @@ def test_every_block_of_a_query(lab):
         except AssertionError as error:
             wrong[title] = str(error)
     assert not wrong
+    told = {title: cachemgr.explain(lab.spark, query).caches for title, query in SERVED.items()}
+    assert told == dict.fromkeys(SERVED, (f"{lab.schema}.c",))
+
+
+def test_a_scalar_subquery_that_misses_says_why(lab):
+    lab.cache(CUBE)
+    found = cachemgr.explain(lab.spark, "SELECT city, (SELECT SUM(cost) FROM sales) AS c FROM cust")
+    codes = {reason.code.value for reason in found.reasons}
+    assert not found.hit and "AGG_NOT_DERIVABLE" in codes, found.text()
 
 
 def test_rows_from_a_cache_without_groups(lab):

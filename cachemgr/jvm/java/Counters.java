@@ -72,7 +72,8 @@ public final class Counters {
         // A bound, since a cause with a path or a number in it is distinct each time.
         if (LOGGED.size() < 100 && LOGGED.add(cause)) {
             org.slf4j.LoggerFactory.getLogger("relationalcache.Hook").warn(
-                "relational caches: the original query runs, since the rewrite failed: " + cause, error);
+                "relational caches: the original query runs, since the rewrite failed: " + cause,
+                error instanceof Hook.NotDecided ? null : error);
         }
     }
 }

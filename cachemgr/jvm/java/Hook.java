@@ -168,6 +168,11 @@ public final class Hook {
         return write(spark, capture.plan, new PlanWriter(null, new HashMap()));
     }
 
+    /** See `Subqueries.scalars`. */
+    public static List scalars(LogicalPlan analysed) {
+        return Subqueries.scalars(analysed);
+    }
+
     /** A rule that asks for a table's size may make Delta query its log meanwhile: that is another plan. */
     private static boolean isCaptured(LogicalPlan plan) {
         List children = Scala.list(plan.children());
@@ -210,6 +215,13 @@ public final class Hook {
     public static final class Captured extends RuntimeException {
         public Captured() {
             super("captured", null, false, false);
+        }
+    }
+
+    /** What Python says went wrong when it was asked, and logs itself: where Java stood tells nothing more. */
+    static final class NotDecided extends IllegalStateException {
+        NotDecided(String said) {
+            super(said);
         }
     }
 
@@ -378,7 +390,8 @@ public final class Hook {
             String text = String.valueOf(error.getMessage());
             int end = text.indexOf('\n');
             text = end > 0 ? text.substring(0, end) : text;
-            return error.getClass().getSimpleName() + ": " + (text.length() > 160 ? text.substring(0, 160) : text);
+            text = text.length() > 160 ? text.substring(0, 160) : text;
+            return error instanceof NotDecided ? text : error.getClass().getSimpleName() + ": " + text;
         }
 
         /** `once`: what is known of the rows of a subquery, see `PlanWriter.setOnce`. */
@@ -412,7 +425,7 @@ public final class Hook {
                 }
                 Object answer = Wire.ask(decider, request, request.read(document));
                 if (answer instanceof String && ((String) answer).length() > 0) {
-                    throw new IllegalStateException((String) answer);
+                    throw new NotDecided((String) answer);
                 }
                 if (kept) {
                     return plan;

@@ -1,11 +1,15 @@
 package relationalcache;
 
+import java.util.ArrayList;
 import java.util.List;
 
 import org.apache.spark.sql.catalyst.expressions.Exists;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ListQuery;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.optimizer.InlineCTE;
+import org.apache.spark.sql.catalyst.optimizer.RewriteNonCorrelatedExists$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
 
@@ -24,6 +28,42 @@ public final class Subqueries extends scala.runtime.AbstractFunction1 {
 
     private Subqueries(Asker asker) {
         this.asker = asker;
+    }
+
+    /**
+     * The queries of which an analysed plan wants one value that no row of its own changes, those of EXISTS among them:
+     * Spark optimises and runs each apart, and they leave nothing but an expression in the plan.
+     */
+    static List scalars(LogicalPlan analysed) {
+        List found = new ArrayList();
+        addScalars(new InlineCTE(true, false).apply(analysed), found);
+        return found;
+    }
+
+    private static void addScalars(LogicalPlan plan, List found) {
+        LogicalPlan spelled = RewriteNonCorrelatedExists$.MODULE$.apply(plan);
+        List expressions = Scala.list(spelled.expressions());
+        for (int i = 0; i < expressions.size(); i++) {
+            addScalars((Expression) expressions.get(i), found);
+        }
+        List children = Scala.list(spelled.children());
+        for (int i = 0; i < children.size(); i++) {
+            addScalars((LogicalPlan) children.get(i), found);
+        }
+    }
+
+    private static void addScalars(Expression expression, List found) {
+        if (expression instanceof SubqueryExpression) {
+            LogicalPlan query = ((SubqueryExpression) expression).plan();
+            if (expression instanceof ScalarSubquery && !((SubqueryExpression) expression).isCorrelated()) {
+                found.add(query);
+            }
+            addScalars(query, found);
+        }
+        List children = Scala.list(expression.children());
+        for (int i = 0; i < children.size(); i++) {
+            addScalars((Expression) children.get(i), found);
+        }
     }
 
     public static LogicalPlan replaced(LogicalPlan plan, Asker asker) {
