@@ -43,8 +43,10 @@ def spark_session() -> Iterator[Any]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config(
             "spark.driver.extraJavaOptions",
-            # room for what a query leaves behind: it is gone before anybody has to look for it
-            f"{spark_start.JVM} -Xms1200m -Xmn600m -Dderby.system.home={folder / 'derby'}",
+            # room for what a query leaves behind: it is gone before anybody has to look for it;
+            # and nothing runs often enough for the second compiler to pay
+            f"{spark_start.JVM} -XX:TieredStopAtLevel=1 -Xms1200m -Xmn600m "
+            f"-Dderby.system.home={folder / 'derby'}",
         )
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.session.timeZone", "UTC")
