@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.harness.fuzz_refresh.layouts import VIEWS
 
 _NAME: Final = re.compile(r"\{(\w+)\}")
+_DIMENSION: Final = re.compile(r"\b[hiz]\.")
 
 SALES: Final = "{sales} s"
 SHOPS: Final = "JOIN {shops} h ON s.shop = h.k"
@@ -60,6 +61,18 @@ class Shape:
     def tables(self) -> frozenset[str]:
         """The base tables that it reads."""
         return tables_of(self.definition)
+
+    def over_fact(self) -> Shape | None:
+        """What it has of the fact alone, over the fact alone: where its joins preserve records, it
+        answers that too. None where it joins nothing, or nothing is left."""
+        keys, measures = (
+            {name: text for name, text in columns.items() if not _DIMENSION.search(text)}
+            for columns in (self.keys, self.measures)
+        )
+        joins = self.source.startswith(f"{SALES} ") and not self.over
+        if not joins or not (measures if self.measures else keys):
+            return None
+        return replace(self, source=SALES, keys=keys, measures=measures, grouping="")
 
     def create(self, freshness: str, *, replace: bool = False) -> str:
         """CREATE RELATIONAL CACHE.
