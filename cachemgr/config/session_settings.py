@@ -529,10 +529,22 @@ def setting_in(text: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2])
 
 
-def warn_of_unknown(keys: Iterable[str]) -> None:
-    """Log a warning for each key with our prefix that is not a setting, with the one meant."""
+_warned: Final[set[str]] = set()
+_MOST_WARNED: Final = 100
+
+
+def warn_of_unknown(keys: Iterable[str], *, again: bool = True) -> None:
+    """Log a warning for each key with our prefix that is not a setting, with the one meant.
+
+    Args:
+        keys: Configuration keys.
+        again: Also of those that were warned of before.
+    """
     for unknown, meant in unknown_keys(keys).items():
-        logger.warning("%s", told_of_unknown(unknown, meant))
+        if again or (unknown not in _warned and len(_warned) < _MOST_WARNED):
+            logger.warning("%s", told_of_unknown(unknown, meant))
+        if len(_warned) < _MOST_WARNED:
+            _warned.add(unknown)
 
 
 def told_of_unknown(key: str, meant: str | None) -> str:

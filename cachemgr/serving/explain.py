@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -60,7 +60,8 @@ class Behind:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What would be done with one query, and why.
+    """What would be done with one query, and why; with those of its subqueries that Spark plans
+    apart.
 
     Args:
         hit: Whether some part of it would be answered from a cache.
@@ -75,6 +76,8 @@ class Explanation:
         appended: What is read of the base tables beside the caches.
         behind: The hits that do not show the tables as they are now.
         notes: What the session's settings do to it besides, for people.
+        own: Of this what is of the query itself, where some is of its subqueries.
+        subqueries: Each of them, as a query of its own.
     """
 
     hit: bool
@@ -89,6 +92,8 @@ class Explanation:
     appended: tuple[Appended, ...] = ()
     behind: tuple[Behind, ...] = ()
     notes: tuple[str, ...] = ()
+    own: Explanation | None = None
+    subqueries: tuple[Explanation, ...] = ()
 
     def text(self) -> str:
         """The explanation for people."""
@@ -131,6 +136,7 @@ class Explanation:
                 }
                 for c in self.candidates
             ],
+            "subqueries": [subquery.as_data() for subquery in self.subqueries],
             "version": JSON_VERSION,
         }
 
@@ -139,8 +145,22 @@ class Explanation:
         return table(JSON, [(json.dumps(self.as_data(), indent=2),)])
 
     def _items(self) -> list[tuple[str, str]]:
-        items = [("result", "hit" if self.hit else "miss")]
-        items += [("cache", name) for name in self.caches]
+        if self.own is None:
+            return [("result", self._result()), *self._found()]
+        alone = self.hit and not self.own.hit
+        items = [("result", "hit, by subqueries alone" if alone else self._result())]
+        items += self.own._found()
+        for number, subquery in enumerate(self.subqueries, 1):
+            label = f"subquery {number}"
+            items.append((label, subquery._result()))
+            items += [(f"{label}: {item}", value) for item, value in subquery._found()]
+        return items
+
+    def _result(self) -> str:
+        return "hit" if self.hit else "miss"
+
+    def _found(self) -> list[tuple[str, str]]:
+        items = [("cache", name) for name in self.caches]
         if self.grouping_set is not None:
             items.append(("grouping set", self.grouping_set))
         items += [("read beside it", appended.told()) for appended in self.appended]
@@ -179,6 +199,16 @@ def explanation_of(
             would run instead of its parts.
         notes: What the session's settings do besides.
     """
+    whole = _explanation(decision, rewritten_sql, notes)
+    if not decision.apart:
+        return whole
+    own = _explanation(replace(decision, apart=()), None, notes)
+    return replace(whole, own=own, subqueries=tuple(map(explanation_of, decision.apart)))
+
+
+def _explanation(
+    decision: Decision, rewritten_sql: str | None, notes: Sequence[str]
+) -> Explanation:
     hits = decision.hits
     joins = tuple(dict.fromkeys(j for h in hits for j in h.rewrite.joins_used))
     unvalidated = {name for hit in hits for name in hit.cache.unvalidated}

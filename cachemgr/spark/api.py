@@ -33,7 +33,7 @@ from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.serving.decide import decide
-from cachemgr.serving.decision import Decision
+from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.explain import Explanation, explanation_of
 from cachemgr.serving.feed import release_feed
@@ -48,8 +48,7 @@ from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.connect import is_remote, see_served
 from cachemgr.spark.engine import SparkEngine
 from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
-from cachemgr.spark.hook import HookContext
-from cachemgr.spark.plans import capture_query, capture_scalars
+from cachemgr.spark.plans import CapturedPlan, capture_query, capture_to_explain
 from cachemgr.spark.remote_statements import RemoteStatements
 from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession, known_locations
@@ -59,12 +58,19 @@ from cachemgr.statements.results import ResultRows
 from cachemgr.statements.service import CacheService, utc_now
 from cachemgr.telemetry import Telemetry, logger
 from cachemgr.vocabulary import JoinState
+from matcher.catalyst.once import Once
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan, RecordPreservingJoin
+from matcher.model.reasons import Reason, ReasonCode
 
 # Long enough for a small registry, short enough that no first query waits for a large one.
 _LOAD_PATIENCE_SECONDS = 0.5
+_STREAM = Reason(
+    ReasonCode.UNSUPPORTED_OPERATOR,
+    "the query is a stream, and a cache is what was read once",
+    "read the tables without readStream",
+)
 
 
 @dataclass(frozen=True)
@@ -411,23 +417,31 @@ def _explain(
     spark: SparkSession, session: CacheSession, query: str | DataFrame, asker: Asker = OWN_USER
 ) -> Explanation:
     with hook.suspended(spark):
-        captured = capture_query(spark, query)
-        scalars = capture_scalars(spark, query)
+        captured = capture_to_explain(spark, query)
     hints = read_hints([query]) if isinstance(query, str) else Hints()
-    tables = dict.fromkeys(table for plan in (captured, *scalars) for table in plan.tables)
-    context = session.context_of(spark, tuple(tables), hints, asker)
-    settings = session.settings(context.settings)
+    explicit = explicit_settings(spark)
+    settings = session.settings(explicit)
+    notes = session.notes(explicit, settings)
+    if captured.is_stream:
+        return explanation_of(refused(_STREAM), notes=notes)
 
-    def examined(document: PlanDocument, context: HookContext) -> Decision:
-        found = session.examine(document, context, settings, explain=True)
-        tests = document.queries_outside({hit.path for hit in found.hits})
-        return replace(found, apart=tuple(examined(test, below) for test in tests))
+    def examined(plan: CapturedPlan, rows: Once | None = None) -> Decision:
+        context = session.context_of(spark, plan.tables, hints, asker)
+        context = replace(context, in_subquery=rows is not None)
+        document = PlanDocument(plan.document)
+        whole = document if rows is None else document.as_subquery(rows)
+        found = session.examine(whole, context, settings, explain=True)
+        below = replace(context, in_subquery=True)
+        apart = tuple(
+            session.examine(test, below, settings, explain=True)
+            for test in whole.queries_outside({hit.path for hit in found.hits})
+        )
+        return replace(found, apart=apart)
 
-    below = replace(context, in_subquery=True)
-    found = examined(PlanDocument(captured.document), context)
-    apart = [examined(PlanDocument(plan.document).as_subquery(), below) for plan in scalars]
-    notes = session.notes(context.settings, settings)
-    return explanation_of(replace(found, apart=(*found.apart, *apart)), notes=notes)
+    found = examined(captured.plan)
+    scalars = (examined(plan, Once.PERHAPS) for plan in captured.scalars)
+    tests = (examined(plan, Once.YES) for plan in captured.tests)
+    return explanation_of(replace(found, apart=(*found.apart, *scalars, *tests)), notes=notes)
 
 
 def _of(spark: SparkSession) -> Enabled:

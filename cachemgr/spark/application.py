@@ -14,7 +14,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.config.session_settings import PREFIX, Settings
+from cachemgr.config.session_settings import PREFIX, Settings, warn_of_unknown
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.stored_files import StoredFiles
@@ -112,6 +112,8 @@ class Application:
         ours = frozenset((k, v) for k, v in explicit.items() if k.startswith(PREFIX))
         found = self._parsed.get(ours)
         if found is None:
+            # what SET, a builder or `enable` was given is warned of there, spark.conf.set is not
+            warn_of_unknown((key for key, _ in ours), again=False)
             found = Settings.from_mapping(dict(ours))
             self._parsed.put(ours, found)
         return found

@@ -472,13 +472,14 @@ def queries_outside(document: Document, answered: Collection[Path]) -> list[Docu
     return [with_plan(document, _subquery(query, 1)) for query in found]
 
 
-def as_subquery(document: Document) -> Document:
-    """The query as that of a scalar subquery: nobody knows how often its rows are wanted.
+def as_subquery(document: Document, rows: int) -> Document:
+    """The query as that of a subquery.
 
     Args:
         document: The document.
+        rows: See `once`.
     """
-    return with_plan(document, _subquery(plan_of(document), 2))
+    return with_plan(document, _subquery(plan_of(document), rows))
 
 
 def _subquery(query: Node, rows: int) -> Node:

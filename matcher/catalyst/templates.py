@@ -239,9 +239,13 @@ class PlanDocument:
         it on its own."""
         return [PlanDocument(query) for query in doc.queries_outside(self.structure, answered)]
 
-    def as_subquery(self) -> PlanDocument:
-        """The query as that of a scalar subquery, which Spark optimises on its own."""
-        return PlanDocument(doc.as_subquery(self.structure))
+    def as_subquery(self, rows: Once) -> PlanDocument:
+        """The query as that of a subquery, which Spark optimises on its own.
+
+        Args:
+            rows: Whether those that are equal may be one.
+        """
+        return PlanDocument(doc.as_subquery(self.structure, rows))
 
     def is_sorted_above(self, path: Path) -> bool:
         """Whether what is at a path is the input of an ORDER BY without LIMIT."""

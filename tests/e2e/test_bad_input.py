@@ -291,6 +291,26 @@ def test_settings_that_are_not_accepted(spark, tmp_path):
         cachemgr.enable(session)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("spark.cachemgr.enabled", "flase", "spark.cachemgr.enabled is 'flase'"),
+        ("spark.cachemgr.freshHits", "flase", "spark.cachemgr.freshHits is 'flase'"),
+        ("spark.cachemgr.enabeld", "false", "did you mean spark.cachemgr.enabled?"),
+    ],
+)
+def test_a_setting_that_a_conf_was_given_is_warned_of_with_the_next_query(
+    lab, caplog, key, value, said
+):
+    lab.cache(f"c AS {GOOD}")
+    lab.spark.conf.set("spark.cachemgr.mode", "rewrite")
+    lab.spark.conf.set(key, value)
+    rows = [sorted(lab.spark.sql(GOOD).collect(), key=str) for _ in range(2)]
+    lab.spark.conf.unset(key)
+    assert rows[0] == rows[1] == sorted(lab.plain.sql(GOOD).collect(), key=str)
+    assert sum(said in record.getMessage() for record in caplog.records) == 1
+
+
 def test_a_session_without_us_is_left_alone(lab):
     with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR|Syntax error"):
         lab.plain.sql("SHOW RELATIONAL CACHES")

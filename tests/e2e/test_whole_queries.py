@@ -26,6 +26,9 @@ SERVED = {
     "a scalar subquery of a CTE": "WITH x AS (SELECT region, SUM(amt) AS s FROM sales GROUP BY region) SELECT city FROM cust WHERE cid < (SELECT MAX(s) FROM x)",
     "a scalar subquery in another": "SELECT (SELECT MIN(city) FROM cust WHERE cid < (SELECT COUNT(*) FROM sales)) AS c",
     "a scalar subquery in EXISTS": "SELECT city FROM cust WHERE EXISTS (SELECT 1 FROM cust c WHERE c.cid = cust.cid AND c.cid < (SELECT COUNT(*) FROM sales))",
+    "IN in the select list": "SELECT city, cid IN (SELECT cust FROM sales WHERE region = 'north') AS x FROM cust",
+    "EXISTS in the select list": "SELECT city, EXISTS (SELECT 1 FROM sales WHERE cust = cid) AS x FROM cust",
+    "IN in the condition of an outer join": "SELECT a.city FROM cust a LEFT JOIN cust b ON a.cid = b.cid AND a.cid IN (SELECT cust FROM sales)",
     "a correlated scalar subquery": "SELECT city, (SELECT SUM(amt) FROM sales WHERE cust = cid) AS s FROM cust",
     "UNION ALL": "SELECT region AS k, SUM(amt) AS s FROM sales GROUP BY region UNION ALL SELECT CAST(cust AS STRING), SUM(amt) FROM sales GROUP BY cust",
     "UNION": "SELECT COUNT(*) AS n FROM sales GROUP BY region UNION SELECT COUNT(*) FROM sales GROUP BY cust",
@@ -64,6 +67,47 @@ def test_a_scalar_subquery_that_misses_says_why(lab):
     found = cachemgr.explain(lab.spark, "SELECT city, (SELECT SUM(cost) FROM sales) AS c FROM cust")
     codes = {reason.code.value for reason in found.reasons}
     assert not found.hit and "AGG_NOT_DERIVABLE" in codes, found.text()
+
+
+def test_explain_says_what_is_of_a_subquery(lab):
+    lab.cache(CUBE)
+    query = "SELECT id FROM sales WHERE amt > (SELECT MAX(amt) - 5 FROM sales)"
+    rows = [tuple(row) for row in lab.sql(f"EXPLAIN REWRITE {query}")]
+    assert rows[0] == ("result", "hit, by subqueries alone")
+    at = rows.index(("subquery 1", "hit"))
+    assert not any(item in ("cache", "rewritten SQL") for item, _ in rows[:at])
+    told = dict(rows[at:])
+    assert told["subquery 1: cache"] == f"{lab.schema}.c"
+    assert "`c`" in told["subquery 1: rewritten SQL"]
+    both = "SELECT region, SUM(amt) / (SELECT SUM(amt) FROM sales) AS x FROM sales GROUP BY region"
+    rows = [tuple(row) for row in lab.sql(f"EXPLAIN REWRITE {both}")]
+    assert rows[:2] == [("result", "hit"), ("cache", f"{lab.schema}.c")]
+    assert ("subquery 1", "hit") in rows
+
+
+def test_each_part_is_explained_by_the_tables_that_it_reads(lab):
+    lab.cache(CUBE)
+    lab.plain.sql("INSERT INTO sales VALUES (9, NULL, 'east', 3, 500, 1, 1.00, 0.0)")
+    lab.sql("REFRESH RELATIONAL CACHE c")
+    query = "SELECT (SELECT SUM(amt) FROM sales VERSION AS OF 1) AS a, (SELECT SUM(amt) FROM sales) AS b"
+    lab.hit(query)
+    found = cachemgr.explain(lab.spark, query)
+    assert [part.hit for part in found.subqueries] == [False, True], found.text()
+
+
+def test_what_is_never_rewritten_is_not_told_as_a_hit(lab, tmp_path):
+    lab.cache(CUBE)
+    grouped = "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
+    kept = lab.spark.sql(grouped).cache()
+    try:
+        assert not cachemgr.explain(lab.spark, grouped).hit
+        assert not cachemgr.explain(lab.spark, kept).hit
+    finally:
+        kept.unpersist(blocking=True)
+    assert cachemgr.explain(lab.spark, grouped).hit
+    stream = lab.spark.readStream.table("sales").join(lab.spark.sql(grouped), "region")
+    found = cachemgr.explain(lab.spark, stream)
+    assert not found.hit and "is a stream" in found.text()
 
 
 def test_rows_from_a_cache_without_groups(lab):

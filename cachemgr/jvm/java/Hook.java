@@ -168,9 +168,10 @@ public final class Hook {
         return write(spark, capture.plan, new PlanWriter(null, new HashMap()));
     }
 
-    /** See `Subqueries.scalars`. */
-    public static List scalars(LogicalPlan analysed) {
-        return Subqueries.scalars(analysed);
+    /** See `Subqueries.Apart`: the scalar ones, or those whose rows are wanted once. */
+    public static List apart(LogicalPlan analysed, boolean scalar) {
+        Subqueries.Apart found = new Subqueries.Apart(analysed);
+        return scalar ? found.scalars : found.tests;
     }
 
     /** A rule that asks for a table's size may make Delta query its log meanwhile: that is another plan. */
@@ -308,7 +309,8 @@ public final class Hook {
                     decider = (BiFunction) DECIDERS.get(asks.sessionUUID());
                     enabled = conf.getConfString("spark.cachemgr.enabled", "true");
                 }
-                if (decider == null || !"true".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
+                // what is neither true nor false is for Python to say
+                if (decider == null || "false".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
                     return node;
                 }
                 LogicalPlan given = (LogicalPlan) node;

@@ -9,7 +9,13 @@ import org.apache.spark.sql.catalyst.expressions.ListQuery;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE;
+import org.apache.spark.sql.catalyst.optimizer.PullupCorrelatedPredicates$;
 import org.apache.spark.sql.catalyst.optimizer.RewriteNonCorrelatedExists$;
+import org.apache.spark.sql.catalyst.plans.InnerLike;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
 
@@ -31,38 +37,56 @@ public final class Subqueries extends scala.runtime.AbstractFunction1 {
     }
 
     /**
-     * The queries of which an analysed plan wants one value that no row of its own changes, those of EXISTS among them:
-     * Spark optimises and runs each apart, and they leave nothing but an expression in the plan.
+     * The queries in an analysed plan that Spark optimises apart and of which the plan document has nothing: those of
+     * scalar subqueries that no row changes (so is an EXISTS of which the same holds), and those of EXISTS and IN that
+     * stand where rows are not filtered.
      */
-    static List scalars(LogicalPlan analysed) {
-        List found = new ArrayList();
-        addScalars(new InlineCTE(true, false).apply(analysed), found);
-        return found;
-    }
+    static final class Apart {
+        final List scalars = new ArrayList();
+        final List tests = new ArrayList();
 
-    private static void addScalars(LogicalPlan plan, List found) {
-        LogicalPlan spelled = RewriteNonCorrelatedExists$.MODULE$.apply(plan);
-        List expressions = Scala.list(spelled.expressions());
-        for (int i = 0; i < expressions.size(); i++) {
-            addScalars((Expression) expressions.get(i), found);
+        Apart(LogicalPlan analysed) {
+            add(new InlineCTE(true, false).apply(analysed));
         }
-        List children = Scala.list(spelled.children());
-        for (int i = 0; i < children.size(); i++) {
-            addScalars((LogicalPlan) children.get(i), found);
-        }
-    }
 
-    private static void addScalars(Expression expression, List found) {
-        if (expression instanceof SubqueryExpression) {
-            LogicalPlan query = ((SubqueryExpression) expression).plan();
-            if (expression instanceof ScalarSubquery && !((SubqueryExpression) expression).isCorrelated()) {
-                found.add(query);
+        private void add(LogicalPlan plan) {
+            LogicalPlan apart = PullupCorrelatedPredicates$.MODULE$.apply(RewriteNonCorrelatedExists$.MODULE$.apply(plan));
+            addAll(apart);
+        }
+
+        private void addAll(LogicalPlan plan) {
+            List expressions = Scala.list(plan.expressions());
+            for (int i = 0; i < expressions.size(); i++) {
+                add((Expression) expressions.get(i), filters(plan));
             }
-            addScalars(query, found);
+            List children = Scala.list(plan.children());
+            for (int i = 0; i < children.size(); i++) {
+                addAll((LogicalPlan) children.get(i));
+            }
         }
-        List children = Scala.list(expression.children());
-        for (int i = 0; i < children.size(); i++) {
-            addScalars((Expression) children.get(i), found);
+
+        /** The optimiser makes a Filter of the conditions of such joins. */
+        private static boolean filters(LogicalPlan plan) {
+            JoinType kind = plan instanceof Join ? ((Join) plan).joinType() : null;
+            return plan instanceof Filter || kind instanceof InnerLike || kind instanceof LeftSemi$;
+        }
+
+        private void add(Expression expression, boolean filters) {
+            if (expression instanceof SubqueryExpression) {
+                SubqueryExpression subquery = (SubqueryExpression) expression;
+                if (expression instanceof ScalarSubquery) {
+                    if (!subquery.isCorrelated()) {
+                        scalars.add(subquery.plan());
+                    }
+                } else if (!filters && (expression instanceof Exists || expression instanceof ListQuery)) {
+                    tests.add(subquery.plan());
+                }
+                add(subquery.plan());
+            }
+            List children = Scala.list(expression.children());
+            for (int i = 0; i < children.size(); i++) {
+                add((Expression) children.get(i), filters);
+            }
         }
     }
 
