@@ -65,7 +65,7 @@ def draw(rng: random.Random, shape: Shape, layout: Layout) -> Query:
         return Query(shape.definition, False, _action(rng), shape.name)
     if shape.tail:
         return Query(_top(rng, shape), True, "collect", shape.name)
-    asked = shape.over_fact() if rng.random() < 0.3 else None
+    asked = shape.over_fact() if rng.random() < 0.4 else None
     parts = _parts(rng, asked or shape, layout)
     text = parts.text()
     chance = rng.random()

@@ -47,7 +47,10 @@ def beginning(rng: random.Random, manner: Manner | None = None) -> Walk:
     there = frozenset(layout.tables)
     names = sorted(_SHAPES.get(manner, SHAPES))
     shapes = [SHAPES[name] for name in names if SHAPES[name].tables <= there]
-    chosen = rng.sample(shapes, rng.randrange(2, 5))
+    joining = [shape for shape in shapes if shape.over_fact() is not None]
+    if layout.joins and len(joining) > 1 and rng.random() < 0.4:
+        shapes = joining  # what is asked of the fact alone is theirs to answer, by their joins
+    chosen = rng.sample(shapes, rng.randrange(2, min(5, len(shapes) + 1)))
     cubes = [shape for shape in shapes if shape.grouping]
     if cubes and rng.random() < 0.3 and not any(shape.grouping for shape in chosen):
         chosen[0] = rng.choice(cubes)  # some of its sets are replaced, others appended to
@@ -77,7 +80,7 @@ class Walker:
         self.rng = rng
         self.world = world
         self.manner = world.walk.manner
-        wild = not world.layout.joins or rng.random() < 0.5
+        wild = not world.layout.joins or rng.random() < 0.6
         self.scene = changes.Scene(rng, world.layout, world.columns, wild)
         self._due: list[Step] = []
         # refreshed after each change, so that it is refreshed after each kind of change alone
