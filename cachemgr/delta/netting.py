@@ -36,7 +36,7 @@ class Net:
         commits: How many it has.
         counts: How often rows came by a file, less how often they went by it; never 0.
         files: The files by what tells them apart.
-        gone: Files that a rewrite removed and that are not there now.
+        gone: Those of the files that are not there now.
         rewrites: The rewrites, in order.
         first_ms: When the first commit was made that changed a row, as far as it still shows.
         refused: Why it cannot be said what changed.
@@ -142,7 +142,7 @@ class _Sums:
             self._commits,
             self._counts,
             {key: file for key, file in self._files.items() if key in kept},
-            frozenset(self._gone),
+            frozenset(self._gone & kept),
             tuple(self._rewrites),
             self._first_ms,
             self._refused,
@@ -160,6 +160,8 @@ class _Sums:
         for action in commit.removed:
             if action.data_change:
                 self._count(action.file, -1)
+                # of what came twice and went once, by a rewrite, one is left, and not the file
+                self._gone.add(action.file.key)
                 changed = True
         for action in commit.added:
             if action.data_change:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cachemgr.delta.base_commits import BaseCommit, FileAction
@@ -248,8 +248,14 @@ def do(table: Table, what: str, rows: Counter, pick: int) -> None:
         table.commit(sorted(add), sorted(remove), True)
 
 
+ONE = Counter([0])
+
+
 @settings(max_examples=600, deadline=None)
 @given(STEPS)
+@example(
+    [("append", ONE, 0)] * 3 + [("compact", ONE, 4), ("restore", ONE, 1), ("restore", ONE, 664)]
+)
 def test_the_changes_are_the_rows_that_came_and_went(steps):
     table = Table()
     for rows in ([1, 2], [2, 2, 3]):
