@@ -15,7 +15,6 @@ from cachemgr.demo.spark_log import SparkLog
 from cachemgr.errors import ConfigurationError
 from tests import spark_start
 from tests.processes import ROOT, SMALL_SPARK
-from tests.rotation import due
 
 # 13 of them with five sets of parameters each take minutes, and print nothing else
 ONE_QUERY = """
@@ -72,7 +71,7 @@ def test_a_start_that_fails_says_how_the_log_ends(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@due(0, 4)
+@pytest.mark.long  # .ci/run looks at what its own demo prints
 def test_the_demo_prints_nothing_of_ivy_and_no_warning(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     conf.mkdir()
