@@ -24,6 +24,12 @@ from tests.worlds.lab_star import JOIN, Lab, exact, same
 pytestmark = pytest.mark.spark
 # What Spark alone can tell: a subquery whose columns are of the query around it, a view.
 NOT_IN_TEXT = {"a correlated scalar subquery", "a view"}
+# IN and EXISTS that filter no rows are not read in a text.
+REFUSED = {
+    "IN in the select list",
+    "EXISTS in the select list",
+    "IN in the condition of an outer join",
+}
 GROUPED = "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
 
 
@@ -74,6 +80,9 @@ def test_rewritten_texts_run_and_give_the_rows_of_the_original(lab, door):
         if title in NOT_IN_TEXT:
             continue
         try:
+            if title in REFUSED:
+                assert "UNSUPPORTED_OPERATOR" in door.codes(query)
+                continue
             found = door.hit(query)
             assert found.exact and set(found.caches) == {f"{lab.schema}.c"}
         except AssertionError as error:
