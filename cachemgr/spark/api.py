@@ -419,19 +419,18 @@ def _explain(
     with hook.suspended(spark):
         captured = capture_to_explain(spark, query)
     hints = read_hints([query]) if isinstance(query, str) else Hints()
-    explicit = explicit_settings(spark)
-    settings = session.settings(explicit)
-    notes = session.notes(explicit, settings)
+    context = session.context_of(spark, captured.plan.tables, hints, asker)
+    settings = session.settings(context.settings)
+    notes = session.notes(context.settings, settings)
     if captured.is_stream:
         return explanation_of(refused(_STREAM), notes=notes)
 
     def examined(plan: CapturedPlan, rows: Once | None = None) -> Decision:
-        context = session.context_of(spark, plan.tables, hints, asker)
-        context = replace(context, in_subquery=rows is not None)
         document = PlanDocument(plan.document)
         whole = document if rows is None else document.as_subquery(rows)
-        found = session.examine(whole, context, settings, explain=True)
-        below = replace(context, in_subquery=True)
+        read = replace(context, tables=plan.tables, in_subquery=rows is not None)
+        found = session.examine(whole, read, settings, explain=True)
+        below = replace(read, in_subquery=True)
         apart = tuple(
             session.examine(test, below, settings, explain=True)
             for test in whole.queries_outside({hit.path for hit in found.hits})

@@ -10,22 +10,23 @@ from matcher.model.reasons import Reason, ReasonCode
 
 def no_cache(block: Block) -> Reason:
     """The index proposes nothing."""
-    names = ", ".join(dict.fromkeys(r.name for r in block.relations)) or "no table"
-    return Reason(
-        ReasonCode.NO_CACHE_FOR_TABLES,
-        f"no cache covers {names} with the columns that the query needs",
+    return _none(
+        f"no cache covers {_names(block)} with the columns that the query needs",
         "EXPLAIN REWRITE names what the nearest caches lack",
     )
 
 
 def none_near(block: Block) -> Reason:
     """All were looked at, and none can be compared with the block."""
-    names = ", ".join(dict.fromkeys(r.name for r in block.relations)) or "no table"
-    return Reason(
-        ReasonCode.NO_CACHE_FOR_TABLES,
-        f"no cache reads {names}",
-        "CREATE RELATIONAL CACHE makes one",
-    )
+    return _none(f"no cache reads {_names(block)}", "CREATE RELATIONAL CACHE makes one")
+
+
+def _none(detail: str, suggestion: str) -> Reason:
+    return Reason(ReasonCode.NO_CACHE_FOR_TABLES, detail, suggestion)
+
+
+def _names(block: Block) -> str:
+    return ", ".join(dict.fromkeys(r.name for r in block.relations)) or "no table"
 
 
 def best_reasons(misses: Iterable[Miss], otherwise: Reason) -> tuple[Reason, ...]:

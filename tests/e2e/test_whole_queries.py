@@ -95,7 +95,7 @@ def test_each_part_is_explained_by_the_tables_that_it_reads(lab):
     assert [part.hit for part in found.subqueries] == [False, True], found.text()
 
 
-def test_what_is_never_rewritten_is_not_told_as_a_hit(lab, tmp_path):
+def test_what_is_never_rewritten_is_not_told_as_a_hit(lab):
     lab.cache(CUBE)
     grouped = "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
     kept = lab.spark.sql(grouped).cache()
