@@ -82,6 +82,22 @@ def _append_many(scene: Scene, table: str) -> Drawn:
     return "append", tuple(scene.rows(3) for _ in range(scene.rng.randrange(2, 5)))
 
 
+def _append_strays(scene: Scene, table: str) -> Drawn:
+    """A row that does not find its own in a dimension; some steps later it is deleted."""
+    if not {"shop", "item", "cat", "qty", "amt"} <= scene.columns(FACT).keys():
+        return None
+    number = scene.numbers(1)[0]
+    keys = {"shop": "1", "item": "1", scene.rng.choice(("shop", "item")): "99"}
+    if scene.rng.random() < 0.3:
+        keys = {column: "NULL" if key == "99" else key for column, key in keys.items()}
+    undo = Change("delete of strays", FACT, (f"DELETE FROM {FACT} WHERE id = {number}",))
+    scene.undo.append((scene.rng.randrange(1, 3), undo))
+    return "append of a stray key", (
+        f"INSERT INTO {FACT} (id, cat, shop, item, qty, amt) VALUES "
+        f"({number}, '{scene.rng.choice(CATS)}', {keys['shop']}, {keys['item']}, 4, 7)",
+    )
+
+
 def _append_nothing(scene: Scene, table: str) -> Drawn:
     return "append nothing", (f"INSERT INTO {FACT} SELECT * FROM {FACT} WHERE id < -1",)
 
@@ -382,12 +398,18 @@ GROWTH: Final[Mapping[Draws, int]] = {
     _append: 10, _append_many: 3, _append_copies: 2, _merge_insert: 6, _append_nothing: 1,
     _properties: 1, _dim_append: 2,
 }  # fmt: skip
+# What declared joins hold for, and what breaks them and is put right again.
+JOINS: Final[Mapping[Draws, int]] = {
+    _append: 4, _append_strays: 6, _update_scattered: 2, _delete_scattered: 1, _merge_upsert: 1,
+    _dim_append: 1, _dim_append_known: 1, _dim_delete: 1, _dim_update: 1,
+}  # fmt: skip
 DIMENSIONS: Final[dict[Draws, int]] = {
     _dim_append: 6, _dim_append_known: 3, _dim_update: 5, _dim_update_unused: 2, _dim_delete: 3,
     _dim_overwrite: 1, _dim_optimize: 1,
 }  # fmt: skip
 _CHANGES: Final[Mapping[Draws, int]] = DIMENSIONS | {
-    _append: 24, _append_many: 8, _append_nothing: 2, _append_copies: 3, _update_scattered: 5,
+    _append: 24, _append_many: 8, _append_nothing: 2, _append_copies: 3, _append_strays: 3,
+    _update_scattered: 5,
     _update_part: 4, _delete_scattered: 5, _delete_part: 4, _delete_all: 1, _delete_and_back: 2,
     _merge_upsert: 3, _merge_insert: 3, _merge_delete: 2, _overwrite: 2, _overwrite_same: 2,
     _overwrite_dynamic: 6, _replace_where: 3, _optimize: 4, _optimize_part: 4,

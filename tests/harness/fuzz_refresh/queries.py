@@ -53,19 +53,20 @@ class _Parts:
         return f"SELECT {', '.join(columns)} FROM {self.source}{where}{group}"
 
 
-def draw(rng: random.Random, shape: Shape, layout: Layout) -> Query:
+def draw(rng: random.Random, shape: Shape, layout: Layout, fact_alone: float = 0.4) -> Query:
     """A query near a shape.
 
     Args:
         rng: The source of chance.
         shape: A cache's shape.
         layout: The base tables there are.
+        fact_alone: How often it is one of the fact alone, where the shape joins others.
     """
     if rng.random() < 0.12:
         return Query(shape.definition, False, _action(rng), shape.name)
     if shape.tail:
         return Query(_top(rng, shape), True, "collect", shape.name)
-    asked = shape.over_fact() if rng.random() < 0.4 else None
+    asked = shape.over_fact() if rng.random() < fact_alone else None
     parts = _parts(rng, asked or shape, layout)
     text = parts.text()
     chance = rng.random()

@@ -94,11 +94,14 @@ class Manner(StrEnum):
 
     `WILD`: whatever may happen to tables and caches. `APART`: after each change of rows every cache
     is refreshed. `GROWING`: the tables are appended to, and queries come before a refresh.
+    `JOINED`: rows that break the declared joins come and go, each followed by refreshes, and by
+    queries that only the joins let a cache answer.
     """
 
     WILD = "wild"
     APART = "apart"
     GROWING = "growing"
+    JOINED = "joined"
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ _SHAPES: Final = {
         "by_cat", "cube", "averages", "expressions", "left_join", "zoned", "semi",
     ),
     Manner.GROWING: tuple(SHAPES.keys() - {"top", "distinct_shops", "floats"}),
+    Manner.JOINED: ("by_grp", "cube", "joined_rows", "zoned"),
 }  # fmt: skip
 
 
@@ -41,9 +42,11 @@ def beginning(rng: random.Random, manner: Manner | None = None) -> Walk:
         rng: The source of chance.
         manner: How its steps will be drawn; None for any manner.
     """
-    drawn = rng.choices(tuple(Manner), (3, 4, 3))[0]
+    drawn = rng.choices(tuple(Manner), (3, 4, 3, 2))[0]
     manner = manner or drawn
-    layout = LAYOUTS[rng.choice(tuple(LAYOUTS))]
+    joined = manner is Manner.JOINED
+    layouts = tuple(name for name, layout in LAYOUTS.items() if layout.joins or not joined)
+    layout = LAYOUTS[rng.choice(layouts)]
     there = frozenset(layout.tables)
     names = sorted(_SHAPES.get(manner, SHAPES))
     shapes = [SHAPES[name] for name in names if SHAPES[name].tables <= there]
@@ -80,7 +83,8 @@ class Walker:
         self.rng = rng
         self.world = world
         self.manner = world.walk.manner
-        wild = not world.layout.joins or rng.random() < 0.6
+        joined = self.manner is Manner.JOINED  # there what breaks a join goes again
+        wild = not world.layout.joins or (not joined and rng.random() < 0.6)
         self.scene = changes.Scene(rng, world.layout, world.columns, wild)
         self._due: list[Step] = []
         # refreshed after each change, so that it is refreshed after each kind of change alone
@@ -98,6 +102,8 @@ class Walker:
                 return self._apart()
             case Manner.GROWING:
                 return self._growing()
+            case Manner.JOINED:
+                return self._joined()
 
     def _apart(self) -> Step:
         change = self._undo() or self._change(changes.ROWS)
@@ -114,6 +120,14 @@ class Walker:
             return self._refresh()
         change = self._undo() or self._change(changes.GROWTH)
         self._due += [self._query() for _ in range(self.rng.randrange(3, 7))]
+        return change
+
+    def _joined(self) -> Step:
+        change = self._undo() or self._change(changes.JOINS)
+        for spec in self.world.walk.caches:
+            mode = self.rng.choices(("INCREMENTAL", "AUTO", "FULL"), (7, 2, 1))[0]
+            self._due += [self._query(spec.shape, 0.7), Refresh(spec.shape, mode)]
+            self._due += [self._query(spec.shape, 0.7) for _ in range(2)]
         return change
 
     def _wild(self) -> Step:
@@ -157,8 +171,9 @@ class Walker:
     def _cache(self) -> str:
         return self.rng.choice(self.world.walk.caches).shape
 
-    def _query(self, cache: str = "") -> Step:
-        return queries.draw(self.rng, SHAPES[cache or self._cache()], self.world.layout)
+    def _query(self, cache: str = "", fact_alone: float = 0.4) -> Step:
+        shape = SHAPES[cache or self._cache()]
+        return queries.draw(self.rng, shape, self.world.layout, fact_alone)
 
     def _refresh(self, cache: str = "") -> Step:
         modes, weights = zip(*_MODES, strict=True)
