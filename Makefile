@@ -48,7 +48,7 @@ $(STAMP): pyproject.toml constraints.txt
 		{ [ -x $(VENV)/bin/python ] || "$$python" -m venv $(VENV); }
 	@echo "installing into $(VENV), which takes about a minute"
 	@PIP_CONSTRAINT=constraints.txt $(VENV)/bin/python -m pip install \
-		--quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+		--quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 $(PREPARED): $(STAMP) tests/spark_start.py tests/javac.py $(wildcard tests/java/*/*/*.java)

@@ -41,10 +41,13 @@ BY_TURNS = ("api", "cli", "config", "server", "serving", "statements")
 
 
 # Seconds each, against milliseconds of the others. Proofs have turns of their own.
-SPARK_SHARES = 6
+SPARK_SHARES = 8
 
 # Whole worlds, services and walks over all guards, one by one.
 HARNESS = Path(__file__).parent / "harness"
+
+# Spark's servers, each a JVM of its own.
+DOORS = Path(__file__).parent / "doors"
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
@@ -79,7 +82,7 @@ def _on_databases_by_turns(items: list[pytest.Item]) -> None:
 
 
 def _on_spark_by_turns(items: list[pytest.Item]) -> None:
-    """A sixth of the tests that start a Spark run, and others with the next commit."""
+    """An eighth of the tests that start a Spark run, and others with the next commit."""
     rotation.by_turns((item for item in items if _starts_spark(item)), SPARK_SHARES)
 
 
@@ -88,12 +91,18 @@ def _starts_spark(item: pytest.Item) -> bool:
 
 
 def _large_pieces_first(items: list[pytest.Item]) -> None:
-    """Modules with Spark first, then those with the most tests first: the processes then share what
-    is left at the end in small pieces, and none waits for another's long module.
+    """Modules that start servers first, whose every test takes long, then those with Spark, then
+    those with the most tests first: the processes then share what is left at the end in small
+    pieces, and none waits for another's long module.
     """
     sizes = Counter(item.path for item in items)
     spark = {item.path for item in items if _needs_spark(item)}
-    items.sort(key=lambda item: (item.path not in spark, -sizes[item.path], item.path))
+
+    def order(item: pytest.Item) -> tuple[bool, bool, int, Path]:
+        path = item.path
+        return DOORS not in path.parents, path not in spark, -sizes[path], path
+
+    items.sort(key=order)
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 _SCALE = 0.005
 _SEED = 7
 _OFF = "SET spark.cachemgr.enabled=false"
+# the cube has too many rows to interpret what is done with each
+_COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK"}
 _CUBE = f"relational_cache.{CUBE_NAME}@v"
 _TEXTS = [" ".join(query.sql().split()) for query in QUERIES]
 
@@ -43,7 +45,7 @@ def test_the_queries_hit_through_each_door(spark: SparkSession, tmp_path: Path) 
         f"CREATE TABLE {name} USING delta LOCATION '{table_path(tmp_path / 'ssb', name)}'"
         for name in TABLES
     ]
-    conf = server_conf(tmp_path)
+    conf = server_conf(tmp_path) | _COMPILED
     with server(tmp_path, conf, tables) as made:
         made.sql(*RECORD_PRESERVING_JOINS, cube_ddl(), f"REFRESH RELATIONAL CACHE {CUBE_NAME}")
         expected = [_rows(found) for found in made.sql(_OFF, *_TEXTS)[1:]]
@@ -89,8 +91,6 @@ def _by_text_and_frame(spark: Any, functions: ModuleType, expected: list[list[st
     for query, text, rows in zip(QUERIES, _TEXTS, expected, strict=True):
         for frame in (spark.sql(text), ssb_frame(spark, functions, query.name)):
             assert _rows(frame.collect()) == rows, query.name
-        for plan in (text, ssb_frame(spark, functions, query.name)):
-            frame = spark.sql(plan) if isinstance(plan, str) else plan
             assert _CUBE in _plan(frame), query.name
 
 

@@ -15,7 +15,7 @@ from tests import rotation
 from tests.proofs import keys, ledger
 
 # Of what is known, one in so many is executed again: all of it in so many commits.
-SHARES = 10
+SHARES = 16
 FOLDER = ledger.FOLDER
 _HOW = pytest.StashKey["Run"]()
 
