@@ -22,7 +22,7 @@ from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
 from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
-from matcher.partials.collapse import holds_partials, render_collapsed
+from matcher.partials.collapse import holds_partials, of_one_set, render_collapsed
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def collapsing_sql(
     cache: ServedCache, grouping_set: GroupingSet | None, table_sql: str
 ) -> str | None:
     """The SELECT that reads what a rewrite reads of a cache as one row a group; None where it is
-    stored so.
+    stored so. Of one set of a cube it gives the columns of that set.
 
     Args:
         cache: The cache.
@@ -89,7 +89,8 @@ def collapsing_sql(
     """
     if not holds_partials(cache.plan, grouping_set):
         return None
-    return render_collapsed(cache.plan, table_sql, match_options(dict(cache.settings)))
+    plan = cache.plan if grouping_set is None else of_one_set(cache.plan, grouping_set)
+    return render_collapsed(plan, table_sql, match_options(dict(cache.settings)))
 
 
 def matcher_name(cache: CacheRecord) -> str:

@@ -426,13 +426,22 @@ class CacheSession:
         chosen: GroupingSet | None,
         keys: Sequence[str],
     ) -> DataFrame:
-        session, table = self.application.session, RELATION
-        sql = collapsing_sql(cache, chosen, RELATION)
-        if sql is not None:  # it is added up as the cache's own settings say
-            session, table = own_session(session, dict(cache.settings)), f"({sql}) AS __rows"
         number = None if chosen is None else chosen.grouping_id
         where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
-        rows = run_select(session, f"SELECT * FROM {table}{where}", {RELATION: read})
+        text = f"SELECT * FROM {RELATION}{where}"
+        rows = run_select(self.application.session, text, {RELATION: read})
+        sql = collapsing_sql(cache, chosen, RELATION)
+        if sql is not None:
+            # It is added up as the cache's own settings say, and in the one task that holds the
+            # rows: most groups have few partial rows, which a shuffle would only move.
+            rows = run_select(
+                own_session(self.application.session, dict(cache.settings)),
+                sql,
+                {RELATION: rows.coalesce(1)},
+            )
+        if chosen is not None:  # of a cube's many keys most are NULL in each set
+            others = {key.name for key in cache.plan.keys or ()}.difference(keys)
+            rows = rows.select(*(quote(name) for name in rows.columns if name not in others))
         orders = self.application.key_orders
         of = (cache.id, number)  # CREATE OR REPLACE makes another id
         order = orders.get(of)

@@ -86,6 +86,25 @@ def holds_partials(plan: CachePlan, grouping_set: GroupingSet | None) -> bool:
     return grouping_set.grouping_id in plan.partials
 
 
+def of_one_set(plan: CachePlan, grouping_set: GroupingSet) -> CachePlan:
+    """A cube with one of its sets alone, and of its keys those of that set: in the rows of the set
+    the others are NULL, and nobody who reads it asks for them.
+
+    Args:
+        plan: The cube.
+        grouping_set: One of its sets.
+
+    >>> from matcher.examples import plan_of
+    >>> plan = plan_of("SELECT store, day, COUNT(*) AS n FROM sales GROUP BY CUBE (store, day)")
+    >>> one = of_one_set(plan, next(s for s in plan.grouping_sets if s.keys == (1,)))
+    >>> [key.name for key in one.keys], [(s.grouping_id, s.keys) for s in one.grouping_sets]
+    (['day'], [(2, (0,))])
+    """
+    keys = tuple((plan.keys or ())[i] for i in grouping_set.keys)
+    only = replace(grouping_set, keys=tuple(range(len(keys))))
+    return replace(plan, keys=keys, grouping_sets=(only,))
+
+
 def with_sign(plan: CachePlan, sign: Col) -> CachePlan:
     """The definition over rows that came and rows that went, apart: `SIGN` is a key more.
 
@@ -195,7 +214,7 @@ def _select(plan: CachePlan, items: list[str], source: str, having: str) -> str:
     if plan.is_cube:
         keys.insert(0, quote(GROUPING_ID_COLUMN))
     lines = ["SELECT " + ",\n  ".join([*keys, *items]), f"FROM {source}"]
-    if plan.keys:
+    if plan.keys or plan.is_cube:
         lines += ["GROUP BY " + ", ".join(keys), f"HAVING {having}"]
     return "\n".join(lines)
 
