@@ -396,7 +396,8 @@ class CacheSession:
         if pinned is None:
             if is_often_read:
                 plan = hit.cache.plan
-                keys = set_names(plan, chosen) or tuple(c.name for c in plan.keys or ())
+                names = set_names(plan, chosen)
+                keys = tuple(c.name for c in plan.keys or ()) if names is None else names
                 store.request(
                     key, lambda: self._load(hit.cache, read, chosen, keys), scan_name(hit.cache)
                 )
