@@ -14,7 +14,7 @@ from typing import Protocol
 
 from cachemgr.serving.decision import BlockOutcome, Decision, Hit
 from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
-from cachemgr.serving.fresh_hits import fresh_hit, why_shown_above, with_fresh
+from cachemgr.serving.fresh_hits import fresh_hit, not_needed, why_shown_above, with_fresh
 from cachemgr.serving.seen_tables import Seen
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
@@ -148,10 +148,9 @@ def _outcome(
     if refused is not None:
         return BlockOutcome(located.path, block, None, (), (refused,), False)
     cleared: dict[int, Cleared] = {}
-    behind = False
+    behind: set[Reason] = set()
 
     def veto(rewrite: Rewrite) -> Reason | None:
-        nonlocal behind
         found = eligibility.clear(located, block, rewrite)
         if isinstance(found, Cleared):
             shown = why_shown_above(located, block, rewrite, found, eligibility, options)
@@ -159,8 +158,10 @@ def _outcome(
                 return shown
             cleared[id(rewrite)] = found
             return None
-        behind |= isinstance(found, Behind)
-        return found.reason if isinstance(found, Behind) else found
+        if not isinstance(found, Behind):
+            return found
+        behind.add(found.reason)
+        return found.reason
 
     chosen = registry.decide(
         block, options, veto, explain=explain, most=most, first_rows=located.is_tail
@@ -170,12 +171,13 @@ def _outcome(
         hit = Hit(
             located.path, block, chosen.rewrite, found.cache, found.exact, found.sql, located.split
         )
-        return BlockOutcome(located.path, block, hit, chosen.candidates, chosen.reasons)
+        candidates = not_needed(chosen.candidates, behind, hit)
+        return BlockOutcome(located.path, block, hit, candidates, chosen.reasons)
     reasons, candidates = chosen.reasons, chosen.candidates
     if behind and not located.is_tail:
         with_appended = fresh_hit(located, block, registry, eligibility, options)
         if isinstance(with_appended, Hit):
-            candidates = with_fresh(candidates, with_appended)
+            candidates = not_needed(with_fresh(candidates, with_appended), behind, with_appended)
             return BlockOutcome(located.path, block, with_appended, candidates, ())
         reasons = tuple(dict.fromkeys((*reasons, *with_appended)))
     return BlockOutcome(located.path, block, None, candidates, reasons)

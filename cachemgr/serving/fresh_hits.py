@@ -4,6 +4,7 @@ one of its tables since, together.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from cachemgr.serving.appended import Appended
@@ -183,4 +184,30 @@ def with_fresh(candidates: tuple[Candidate, ...], hit: Hit) -> tuple[Candidate, 
         if c.cache == hit.rewrite.cache and c.grouping_set == chosen
         else c
         for c in candidates
+    )
+
+
+def not_needed(
+    candidates: tuple[Candidate, ...], behind: Collection[Reason], hit: Hit
+) -> tuple[Candidate, ...]:
+    """The candidates of a block that is answered. Those that are refused for nothing but rows that
+    were appended since might have answered with these rows: they want no refresh.
+
+    Args:
+        candidates: What was said of them.
+        behind: The reasons of those that are behind, and nothing else.
+        hit: What answers.
+    """
+
+    def told(reason: Reason, cache: str) -> Reason:
+        if reason not in behind:
+            return reason
+        if cache == hit.cache.name:
+            suggestion = "nothing: another grouping set of it answers"
+        else:
+            suggestion = f"nothing: {hit.cache.name} answers, else this one may"
+        return replace(reason, suggestion=suggestion)
+
+    return tuple(
+        replace(c, reasons=tuple(told(reason, c.cache) for reason in c.reasons)) for c in candidates
     )

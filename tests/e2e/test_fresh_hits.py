@@ -61,6 +61,26 @@ def test_appended_rows_are_not_read_beside_a_cache_that_lags(lab, other) -> None
     lab.hit(f"SELECT * FROM ({now}) a UNION ALL SELECT * FROM ({behind}) b")
 
 
+def test_who_is_behind_and_not_needed_is_not_told_to_be_refreshed(lab) -> None:
+    """Each of the two might answer with the appended rows, and the other one does."""
+    lab.cache(BY_REGION)
+    lab.cache("finer AS SELECT region, day, cust, SUM(amt) AS amt FROM sales GROUP BY 1, 2, 3")
+    query = "SELECT region, SUM(amt) AS a FROM sales GROUP BY region"
+
+    def told() -> tuple[str, list[str]]:
+        """Which cache answers, and what is suggested for the other one."""
+        found = sorted(cachemgr.explain(lab.spark, query).candidates, key=lambda c: c.outcome)
+        assert [c.outcome for c in found] == ["chosen", "refused"]
+        return found[0].cache, [reason.suggestion for reason in found[1].reasons]
+
+    lab.plain.sql(MORE)
+    check_fresh(lab, query)
+    name, suggested = told()
+    assert suggested == [f"nothing: {name} answers, else this one may"]
+    lab.sql(f"REFRESH RELATIONAL CACHE {name}")  # nothing is read beside it any more
+    assert told() == (name, suggested)
+
+
 def test_columns_mapped_by_id(lab) -> None:
     lab.plain.sql(
         "CREATE TABLE t (k STRING, v BIGINT) USING delta "
