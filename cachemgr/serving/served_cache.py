@@ -21,8 +21,14 @@ from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
 from matcher.model.integer_bounds import Bounds
-from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
+from matcher.model.ir import (
+    GROUPING_ID_COLUMN,
+    CachePlan,
+    GroupingSet,
+    RecordPreservingJoin,
+)
 from matcher.partials.collapse import holds_partials, of_one_set, render_collapsed
+from matcher.render.select import quote
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,12 @@ def collapsing_sql(
     """
     if not holds_partials(cache.plan, grouping_set):
         return None
-    plan = cache.plan if grouping_set is None else of_one_set(cache.plan, grouping_set)
+    plan = cache.plan
+    if grouping_set is not None:
+        # Below the sums, whatever optimizes this text: a sum of another set may overflow.
+        where = f"{quote(GROUPING_ID_COLUMN)} = {grouping_set.grouping_id}L"
+        plan = of_one_set(plan, grouping_set)
+        table_sql = f"(SELECT * FROM {table_sql} WHERE {where})"
     return render_collapsed(plan, table_sql, match_options(dict(cache.settings)))
 
 
