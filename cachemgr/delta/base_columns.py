@@ -79,6 +79,10 @@ def physical_name(kept: str, name: str) -> str | None:
     return None if found is None else str(found[2])
 
 
+GONE: Final = "is gone"
+"""What became of a column that a table has no more: no refresh can read it."""
+
+
 def changed_columns(kept: str, schema: str) -> Mapping[str, str]:
     """The columns that are other ones now than a snapshot holds.
 
@@ -100,7 +104,7 @@ def changed_columns(kept: str, schema: str) -> Mapping[str, str]:
 
 def _difference(then: list[Any], now: list[Any] | None) -> str:
     if now is None:
-        return "is gone"
+        return GONE
     if then[2] != now[2]:
         return "is another column of that name"
     if then[0] != now[0]:

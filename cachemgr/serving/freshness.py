@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from cachemgr.base_state import BaseState, TableAt, counted
-from cachemgr.delta.base_columns import changed_columns, columns_read, kept_columns
+from cachemgr.delta.base_columns import GONE, changed_columns, columns_read, kept_columns
 from cachemgr.delta.base_commits import CommitRange, CommitsOf, unreadable
 from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.delta.past import UNKNOWN_PAST, Past
@@ -214,6 +214,7 @@ def _other_columns(
         return None
     if kept is None and past.columns_then is not None:  # stored before columns were
         kept = kept_columns(past.columns_then, columns_read(cache.plan)[table.location])
+    cure = f"REFRESH RELATIONAL CACHE {cache.name}"
     if kept is None:
         what = "the log does not say any more what its columns were then"
     else:
@@ -221,10 +222,12 @@ def _other_columns(
         if not changed:
             return None
         what = "; ".join(f"column {name} {how}" for name, how in changed.items())
+        if GONE in changed.values():
+            cure = f"add the column again, or drop or replace cache {cache.name}"
     return Reason(
         ReasonCode.COLUMNS_CHANGED,
         f"{table.name} has other columns than when cache {cache.name} was refreshed: {what}",
-        f"REFRESH RELATIONAL CACHE {cache.name}",
+        cure,
     )
 
 

@@ -207,6 +207,8 @@ def test_noop_a_column_that_the_cache_reads_is_another_one_now(change, freshness
     now, told = CHANGES[change]
     verdict = check(cache(freshness, 1_000), seen("a", 9), past=replace(PAST, columns=now))
     assert verdict.reason.code is ReasonCode.COLUMNS_CHANGED and told in verdict.reason.detail
+    # no refresh reads a column that is not there
+    assert ("REFRESH" in verdict.reason.suggestion) == (change != "gone")
 
 
 def test_columns_that_the_cache_does_not_read_may_change():
