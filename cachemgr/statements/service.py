@@ -173,8 +173,7 @@ class CacheService:
             case DropRelationalCache(name, if_exists):
                 return self._drop(name, if_exists)
             case GrantUse(name, principal):
-                new = self._metastore.writer.grant(self._find(name).id, principal)
-                return done(str(name), f"granted to {principal}" if new else "was granted already")
+                return self._grant(name, principal)
             case RevokeUse(name, principal):
                 self._metastore.writer.revoke(self._find(name).id, principal)
                 return done(str(name), f"revoked from {principal}")
@@ -320,6 +319,14 @@ class CacheService:
                 )
             ],
         )
+
+    def _grant(self, name: QualifiedName, principal: str) -> ResultRows:
+        cache = self._find(name)
+        if not self._metastore.writer.grant(cache.id, principal):
+            return done(str(name), "was granted already")
+        # it was open to everybody, whoever made it
+        alone = "" if cache.narrowed else ", and from now on to nobody else"
+        return done(str(name), f"granted to {principal}{alone}")
 
     def _drop(self, name: QualifiedName, if_exists: bool) -> ResultRows:
         found = self._metastore.reader.cache(self._namespace(name), name.last)

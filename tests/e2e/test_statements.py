@@ -146,9 +146,11 @@ def test_alter_every_action(lab):
 def test_grant_and_revoke_narrow_who_may_use_it(lab):
     lab.cache(BY_REGION)
     query = "SELECT region, SUM(amt) FROM sales GROUP BY region"
-    lab.sql("GRANT USE ON RELATIONAL CACHE by_region TO somebody")
+    (first,) = lab.sql("GRANT USE ON RELATIONAL CACHE by_region TO somebody")
+    assert first.result == "granted to somebody, and from now on to nobody else"
     lab.miss(query, "NOT_GRANTED")
-    lab.sql(f"GRANT USE ON RELATIONAL CACHE by_region TO `{lab.me}`")
+    (second,) = lab.sql(f"GRANT USE ON RELATIONAL CACHE by_region TO `{lab.me}`")
+    assert second.result == f"granted to {lab.me}"
     lab.hit(query)
     lab.sql(f"REVOKE USE ON RELATIONAL CACHE by_region FROM `{lab.me}`")
     lab.miss(query, "NOT_GRANTED")
