@@ -12,14 +12,15 @@ pytestmark = pytest.mark.spark
 
 FROM = "FROM sales JOIN cust ON cust = cid"
 CUBE = (
-    f"cube AS SELECT city, region, day, SUM(amt) AS amt, COUNT(*) AS n, MAX(amt) AS most {FROM} "
+    f"cube AS SELECT city, region, day, SUM(amt) AS amt, COUNT(*) AS n, MAX(amt) AS most, "
+    f"AVG(cust) AS mean {FROM} "
     "GROUP BY GROUPING SETS ((city, region), (region, day), (region), ())"
 )
 QUERIES = {
     # by the names of what is held
     ("city", "region"): f"SELECT city, region, SUM(amt) AS a, COUNT(*) AS n {FROM} GROUP BY 1, 2",
     ("region", "day"): f"SELECT day, MAX(amt) AS m {FROM} WHERE region <> 'east' GROUP BY day",
-    (): f"SELECT SUM(amt) AS a, COUNT(*) AS n {FROM}",
+    (): f"SELECT SUM(amt) AS a, COUNT(*) AS n, AVG(cust) AS m {FROM} HAVING AVG(cust) < 9",
 }
 
 

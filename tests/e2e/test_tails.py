@@ -89,6 +89,16 @@ def test_a_tail_answers_for_the_files_that_it_holds(lab) -> None:
     assert count(lab, "fresh_rows") == before, "no file is read"
 
 
+def test_a_cache_with_an_average_of_whole_numbers_has_them(lab) -> None:
+    """It is stored as DOUBLE, which a NaN would keep out of memory, and is none."""
+    mean = "SELECT region, day, AVG(cust) AS mean, SUM(amt) AS amt FROM sales GROUP BY region, day"
+    lab.cache(f"means AS {mean}")
+    append(lab, 100, amt="NULL")
+    append(lab, 101, region="NULL", cust="NULL")
+    for query in (mean, "SELECT SUM(amt) AS a FROM sales", f"{mean} HAVING AVG(cust) > 1.5"):
+        by_tail(lab, query)
+
+
 def test_later_files_are_read_beside_it_until_it_is_extended(lab) -> None:
     lab.cache(GROUPED)
     append(lab, 100)

@@ -26,8 +26,8 @@ from cachemgr.jvm.alive import is_stopped
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.refresh.causes import were_jobs_cancelled
 from cachemgr.spark.held.degraded import warn
-from matcher.model.ir import CachePlan
-from matcher.model.types import FLOATS
+from matcher.model.ir import CachePlan, Measure
+from matcher.model.types import FLOATS, INTEGRAL
 from matcher.render.select import quote
 
 __all__ = [
@@ -310,12 +310,22 @@ def in_order(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def holds_floats(plan: CachePlan) -> bool:
-    """Whether a cache stores FLOAT or DOUBLE. Such a cache is not pinned: Spark's statistics of
-    pinned batches leave NaN out, so it would pass over batches with it.
+    """Whether a cache stores FLOAT or DOUBLE that may be NaN. Such a cache is not pinned: Spark's
+    statistics of pinned batches leave NaN out, so it would pass over batches with it.
 
     Args:
         plan: The cache.
+
+    >>> from matcher.examples import plan_of
+    >>> texts = ("store, AVG(qty) AS a", "store, AVG(ratio) AS a", "ratio, COUNT(*) AS n")
+    >>> [holds_floats(plan_of(f"SELECT {text} FROM sales GROUP BY 1")) for text in texts]
+    [False, True, True]
     """
     stored = [*(plan.keys or ()), *plan.columns]
-    kinds = {c.expr.type for c in stored} | {m.agg.type for m in plan.measures}
+    kinds = {c.expr.type for c in stored} | {m.agg.type for m in plan.measures if _may_be_nan(m)}
     return not kinds.isdisjoint(FLOATS)
+
+
+def _may_be_nan(measure: Measure) -> bool:
+    """The average of whole numbers never is."""
+    return measure.agg.func != "avg" or measure.agg.args[0].type not in INTEGRAL
