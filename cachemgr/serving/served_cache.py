@@ -195,10 +195,12 @@ def joins_holding(
 
     A join that was dropped or found broken since is out at once, though it held then. One that was
     validated at the very versions of the snapshot is in, though it was declared after the refresh.
+    A cache without a snapshot answers nothing: what it would rely on is in, so that no query is
+    told to declare a join that is declared.
 
     Args:
         plan: The plan published with the snapshot; its joins held when it was refreshed.
-        snapshot: Location to the state that was read.
+        snapshot: Location to the state that was read; empty if it was never refreshed.
         joins: The joins as they are declared now.
 
     Returns:
@@ -213,8 +215,7 @@ def joins_holding(
             continue
         proven = (join.name.lower(), left, right, join.keys) in held or (
             join.state is JoinState.VALID
-            and bool(snapshot)
-            and all(_same_version(join, place, snapshot) for place in (left, right))
+            and (not snapshot or all(_same_version(join, p, snapshot) for p in (left, right)))
         )
         if proven or not join.validated:
             found.append(RecordPreservingJoin(join.name, left, right, join.keys, proven))

@@ -31,6 +31,16 @@ def test_a_table_that_no_cache_knows_is_joined(flat):
     )
 
 
+def test_a_cache_that_was_never_refreshed_is_what_a_miss_names(lab):
+    """The first thing that is asked after a declared join and a cache over it."""
+    lab.sql(JOIN)
+    joined = "SELECT region, city, SUM(amt) AS s FROM sales JOIN cust ON cust = cid GROUP BY 1, 2"
+    lab.cache(f"new AS {joined}", refresh=False)
+    for query in (joined, "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"):
+        lab.miss(query)
+        assert lab.codes(query) == {"CACHE_NOT_REFRESHED"}, query
+
+
 def test_a_data_frame_that_joins_such_a_table(flat):
     def frames(spark):
         sales, cust = spark.table("sales"), spark.table("cust")

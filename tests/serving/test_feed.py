@@ -253,6 +253,13 @@ def test_a_join_validated_at_the_very_versions_serves_though_declared_later():
     assert holding([join()]) == (HELD,)
 
 
+@pytest.mark.parametrize("state", JoinState)
+def test_a_cache_that_was_never_refreshed_lacks_no_join_that_is_declared(state):
+    """It answers nothing by them, and a miss names the refresh."""
+    found = joins_holding(plan("c", A, B), {}, [join(state=state)])
+    assert found == ((HELD,) if state is JoinState.VALID else ())
+
+
 def test_noop_a_join_validated_at_other_versions_does_not_serve():
     assert holding([join(validated_versions={**SNAPSHOT, B: BaseState("ib", 3)})]) == ()
 
