@@ -14,7 +14,13 @@ from typing import Protocol
 
 from cachemgr.serving.decision import BlockOutcome, Decision, Hit
 from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
-from cachemgr.serving.fresh_hits import fresh_hit, not_needed, why_shown_above, with_fresh
+from cachemgr.serving.fresh_hits import (
+    fresh_hit,
+    may_read_appended,
+    not_needed,
+    why_shown_above,
+    with_fresh,
+)
 from cachemgr.serving.seen_tables import Seen
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
@@ -160,7 +166,8 @@ def _outcome(
             return None
         if not isinstance(found, Behind):
             return found
-        behind.add(found.reason)
+        if may_read_appended(located, eligibility):
+            behind.add(found.reason)
         return found.reason
 
     chosen = registry.decide(
@@ -174,7 +181,7 @@ def _outcome(
         candidates = not_needed(chosen.candidates, behind, hit)
         return BlockOutcome(located.path, block, hit, candidates, chosen.reasons)
     reasons, candidates = chosen.reasons, chosen.candidates
-    if behind and not located.is_tail:
+    if behind:
         with_appended = fresh_hit(located, block, registry, eligibility, options)
         if isinstance(with_appended, Hit):
             candidates = not_needed(with_fresh(candidates, with_appended), behind, with_appended)

@@ -40,6 +40,18 @@ def base_columns(block: Block) -> list[frozenset[str]]:
     ]
 
 
+def may_read_appended(located: LocatedBlock, eligibility: Eligibility) -> bool:
+    """Whether a block may be answered with appended rows at all: ORDER BY … LIMIT over a block may
+    not, and the session may have switched that off.
+
+    Args:
+        located: Where the block stands.
+        eligibility: Knows the session's limits.
+    """
+    limits = eligibility.query.fresh
+    return not located.is_tail and (limits is None or limits.files != 0)
+
+
 def fresh_hit(
     located: LocatedBlock,
     block: Block,
@@ -51,14 +63,12 @@ def fresh_hit(
 
     Args:
         located: Where the block stands.
-        block: The block, which some cache would answer were nothing appended.
+        block: The block, which some cache would answer were nothing appended; it
+            `may_read_appended`.
         registry: The caches' plans.
         eligibility: Says of each rewrite whether its cache may serve.
         options: The matcher's switches.
     """
-    limits = eligibility.query.fresh
-    if limits is not None and limits.files == 0:
-        return ()
     states = split(block, options)
     if isinstance(states, Reason):
         return (states,)

@@ -395,12 +395,8 @@ class CacheSession:
         is_often_read = self.application.pin_pace.read(key)
         if pinned is None:
             if is_often_read:
-                plan = hit.cache.plan
-                names = set_names(plan, chosen)
-                keys = tuple(c.name for c in plan.keys or ()) if names is None else names
-                store.request(
-                    key, lambda: self._load(hit.cache, read, chosen, keys), scan_name(hit.cache)
-                )
+                name = scan_name(hit.cache)
+                store.request(key, lambda: self._load(hit.cache, read, chosen), name)
             self.telemetry.count("pin_misses")
         else:
             self.telemetry.count("pin_hits")
@@ -425,7 +421,6 @@ class CacheSession:
         cache: ServedCache,
         read: TableRead,
         chosen: GroupingSet | None,
-        keys: Sequence[str],
     ) -> DataFrame:
         number = None if chosen is None else chosen.grouping_id
         where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
@@ -440,8 +435,11 @@ class CacheSession:
                 sql,
                 {RELATION: rows.coalesce(1)},
             )
-        if chosen is not None:  # of a cube's many keys most are NULL in each set
-            others = {key.name for key in cache.plan.keys or ()}.difference(keys)
+        every = tuple(key.name for key in cache.plan.keys or ())
+        names = set_names(cache.plan, chosen)
+        keys = every if names is None else names
+        if keys != every:  # of a cube's many keys most are NULL in each set
+            others = set(every).difference(keys)
             rows = rows.select(*(quote(name) for name in rows.columns if name not in others))
         orders = self.application.key_orders
         of = (cache.id, number)  # CREATE OR REPLACE makes another id

@@ -79,6 +79,8 @@ def test_who_is_behind_and_not_needed_is_not_told_to_be_refreshed(lab) -> None:
     assert suggested == [f"nothing: {name} answers, else this one may"]
     lab.sql(f"REFRESH RELATIONAL CACHE {name}")  # nothing is read beside it any more
     assert told() == (name, suggested)
+    with lab.caches_alone():  # then it may not
+        assert "REFRESH RELATIONAL CACHE" in told()[1][0]
 
 
 def test_columns_mapped_by_id(lab) -> None:

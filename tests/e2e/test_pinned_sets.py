@@ -43,10 +43,6 @@ def test_a_set_is_held_with_its_own_keys(
     for query in QUERIES.values():
         lab.hit(query)
     assert store.stats().hits == hits + len(QUERIES) and not store.stats().failed
-    held = {tuple(c.name() for c in java_list(pin.plan.output())) for pin in store._pins.values()}
+    held = [pin.plan.schema().fieldNames() for pin in store._pins.values()]
     keys = {"city", "region", "day"}
     assert {tuple(name for name in names if name in keys) for names in held} == set(QUERIES)
-
-
-def java_list(found):
-    return [found.apply(i) for i in range(found.size())]

@@ -13,6 +13,8 @@ from tests.harness.fuzz_refresh.layouts import CATS, DAYS, Layout
 from tests.harness.fuzz_refresh.shapes import ITEMS, SHOPS, Shape
 from tests.harness.fuzz_refresh.steps import Query
 
+# How often a query is one of the fact alone, where its shape joins others.
+FACT_ALONE: Final = 0.4
 _SUM: Final = re.compile(r"SUM\(s\.\w+\)")
 # Conjuncts over an expression of a shape; what is not here is asked for NULL.
 _FILTERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -53,7 +55,7 @@ class _Parts:
         return f"SELECT {', '.join(columns)} FROM {self.source}{where}{group}"
 
 
-def draw(rng: random.Random, shape: Shape, layout: Layout, fact_alone: float = 0.4) -> Query:
+def draw(rng: random.Random, shape: Shape, layout: Layout, fact_alone: float = FACT_ALONE) -> Query:
     """A query near a shape.
 
     Args:

@@ -171,7 +171,7 @@ class Walker:
     def _cache(self) -> str:
         return self.rng.choice(self.world.walk.caches).shape
 
-    def _query(self, cache: str = "", fact_alone: float = 0.4) -> Step:
+    def _query(self, cache: str = "", fact_alone: float = queries.FACT_ALONE) -> Step:
         shape = SHAPES[cache or self._cache()]
         return queries.draw(self.rng, shape, self.world.layout, fact_alone)
 
