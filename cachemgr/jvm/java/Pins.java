@@ -24,7 +24,15 @@ public final class Pins {
         Dataset one = frame.coalesce(1);
         InMemoryRelation relation = org.apache.spark.sql.execution.columnar.InMemoryRelation$.MODULE$.apply(
             StorageLevel.MEMORY_AND_DISK(), one.queryExecution(), Scala.some(name));
-        relation.cacheBuilder().cachedColumnBuffers().count();
+        boolean held = false;
+        try {
+            relation.cacheBuilder().cachedColumnBuffers().count();
+            held = true;
+        } finally {
+            if (!held) {
+                drop(relation);
+            }
+        }
         return relation;
     }
 
@@ -50,7 +58,11 @@ public final class Pins {
         return rdd.getStorageLevel().isValid();
     }
 
+    /**
+     * Lets go of the rows. A query that was planned over them computes them again, for itself: after the builder's own
+     * clearCache() it would hold them again, for nobody to let go of.
+     */
     public static void drop(LogicalPlan plan) {
-        builder(plan).clearCache(false);
+        builder(plan).cachedColumnBuffers().unpersist(false);
     }
 }

@@ -94,6 +94,32 @@ def test_a_new_snapshot_drops_the_pins_and_planned_queries_still_run(
     store.close()
 
 
+def in_memory(star: Star) -> int:
+    """How many pins' rows are in memory or on disk, whoever knows of them."""
+    held = star.spark.sparkContext._jsc.getPersistentRDDs().values()
+    return sum("the star at 0" in str(rdd.name()) for rdd in held)
+
+
+def test_a_query_that_was_planned_over_a_dropped_pin_does_not_hold_it_again(star: Star) -> None:
+    store = PinStore(star.spark, 10_000_000)
+    pin(store, star)
+    hook.install(star.spark, StarDecider(star, relation=store.get(KEY)))
+    frame = star.spark.sql(QUERY.format(s=star.schema))
+    assert in_memory(star) == 1
+    store.close()
+    assert in_memory(star) == 0
+    assert rows(frame) == [("north", 22), (None, 4)]
+    assert in_memory(star) == 0, "nobody would let go of it any more"
+
+
+def test_rows_that_cannot_be_computed_leave_nothing_in_memory(star: Star, store: PinStore) -> None:
+    wrong = "SELECT id, IF(id = 9, CAST(raise_error('no such row') AS INT), 1) AS n FROM range(10)"
+    future = store.request(KEY, lambda: star.spark.sql(wrong), "the star at 0")
+    assert future is not None
+    future.result(60)
+    assert store.stats().failed == 1 and in_memory(star) == 0
+
+
 def test_the_store_is_bounded_and_evicts_the_least_recently_used(star: Star) -> None:
     probe = PinStore(star.spark, 10_000_000)
     pin(probe, star)
