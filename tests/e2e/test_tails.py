@@ -118,6 +118,87 @@ def test_later_files_are_read_beside_it_until_it_is_extended(lab) -> None:
     by_tail(lab, QUERIES[0])
 
 
+def all_by_tail(lab, query: str) -> None:
+    """The query is asked until no file is left to be read beside its tail."""
+    for _ in range(60):
+        lab.hit(query)
+        told = cachemgr.explain(lab.spark, query).text()
+        if "all of them held in memory" in told:
+            return by_tail(lab, query)
+        time.sleep(0.1)
+    raise AssertionError(f"files are still read: {query}")
+
+
+def links(tails: TailStore) -> list[int]:
+    """Of the one tail there is: for each part how many it was made of."""
+    (state,) = [state for state in tails._states.values() if state.made is not None]
+    assert state.made is not None
+    return [part.links for part in state.made.parts]
+
+
+@pytest.mark.parametrize(
+    ("most_parts", "most_links", "wanted"),
+    [
+        (3, 8, [[1], [1, 1], [1, 1, 1], [2], [2, 1], [2, 1, 1], [3]]),
+        (1, 2, [[1], [2], [1], [2], [1], [2], [1]]),
+    ],
+    ids=["parts", "links"],
+)
+def test_what_a_commit_appended_becomes_a_part_and_many_become_one(
+    lab,
+    without_pauses: TailStore,
+    monkeypatch: pytest.MonkeyPatch,
+    most_parts: int,
+    most_links: int,
+    wanted: list[list[int]],
+) -> None:
+    monkeypatch.setattr("cachemgr.spark.held.tail_maker._MOST_PARTS", most_parts)
+    monkeypatch.setattr("cachemgr.spark.held.tail_maker._MOST_LINKS", most_links)
+    lab.cache(GROUPED)
+    groups = "SELECT region, day, SUM(amt) AS a, COUNT(*) AS n, MIN(id) AS f FROM sales"
+    found = []
+    for number in range(len(wanted)):
+        region, amt = ("'north'", "NULL", "'new'")[number % 3], ("7", "NULL")[number % 2]
+        append(lab, 100 + number, region=region, amt=amt)
+        all_by_tail(lab, f"{groups} GROUP BY region, day")  # a group has a row in several parts
+        lab.hit(f"{groups} GROUP BY region, day HAVING COUNT(*) = 2")
+        lab.hit("SELECT day, COUNT(DISTINCT region) AS d FROM sales GROUP BY day")
+        lab.hit("SELECT DISTINCT region FROM sales WHERE day > DATE'2024-01-01'")
+        lab.hit("SELECT COUNT(*) AS n, SUM(amt) AS a FROM sales WHERE region = 'new'")
+        found.append(links(without_pauses))
+    assert found == wanted
+
+
+def test_parts_that_were_put_together_are_kept_for_those_who_read_them(
+    lab, without_pauses: TailStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cachemgr.spark.held.tail_maker._MOST_PARTS", 2)
+    without_pauses.tempo = Tempo(rest=0.0, most=0.0, pause=0.0, keep=2.0)
+    lab.cache(GROUPED)
+    for number in range(3):
+        append(lab, 100 + number)
+        all_by_tail(lab, QUERIES[0])
+    assert links(without_pauses) == [2]
+    assert without_pauses._pins.stats().pins == 3
+    time.sleep(2.1)
+    without_pauses.sweep()
+    assert without_pauses._pins.stats().pins == 1
+    by_tail(lab, QUERIES[0])
+
+
+def test_a_part_that_lost_its_memory_takes_the_tail_along(lab, without_pauses: TailStore) -> None:
+    lab.cache(GROUPED)
+    for number in range(3):
+        append(lab, 100 + number)
+        all_by_tail(lab, QUERIES[0])
+    assert links(without_pauses) == [1, 1, 1]
+    key = next(iter(without_pauses._pins._pins))
+    without_pauses._pins._remove(key, without_pauses._pins._pins[key])
+    without_tail(lab, QUERIES[0])
+    all_by_tail(lab, QUERIES[0])
+    assert links(without_pauses) == [1]
+
+
 def test_it_is_not_used_where_its_files_went(lab) -> None:
     lab.cache(GROUPED)
     append(lab, 100, amt="1000")

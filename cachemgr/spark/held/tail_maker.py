@@ -1,10 +1,14 @@
 """How a tail is made: the cache's definition over the appended files, in one partition in memory,
-and on top of the tail that is there.
+beside the parts of the tail that is there.
+
+What a commit appended becomes a part of its own: to put it together with the others takes as long
+as they are large. Only when there are many of them are they made one.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,15 +18,15 @@ from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.base_columns import columns_read
 from cachemgr.delta.changed_files import ChangedFiles
-from cachemgr.delta.changes import ChangeKind, rows_of
+from cachemgr.delta.changes import ChangeKind, DataFile, rows_of
 from cachemgr.delta.own_session import own_session
-from cachemgr.delta.tables import PinnedSet, TableRead, base_tables, run_select
+from cachemgr.delta.tables import PinnedSet, TableRead, base_tables, plan_of, run_select
 from cachemgr.refresh.measure import rows_name
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.grown_dimensions import NewKeys
 from cachemgr.serving.served_cache import ServedCache
-from cachemgr.serving.tails import TAIL, Tail, files_beside, plan_of_tail
+from cachemgr.serving.tails import TAIL, Tail, plan_of_tail
 from cachemgr.spark.held.joined_tables import JoinedTables
 from cachemgr.spark.held.pins import NotPinnable, PinKey, holds_floats
 from cachemgr.spark.hook import suspended
@@ -35,22 +39,49 @@ from matcher.partials.partial_rows import why_not_partials
 from matcher.render.select import quote, render_stored
 
 _CAME: Final = "__came"
-# Tails that are made of one another; the next one is made of files alone.
+# Parts that are read side by side; the next one takes their place.
+_MOST_PARTS: Final = 6
+# Parts that are made of one another; the next one is made of files alone.
 _MOST_LINKS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of some appended files, one a group.
+
+    Args:
+        key: What they are held by.
+        rows: They.
+        files: The files, by path and deletion vector.
+        joins: The joins of the cache that are known to have kept each of them.
+        joined: The tables that were joined to them, by location, at which versions.
+        links: How many parts were made of one another.
+    """
+
+    key: PinKey
+    rows: PinnedSet
+    files: frozenset[tuple[str, str]]
+    joins: tuple[RecordPreservingJoin, ...]
+    joined: Mapping[str, int]
+    links: int
+
+
+@dataclass(frozen=True, slots=True)
 class Made:
-    """A tail, how many it was made of, and when."""
+    """A tail, its parts, and when it was made."""
 
     tail: Tail
-    key: PinKey
-    links: int
+    parts: tuple[Part, ...]
     at: float
+
+    @property
+    def keys(self) -> frozenset[PinKey]:
+        """What its parts are held by."""
+        return frozenset(part.key for part in self.parts)
 
 
 class TailMaker:
-    """Makes one tail.
+    """Makes one tail, by making one part more.
 
     Args:
         spark: A session of ours.
@@ -83,10 +114,15 @@ class TailMaker:
         self._appended = appended
         self._grown = False
         self._read: dict[str, TableRead] = {}
-        self._before = before if before is not None and self._goes_on(before) else None
+        self._kept, self._merged = self._parts_of(before)
+
+    @property
+    def files(self) -> frozenset[tuple[str, str]]:
+        """The files whose rows the new part holds, by path and deletion vector."""
+        return self._appended.came.difference(*(part.files for part in self._kept))
 
     def rows(self) -> DataFrame:
-        """The rows of the tail.
+        """The rows of the new part.
 
         Raises:
             NotPinnable: A table that the cache's definition joins is not as the cache read it.
@@ -95,8 +131,8 @@ class TailMaker:
         session = own_session(self._spark, dict(cache.settings))
         with suspended(session):
             rows = self._definition(session, plan)
-            if self._before is not None:
-                relations = {TAIL: self._before.tail.relation, _CAME: rows}
+            if self._merged:
+                relations = {_CAME: rows, **_named(self._merged)}
                 names = ", ".join(map(quote, rows.columns))
                 parts = [f"SELECT {names} FROM {name}" for name in relations]
                 text = merged_rows(plan, parts, [], match_options(dict(cache.settings)))
@@ -106,21 +142,35 @@ class TailMaker:
             return rows.coalesce(1)
 
     def made(self, key: PinKey, pinned: PinnedSet) -> Made | None:
-        """The tail, once its rows are held; None if it is of no use: some of its rows are without a
-        partner, which they may get.
+        """The tail, once the rows of the new part are held; None if it is of no use: some of its
+        rows are without a partner, which they may get.
 
         Args:
-            key: What it is held by.
-            pinned: Its rows.
+            key: What they are held by.
+            pinned: The rows.
         """
-        joins = self._joins_kept(pinned)
+        links = 1 + max((part.links for part in self._merged), default=0)
+        read = {place: read.version for place, read in self._read.items()}
+        part = Part(key, pinned, self.files, self._joins_kept(pinned), read, links)
+        parts = (*self._kept, part)
+        joins = tuple(join for join in part.joins if all(join in p.joins for p in parts))
         if self._grown and not joins:
             return None
-        plan = plan_of_tail(self._cache.plan, self._set, joins, pinned.rows)
-        files = self._appended.came
-        read = {place: read.version for place, read in self._read.items()}
-        links = 1 if self._before is None else self._before.links + 1
-        return Made(Tail(plan, files, pinned, read), key, links, time.monotonic())
+        held = self._side_by_side(parts)
+        plan = plan_of_tail(self._cache.plan, self._set, joins, held.rows)
+        joined = {place: max(p.joined[place] for p in parts) for place in read}
+        return Made(Tail(plan, self._appended.came, held, joined), parts, time.monotonic())
+
+    def _side_by_side(self, parts: Sequence[Part]) -> PinnedSet:
+        """What reads all of some parts, as one partition."""
+        if len(parts) == 1:
+            return parts[0].rows
+        relations = _named(parts)
+        text = " UNION ALL ".join(f"SELECT * FROM {name}" for name in relations)
+        with suspended(self._spark):
+            plan = plan_of(run_select(self._spark, text, relations).coalesce(1))
+        rows, size = (sum(getattr(p.rows, what) for p in parts) for what in ("rows", "bytes"))
+        return PinnedSet(plan, rows, size)
 
     @property
     def _plan(self) -> CachePlan:
@@ -128,20 +178,24 @@ class TailMaker:
         sets = () if self._set is None else (self._set,)
         return replace(self._cache.plan, grouping_sets=sets)
 
-    def _goes_on(self, before: Made) -> bool:
-        """Whether the new tail is the old one and more."""
+    def _parts_of(self, before: Made | None) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+        """The parts of the tail that is there which stay beside the new one, and those whose rows
+        go into it."""
+        if before is None or not before.tail.files <= self._appended.came:
+            return (), ()
+        if len(before.parts) < _MOST_PARTS:
+            return before.parts, ()
         plan, options = self._cache.plan, match_options(dict(self._cache.settings))
-        return (
-            before.links < _MOST_LINKS
-            and before.tail.files <= self._appended.came
-            and why_not_partials(plan, options, signed=False) is None
-        )
+        links = max(part.links for part in before.parts)
+        if links >= _MOST_LINKS or why_not_partials(plan, options, signed=False) is not None:
+            return (), ()
+        return (), before.parts
 
     def _definition(self, session: SparkSession, plan: CachePlan) -> DataFrame:
-        """The cache's definition over the files that the old tail does not have."""
+        """The cache's definition over the files that no part has."""
         grown, since = self._appended.table, self._appended.since
-        held = None if self._before is None else self._before.tail
-        files = files_beside(held, self._appended.changes.added)
+        held = frozenset[tuple[str, str]]().union(*(p.files for p in self._merged))
+        files = tuple(f for f in self._new_files() if f.key not in held)
         came = ChangedFiles(grown.location, since, grown.version, files).plan(session)
         others = self._others(session)
         relations = {
@@ -149,6 +203,10 @@ class TailMaker:
             for number, relation in enumerate(plan.relations)
         }
         return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
+
+    def _new_files(self) -> tuple[DataFile, ...]:
+        files = self.files
+        return tuple(file for file in self._appended.changes.added if file.key in files)
 
     def _others(self, session: SparkSession) -> dict[str, PinnedSet | TableRead]:
         """The tables that are joined to the one that grew: as they are now, which holds the rows
@@ -187,9 +245,9 @@ class TailMaker:
         )
 
     def _joins_kept(self, pinned: PinnedSet) -> tuple[RecordPreservingJoin, ...]:
-        """The joins of the cache, if the tail's rows tell that they kept each row."""
+        """The joins of the cache, if the new part's rows tell that they kept each row."""
         plan, grown = self._cache.plan, self._appended.table.location
-        rows = rows_of(self._appended.changes.added)
+        rows = rows_of(self._new_files())
         joins = tuple(join for join in plan.joins if join.validated)
         if rows is None or not joins_by_unique_keys_alone(plan, joins, grown):
             return ()
@@ -197,6 +255,10 @@ class TailMaker:
         with suspended(self._spark):
             ((counted,),) = run_select(self._spark, text, {TAIL: pinned}).collect()
         return joins if (counted or 0) == rows else ()
+
+
+def _named(parts: Sequence[Part]) -> dict[str, object]:
+    return {f"{TAIL}{number}": part.rows for number, part in enumerate(parts)}
 
 
 def has_none(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended) -> bool:

@@ -70,11 +70,13 @@ class _State:
 
     Args:
         made: Its tail.
+        replaced: What held parts that this one has put together: queries may still read them.
         making: The one that is being made.
         waiting: How many queries wait for that.
     """
 
     made: Made | None = None
+    replaced: frozenset[PinKey] = frozenset()
     making: _Making | None = None
     waiting: int = 0
 
@@ -132,8 +134,8 @@ class TailStore:
             made = self._states[at].made
         if made is None or not made.tail.files <= files:
             return None
-        if self._pins.get(made.key) is None:  # another one took its memory
-            with self._lock:
+        if any(self._pins.get(part.key) is None for part in made.parts):
+            with self._lock:  # another one took its memory
                 if self._states[at].made is made:
                     self._states[at].made = None
             return None
@@ -233,20 +235,11 @@ class TailStore:
         """Have a tail made unless one is."""
         with self._lock:
             state = self._states[at]
-            if state.making is not None:
-                return False
-        if has_none(cache, grouping_set, appended):
+            making, before = state.making, state.made
+        if making is not None or has_none(cache, grouping_set, appended):
             return False
-        key = at.pin._replace(appended=_digest(appended))
-        if self._useless.get(key):
+        if self._useless.get(_key(at, appended.came)):
             return False
-        done, awaited = threading.Event(), threading.Event()
-        making = _Making(key, appended.came, done, awaited, time.monotonic())
-        with self._lock:
-            state = self._states[at]
-            if state.making is not None:
-                return False
-            state.making, before = making, state.made
         chosen = grouping_set if at.pin.grouping_id is not None else None
         maker = TailMaker(
             self._spark,
@@ -258,6 +251,14 @@ class TailStore:
             appended,
             before,
         )
+        key = _key(at, maker.files)
+        done, awaited = threading.Event(), threading.Event()
+        making = _Making(key, appended.came, done, awaited, time.monotonic())
+        with self._lock:
+            state = self._states[at]
+            if state.making is not None or state.made is not before:
+                return False
+            state.making = making
         pause = self.tempo.pause
 
         def rows() -> DataFrame:
@@ -326,7 +327,7 @@ class TailStore:
             pinned = self._pins.get(making.key)
             made = None if pinned is None else maker.made(making.key, pinned)
             if pinned is not None and made is None:
-                self._useless.put(making.key, True)
+                self._useless.put(_key(at, making.files), True)
             counts = made is not None or self._wanted(at.pin)  # else a newer state was published
         except Exception as error:
             warn(_log, f"queries read files of {at.grown}, whose tail cannot be used", error)
@@ -336,7 +337,8 @@ class TailStore:
                 state = self._states[at]
                 state.making = None
                 if made is not None:
-                    state.made = made
+                    before = state.made.keys if state.made is not None else frozenset()
+                    state.made, state.replaced = made, before - made.keys
                 if counts:
                     self._pace(at).ended(now - making.began, made is not None, now, self.tempo)
             making.done.set()
@@ -348,10 +350,13 @@ class TailStore:
             return joined
         with self._lock:
             states = list(self._states.values())
-            if any(s.making is not None and s.making.key == key for s in states):
+        for state in states:
+            if state.making is not None and state.making.key == key:
                 return True  # some query may wait for it
-            made = next((s.made for s in states if s.made is not None and s.made.key == key), None)
-        return made is not None and (self._is_new(made) or self._wanted(key._replace(appended="")))
+            if state.made is not None and key in state.made.keys | state.replaced:
+                is_read = key in state.made.keys and self._wanted(key._replace(appended=""))
+                return is_read or self._is_new(state.made)
+        return False
 
     def _is_new(self, made: Made) -> bool:
         """Whether queries that waited for it may not have read it yet."""
@@ -367,6 +372,6 @@ def _place(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appen
     return _Place(pin, appended.table.location)
 
 
-def _digest(appended: Appended) -> str:
-    text = "\n".join(sorted(map("\t".join, appended.came)))
-    return hashlib.sha256(text.encode()).hexdigest()
+def _key(at: _Place, files: frozenset[tuple[str, str]]) -> PinKey:
+    text = "\n".join(sorted(map("\t".join, files)))
+    return at.pin._replace(appended=hashlib.sha256(text.encode()).hexdigest())
