@@ -211,8 +211,8 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
             ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
             f"cache {view.name} also joins {name}, and nothing says that this join keeps each "
             "row exactly once",
-            f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}, "
-            "or check why it is no longer valid",
+            f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}; "
+            "if it is declared, SHOW RECORD PRESERVING JOINS says why it does not hold",
         )
     touching = [spell(p) for p in _about(predicates, extra, True)]
     return Reason(

@@ -40,7 +40,7 @@ from matcher.render.select import quote, render_stored
 
 _CAME: Final = "__came"
 # Parts that are read side by side; the next one takes their place.
-_MOST_PARTS: Final = 6
+_MOST_PARTS: Final = 10
 # Parts that are made of one another; the next one is made of files alone.
 _MOST_LINKS: Final = 8
 
