@@ -34,6 +34,7 @@ from cachemgr.statements.columns import columns_of
 from cachemgr.vocabulary import FreshnessKind, RefreshMode
 from scheduler.triggers import Trigger
 from tests.doors.spark_server import Server, server, server_conf, spark_home
+from tests.doors.turns import SHARES
 from tests.processes import SMALL_JVM, Started
 from tests.rotation import unless_due
 
@@ -45,7 +46,7 @@ _USER: Final = "ann"
 _FAULTS: Final = ("Traceback", "INTERNAL_ERROR", "SIDECAR_LOST")
 
 
-(_first,), (_second,) = (unless_due(number, 3) for number in range(2))
+(_first,), (_second,) = (unless_due(number, SHARES) for number in (4, 5))
 
 
 @pytest.fixture(scope="module")

@@ -21,12 +21,12 @@ from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
 from tests.doors.spark_server import Server, server, server_conf, spark_sql
 from tests.doors.ssb_frames import ssb_frame
+from tests.doors.turns import SHARES
 from tests.rotation import unless_due
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-# with those of test_every_door, which take as long
-(_by_turns,) = unless_due(2, 3)
+(_by_turns,) = unless_due(6, SHARES)
 _SCALE = 0.005
 _SEED = 7
 _OFF = "SET spark.cachemgr.enabled=false"

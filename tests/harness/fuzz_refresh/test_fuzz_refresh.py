@@ -133,7 +133,7 @@ def templates(spark, tmp_path_factory):
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "bug", [pytest.param(bug, marks=unless_due(n, 4)) for n, bug in enumerate(SHOWN)]
+    "bug", [pytest.param(bug, marks=unless_due(n, 8)) for n, bug in enumerate(SHOWN)]
 )
 def test_a_planted_bug_is_found(templates, bug):
     walk = SHOWN[bug]

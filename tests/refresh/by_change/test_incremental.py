@@ -264,9 +264,9 @@ SIGNED = {
 @pytest.mark.parametrize(
     ("few_rows", "vectors"),
     [
-        pytest.param(100_000, False, id="anew", marks=unless_due(0, 5)),
-        pytest.param(-1, True, id="partials-vectors", marks=unless_due(1, 5)),
-        pytest.param(2, True, id="mixed-vectors", marks=unless_due(2, 5)),
+        pytest.param(100_000, False, id="anew", marks=unless_due(0, 10)),
+        pytest.param(-1, True, id="partials-vectors", marks=unless_due(2, 10)),
+        pytest.param(2, True, id="mixed-vectors", marks=unless_due(4, 10)),
         pytest.param(100_000, True, id="anew-vectors", marks=pytest.mark.long),
         pytest.param(-1, False, id="partials", marks=pytest.mark.long),
         pytest.param(2, False, id="mixed", marks=pytest.mark.long),
@@ -324,8 +324,8 @@ def short_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "few_rows",
     [
-        pytest.param(100_000, id="anew", marks=unless_due(3, 5)),
-        pytest.param(-1, id="partials", marks=unless_due(4, 5)),
+        pytest.param(100_000, id="anew", marks=unless_due(6, 10)),
+        pytest.param(-1, id="partials", marks=unless_due(8, 10)),
     ],
 )
 def test_changed_rows_are_read_from_the_change_data_feed(
