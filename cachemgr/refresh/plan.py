@@ -21,7 +21,7 @@ from cachemgr.delta.places import as_path, scheme_of
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import SnapshotTableRecord
 from cachemgr.refresh.by_change.adopt import Written
-from cachemgr.refresh.by_change.incremental import Delta, Stored, find_delta
+from cachemgr.refresh.by_change.incremental import WORTH_IT, Delta, Stored, find_delta
 from cachemgr.refresh.by_change.past_runs import FULL, PastRun, Weighed, expected, weigh
 from cachemgr.refresh.by_change.why_full import FullCode, NotIncremental, WhyFull
 from cachemgr.refresh.steps import (
@@ -209,7 +209,10 @@ def _by_change(request: RefreshRequest, found: Delta, moved: str) -> RefreshPlan
     if weighed.takes_change or request.mode != RefreshMode.AUTO:
         return _incremental(request, found, moved, weighed)
     share = found.cost / max(found.full_cost, 1)
-    dearer = f"by the bytes to read, the change alone costs {share:.0%} of a full refresh"
+    dearer = (
+        f"by the bytes to read, the change alone costs {share:.0%} of a full refresh, and is taken "
+        f"up to {WORTH_IT:.0%}"
+    )
     told = weighed.told()
     if weighed.by_time:
         dearer = told

@@ -10,7 +10,7 @@ not read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from cachemgr.base_state import TableAt
@@ -195,6 +195,21 @@ def without_fresh_hits(cache: ServedCache, refused: Reason | None) -> Reason:
         f"property {FRESH_HITS} is false",
         f"REFRESH RELATIONAL CACHE {cache.name}, or ALTER it to SET TBLPROPERTIES "
         f"('{FRESH_HITS}' = 'true')",
+    )
+
+
+def switched_off(cache: ServedCache, refused: Reason) -> Reason:
+    """Why a cache does not answer in a session that reads no appended rows.
+
+    Args:
+        cache: The cache.
+        refused: Why its snapshot alone does not do.
+    """
+    return replace(
+        refused,
+        detail=f"{refused.detail}; appended rows are not read beside it, since this session has "
+        "spark.cachemgr.freshHits=false, or 0 for its maxFiles",
+        suggestion=f"REFRESH RELATIONAL CACHE {cache.name}, or SET spark.cachemgr.freshHits=true",
     )
 
 

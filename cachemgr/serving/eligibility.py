@@ -20,6 +20,7 @@ from cachemgr.serving.appended import (
     FreshLimits,
     Tails,
     appended_to,
+    switched_off,
     without_fresh_hits,
 )
 from cachemgr.serving.freshness import Histories, Verdict, check_freshness
@@ -158,7 +159,7 @@ class Eligibility:
         verdict = self._verdict(block, cache)
         refused = verdict.reason or (None if verdict.exact else self._stale(rewrite, cache))
         if refused is not None and verdict.appended:
-            return Behind(refused) if cache.fresh_hits else without_fresh_hits(cache, refused)
+            return self._behind(cache, refused)
         if refused is not None:
             return refused
         return self._files(rewrite, cache) or Cleared(cache, verdict.exact, sql)
@@ -190,6 +191,14 @@ class Eligibility:
         if isinstance(appended, Reason):
             return appended
         return self._files(rewrite, cache) or Cleared(cache, True, sql, appended)
+
+    def _behind(self, cache: ServedCache, refused: Reason) -> Behind | Reason:
+        if not cache.fresh_hits:
+            return without_fresh_hits(cache, refused)
+        limits = self.query.fresh
+        if limits is not None and limits.files == 0:
+            return switched_off(cache, refused)
+        return Behind(refused)
 
     def tail(
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended

@@ -1,10 +1,12 @@
 """Tails: rows that were appended since a cache's refresh, as its definition has them, held in
 memory.
 
-A tail is a cache of these rows alone. What is known of the cache does not hold for it, so that it
-is matched anew, as a cache of which nothing is known but which of its joins kept each row. It holds
-files and no versions: whoever sees these files among those that were appended since the refresh may
-read it in their place.
+A tail is a cache of these rows alone, where a group may have several rows. What is known of the
+cache does not hold for it, so that it is matched anew, as a cache of which nothing is known but
+which of its joins kept each row. It is asked for states alone, which are merged with the cache's
+anyway: those of a group that has several rows are so as well. It holds files and no versions:
+whoever sees these files among those that were appended since the refresh may read it in their
+place.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ TAIL = "__tail"
 
 
 class Tail:
-    """The rows of some appended files, grouped as a cache groups them; safe for several threads.
+    """The rows of some appended files, grouped as a cache groups them, in one part or several; safe
+    for several threads.
 
     Args:
         plan: What is known of them; see `plan_of_tail`.
@@ -110,6 +113,7 @@ def plan_of_tail(
         partials=frozenset(),
         base_rows=None,
         base_bytes=(),
+        bounds=(),
     )
 
 

@@ -114,6 +114,16 @@ def strict(**fields: object) -> ServedCache:
     return replace(CACHE, plan=plan, snapshot=read, columns={"file:/t": "{}"}, **fields)
 
 
+def test_a_session_that_reads_no_appended_rows_is_told_of_its_setting() -> None:
+    block = reading("file:/t")
+    asked = grown(strict())
+    asked.query = replace(asked.query, fresh=FreshLimits(0, 10, 10))
+    found = asked.clear(LocatedBlock((), block), block, REWRITE)
+    assert isinstance(found, Reason) and found.code is ReasonCode.STALE
+    assert "spark.cachemgr.freshHits=false" in found.detail
+    assert found.suggestion.endswith("c, or SET spark.cachemgr.freshHits=true")
+
+
 def test_a_cache_whose_property_keeps_appended_rows_away_is_stale() -> None:
     block = reading("file:/t")
     located = LocatedBlock((), block)
