@@ -41,7 +41,7 @@ BY_TURNS = ("api", "cli", "config", "server", "serving", "statements")
 
 
 # Seconds each, against milliseconds of the others. Proofs have turns of their own.
-SPARK_SHARES = 8
+SPARK_SHARES = 12
 
 # Whole worlds, services and walks over all guards, one by one.
 HARNESS = Path(__file__).parent / "harness"
@@ -82,7 +82,7 @@ def _on_databases_by_turns(items: list[pytest.Item]) -> None:
 
 
 def _on_spark_by_turns(items: list[pytest.Item]) -> None:
-    """An eighth of the tests that start a Spark run, and others with the next commit."""
+    """A twelfth of the tests that start a Spark runs, and others with the next commit."""
     rotation.by_turns((item for item in items if _starts_spark(item)), SPARK_SHARES)
 
 
