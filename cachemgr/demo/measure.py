@@ -12,13 +12,15 @@ import json
 import math
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import StructType
 
 import cachemgr
 from cachemgr.config.session_settings import MODE
@@ -27,7 +29,6 @@ from cachemgr.errors import CacheManagerError
 
 #: Every query joins the fact with its dates, so a plan without this column reads no fact.
 _FACT_COLUMN = "lo_orderdate"
-_SET_COLUMN = "__parameter_set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class QueryResult:
         grouping_set: The grouping set that was read.
         rewritten_sql: What ran instead.
         reasons: Why it missed, if it did.
-        differences: Rows of all sets that `exceptAll` found on one side only.
+        differences: Rows of all sets that one side has more often.
         error: What failed, or None.
     """
 
@@ -125,7 +126,6 @@ class QueryResult:
 class _Answer:
     seconds: float
     rows: list[Row]
-    schema: StructType
     types: tuple[tuple[str, str], ...]
     reads_fact: bool
 
@@ -183,7 +183,7 @@ def _measure(spark: SparkSession, query: SsbQuery) -> QueryResult:
         grouping_set=explanation.grouping_set,
         rewritten_sql=explanation.rewritten_sql,
         reasons=tuple(f"{r.code}: {r.detail}" for r in explanation.reasons),
-        differences=_row_differences(spark, pairs),
+        differences=_row_differences(pairs),
     )
 
 
@@ -207,7 +207,6 @@ def _answer(spark: SparkSession, sql: str, mode: str) -> _Answer:
         return _Answer(
             seconds=seconds,
             rows=rows,
-            schema=frame.schema,
             types=_planned_types(plan),
             reads_fact=_FACT_COLUMN in plan.optimizedPlan().toString(),
         )
@@ -245,7 +244,7 @@ def is_empty(rows: Sequence[Row]) -> bool:
 
 
 def differences(order: Sequence[str], without: _Answer, with_hook: _Answer) -> tuple[str, ...]:
-    """What differs in names, types, row count and order; the rows are compared by Spark.
+    """What differs in names, types, row count and order; `_row_differences` compares the rows.
 
     Args:
         order: The columns of the ORDER BY: rows that tie there may come in any order.
@@ -266,28 +265,20 @@ def differences(order: Sequence[str], without: _Answer, with_hook: _Answer) -> t
     return tuple(found)
 
 
-def _row_differences(
-    spark: SparkSession, pairs: Sequence[tuple[_Answer, _Answer]]
-) -> tuple[str, ...]:
-    """`exceptAll` both ways over the rows of all sets, each row marked with its set."""
-    found = []
-    with _in(spark, "off"):
-        without = _frame(spark, [pair[0] for pair in pairs])
-        with_hook = _frame(spark, [pair[1] for pair in pairs])
-        for label, left, right in (
-            ("only without the hook", without, with_hook),
-            ("only with the hook", with_hook, without),
-        ):
-            extra = left.exceptAll(right).limit(3).collect()
-            found += [f"{label}: set {row[0] + 1}, {tuple(row)[1:]}" for row in extra]
-    return tuple(found)
-
-
-def _frame(spark: SparkSession, answers: Sequence[_Answer]) -> DataFrame:
-    fields = [StructField(_SET_COLUMN, IntegerType())]
-    fields += [StructField(f"c{i}", f.dataType) for i, f in enumerate(answers[0].schema.fields)]
-    rows = [(number, *row) for number, answer in enumerate(answers) for row in answer.rows]
-    return spark.createDataFrame(rows, StructType(fields))
+def _row_differences(pairs: Sequence[tuple[_Answer, _Answer]]) -> tuple[str, ...]:
+    """What one side has more often than the other, of the rows of all sets."""
+    without, with_hook = (
+        Counter((number, *row) for number, pair in enumerate(pairs) for row in pair[side].rows)
+        for side in (0, 1)
+    )
+    return tuple(
+        f"{label}: set {row[0] + 1}, {row[1:]}"
+        for label, more in (
+            ("only without the hook", without - with_hook),
+            ("only with the hook", with_hook - without),
+        )
+        for row in islice(more.elements(), 3)
+    )
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -25,7 +25,7 @@ RESULT = QueryResult("Q1.1", "select 1", (GOOD, replace(GOOD, number=1)))
 def answer(spark: Any, sql: str) -> _Answer:
     frame = spark.sql(sql)
     types = tuple((f.name, f.dataType.simpleString()) for f in frame.schema.fields)
-    return _Answer(1.0, frame.collect(), frame.schema, types, reads_fact=False)
+    return _Answer(1.0, frame.collect(), types, reads_fact=False)
 
 
 def test_geometric_mean() -> None:
@@ -64,20 +64,20 @@ def test_an_empty_result_is_allowed_below_scale_1() -> None:
 def test_differences(spark: Any) -> None:
     two = answer(spark, "SELECT * FROM VALUES (1, 5L), (2, 4L) AS t(k, v) ORDER BY k")
     assert differences(("k",), two, two) == ()
-    assert _row_differences(spark, [(two, two)]) == ()
+    assert _row_differences([(two, two)]) == ()
     swapped = answer(spark, "SELECT * FROM VALUES (1, 5L), (2, 4L) AS t(k, v) ORDER BY k DESC")
     assert differences(("k",), two, swapped) == ("order by k",)
-    assert _row_differences(spark, [(two, swapped)]) == ()
+    assert _row_differences([(two, swapped)]) == ()
     narrow = answer(spark, "SELECT * FROM VALUES (1, 5), (2, 4) AS t(k, v) ORDER BY k")
     assert differences(("k",), two, narrow)[0].startswith("names and types")
     other = answer(spark, "SELECT * FROM VALUES (1, 5L), (2, 3L) AS t(k, v) ORDER BY k")
-    assert _row_differences(spark, [(two, two), (two, other)]) == (
+    assert _row_differences([(two, two), (two, other)]) == (
         "only without the hook: set 2, (2, 4)",
         "only with the hook: set 2, (2, 3)",
     )
     # The same rows, one of them twice: a set comparison would not see it.
     twice = answer(spark, "SELECT * FROM VALUES (1, 5L), (2, 4L), (2, 4L) AS t(k, v)")
-    assert _row_differences(spark, [(two, twice)]) == ("only with the hook: set 1, (2, 4)",)
+    assert _row_differences([(two, twice)]) == ("only with the hook: set 1, (2, 4)",)
 
 
 def test_is_empty(spark: Any) -> None:

@@ -143,11 +143,12 @@ class Summing:
         if left is None or right is None:
             return None
         for side in nullable:
+            declare = f"declare {spell(side)} NOT NULL, or " if isinstance(side, Col) else ""
             raise Refused(
                 Reason(
                     ReasonCode.MAY_BE_NULL,
                     f"SUM({spell(arg)}) from separate sums is wrong where {spell(side)} is NULL",
-                    f"declare {spell(side)} NOT NULL, or store SUM({spell(arg)})",
+                    f"{declare}store SUM({spell(arg)})",
                 )
             )
         refuse_wrap(attempt, arg)
