@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from matcher.model.expr import Agg, Call, Expr, Lit
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type

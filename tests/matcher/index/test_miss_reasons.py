@@ -45,3 +45,19 @@ def test_the_join_to_declare_can_be_written_of_folders_too() -> None:
         "AS delta.`/data/events` a INNER JOIN delta.`/data/users` b ON a.user_id = b.user_id "
         "PRESERVES a;" in told["suggestion"]
     )
+
+
+def test_columns_alone_can_be_declared_not_null() -> None:
+    workspace = offline.prepare(
+        "CREATE TABLE t (g INT, a INT, b INT, c INT NOT NULL)",
+        "CREATE RELATIONAL CACHE s AS SELECT g, SUM(a) AS sa, SUM(a * b) AS sab, SUM(c) AS sc "
+        "FROM t GROUP BY g",
+        {},
+    )
+    told = {
+        query: offline.explain_query(workspace, f"SELECT g, SUM({query}) AS s FROM t GROUP BY g")
+        for query in ("c - a", "c - a * b")
+    }
+    (plain,), (product,) = (found["candidates"][0]["reasons"] for found in told.values())
+    assert plain["suggestion"] == "declare a NOT NULL, or store SUM((c - a))"
+    assert product["suggestion"] == "store SUM((c - (a * b)))"
