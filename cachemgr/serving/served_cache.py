@@ -25,6 +25,7 @@ from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     CachePlan,
     GroupingSet,
+    LapsedJoin,
     RecordPreservingJoin,
 )
 from matcher.partials.collapse import holds_partials, of_one_set, render_collapsed
@@ -139,7 +140,7 @@ def serve(
     plan = replace(
         stored,
         name=matcher_name(cache),
-        joins=joins_holding(stored, snapshot, joins),
+        **_of_joins(stored, snapshot, joins),
         grouping_sets=_sized(stored.grouping_sets, entry),
         partition_by=tuple(cache.partition_by),
         **_base_sizes(published.run.facts if published else {}),
@@ -176,12 +177,25 @@ def rejoined(cache: ServedCache, joins: Iterable[JoinRecord]) -> ServedCache:
         joins: All record-preserving joins as they are now.
     """
     stored = replace(cache.plan, joins=cache.held)
-    holding = joins_holding(stored, cache.snapshot, joins)
-    if holding == cache.plan.joins:
+    plan = replace(cache.plan, **_of_joins(stored, cache.snapshot, joins))
+    if (plan.joins, plan.lapsed) == (cache.plan.joins, cache.plan.lapsed):
         return cache
-    return replace(
-        cache, plan=replace(cache.plan, joins=holding), unvalidated=_unvalidated(holding)
+    return replace(cache, plan=plan, unvalidated=_unvalidated(plan.joins))
+
+
+def _of_joins(
+    plan: CachePlan, snapshot: Mapping[str, BaseState], joins: Iterable[JoinRecord]
+) -> dict[str, Any]:
+    """The joins that rewrites may rely on, and the others between the cache's tables."""
+    declared = tuple(joins)
+    holding = joins_holding(plan, snapshot, declared)
+    names, tables = {join.name for join in holding}, {relation.key for relation in plan.relations}
+    lapsed = tuple(
+        LapsedJoin(join.name, join.right.location, join.state is JoinState.BROKEN)
+        for join in declared
+        if join.name not in names and {join.left.location, join.right.location} <= tables
     )
+    return {"joins": holding, "lapsed": lapsed}
 
 
 def _unvalidated(joins: Iterable[RecordPreservingJoin]) -> frozenset[str]:

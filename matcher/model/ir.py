@@ -44,6 +44,16 @@ class RecordPreservingJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class LapsedJoin:
+    """A record-preserving join that is declared, and that a cache may not rely on: `broken`, or not
+    proven for the rows that the cache holds. `right` is the table's key."""
+
+    name: str
+    right: str
+    broken: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """An output column: its name, and its expression over base columns (SPJ) or over group keys
     and aggregates."""
@@ -206,15 +216,16 @@ class CachePlan:
     absolute values over all rows is proven to stay within 2^53, so that an
     integer AVG may be computed from them; `non_null` the stored columns whose argument was counted
     never NULL at refresh.
-    `joins` are the record-preserving joins that held at the cache's snapshot.
+    `joins` are the record-preserving joins that held at the cache's snapshot, `lapsed` the others
+    between its tables: a miss names them.
     `order_by` and `limit` are those of a top-k cache, which stores its first `limit` rows alone.
     `partials` are the grouping ids of the sets (0 for a cache that is no cube) in which several
     stored rows may stand for one group: whoever reads them adds them up first.
     For the choice: `partition_by` are the columns that files can be passed over by, `base_rows` the
     rows behind the cache and `base_bytes` the sizes of its tables, as of the last refresh; `bounds`
     are the least and the greatest value of columns of whole numbers in the rows behind the cache,
-    by table key and lower-case name, as far as that refresh noted them down. These four are not
-    stored with the plan: whoever registers it knows them.
+    by table key and lower-case name, as far as that refresh noted them down. These four and
+    `lapsed` are not stored with the plan: whoever registers it knows them.
     """
 
     name: str
@@ -238,6 +249,7 @@ class CachePlan:
     base_rows: int | None = None
     base_bytes: tuple[tuple[str, int], ...] = ()
     bounds: tuple[tuple[tuple[str, str], Bounds], ...] = ()
+    lapsed: tuple[LapsedJoin, ...] = ()
 
     @property
     def is_cube(self) -> bool:

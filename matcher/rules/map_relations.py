@@ -207,12 +207,11 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
     name = _name(view, extra)
     declared = [j for j in view.plan.joins if j.right == _key(view, extra)]
     if not declared:
+        why, cure = _why_not_preserving(view, extra, predicates)
         return Reason(
             ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
-            f"cache {view.name} also joins {name}, and nothing says that this join keeps each "
-            "row exactly once",
-            f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}; "
-            "if it is declared, SHOW RECORD PRESERVING JOINS says why it does not hold",
+            f"cache {view.name} also joins {name}, and {why}",
+            cure,
         )
     touching = [spell(p) for p in _about(predicates, extra, True)]
     return Reason(
@@ -220,6 +219,27 @@ def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Re
         f"cache {view.name} joins {name} by more or other than the keys of {declared[0].name}: "
         f"{' AND '.join(touching)}",
         f"drop the predicate on {name} from the definition of {view.name}",
+    )
+
+
+def _why_not_preserving(
+    view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]
+) -> tuple[str, str]:
+    """Why nothing may be relied on that says that a join keeps each row once, and what to do."""
+    refresh = f"REFRESH RELATIONAL CACHE {view.name}"
+    lapsed = [j for j in view.plan.lapsed if j.right == _key(view, extra)]
+    broken = next((j.name for j in lapsed if j.broken), None)
+    if broken is not None:
+        return (
+            f"record-preserving join {broken} does not hold: some row has no partner, or several",
+            f"SHOW RECORD PRESERVING JOINS names one; correct it, then VALIDATE RECORD PRESERVING "
+            f"JOIN {broken} and {refresh}",
+        )
+    if lapsed:
+        return f"record-preserving join {lapsed[0].name} is not proven for the rows in it", refresh
+    return (
+        "nothing says that this join keeps each row exactly once",
+        f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}",
     )
 
 

@@ -41,6 +41,31 @@ def test_a_cache_that_was_never_refreshed_is_what_a_miss_names(lab):
         assert lab.codes(query) == {"CACHE_NOT_REFRESHED"}, query
 
 
+def test_a_join_that_does_not_hold_is_what_a_miss_names(lab):
+    lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
+    lab.sql(JOIN)
+    lab.cache(
+        "cube AS SELECT city, day, SUM(amt) AS a FROM sales JOIN cust ON cust = cid GROUP BY 1, 2"
+    )
+    query = "SELECT day, SUM(amt) AS a FROM sales GROUP BY day"
+    lab.hit(query)
+    lab.plain.sql("INSERT INTO sales VALUES (90, DATE'2024-03-01', 'x', 777, 5, 1, 4.00, 0.5)")
+    lab.sql("REFRESH RELATIONAL CACHE cube")
+    lab.miss(query, "EXTRA_TABLE_NOT_PRESERVING")
+    told = cachemgr.explain(lab.spark, query).text()
+    assert "record-preserving join sc does not hold" in told
+    assert "VALIDATE RECORD PRESERVING JOIN sc and REFRESH RELATIONAL CACHE" in told
+    lab.plain.sql("DELETE FROM sales WHERE cust = 777")
+    lab.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    told = cachemgr.explain(lab.spark, query).text()
+    assert "record-preserving join sc is not proven for the rows in it (REFRESH" in told
+    lab.sql("REFRESH RELATIONAL CACHE cube")
+    lab.hit(query)
+    lab.sql("DROP RECORD PRESERVING JOIN sc")
+    told = cachemgr.explain(lab.spark, query).text()
+    assert "nothing says that this join keeps each row exactly once (declare" in told
+
+
 def test_a_data_frame_that_joins_such_a_table(flat):
     def frames(spark):
         sales, cust = spark.table("sales"), spark.table("cust")

@@ -43,7 +43,7 @@ def test_the_join_to_declare_can_be_written_of_folders_too() -> None:
     (told,) = result["candidates"][0]["reasons"]
     assert (
         "AS delta.`/data/events` a INNER JOIN delta.`/data/users` b ON a.user_id = b.user_id "
-        "PRESERVES a;" in told["suggestion"]
+        "PRESERVES a" in told["suggestion"]
     )
 
 
