@@ -24,7 +24,7 @@ from cachemgr.serving.appended import (
     without_fresh_hits,
 )
 from cachemgr.serving.freshness import Histories, Verdict, check_freshness
-from cachemgr.serving.grown_dimensions import NewKeys, without_new_keys
+from cachemgr.serving.grown_dimensions import NewKeys, has_rows_of, without_new_keys
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import Tail
@@ -216,15 +216,15 @@ class Eligibility:
         found = tails.find(cache, grouping_set, appended, limits.waits)
         if found is not None and appended.beside_grown and not found.is_lossless:
             return None  # a row that was without a partner may have one now
-        return found if found is not None and self._is_later(found) else None
+        return found if found is not None and self._is_joined_alike(found) else None
 
-    def _is_later(self, tail: Tail) -> bool:
-        """Whether the query sees the tables that are joined to a tail as they were read for it, or
-        later."""
-        seen = self.query.seen
+    def _is_joined_alike(self, tail: Tail) -> bool:
+        """Whether the query sees the tables that are joined to a tail with the rows that were read
+        for it, and with others only if each row of the tail had its partners."""
+        seen, histories, more = self.query.seen, self.checks.histories, tail.is_lossless
         return all(
-            isinstance(table, TableAt) and table.version >= version
-            for place, version in tail.joined.items()
+            isinstance(table, TableAt) and has_rows_of(table, states, histories, or_more=more)
+            for place, states in tail.joined.items()
             for table in seen.get(place, ())
         )
 

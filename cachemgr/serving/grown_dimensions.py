@@ -8,11 +8,12 @@ after, as far as they come from rows of the left side that the cache has read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from cachemgr.base_state import BaseState, TableAt
-from cachemgr.delta.changes import Changes
+from cachemgr.delta.changes import ChangeKind, Changes
+from cachemgr.serving.freshness import Histories
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.serving.served_cache import ServedCache
 from matcher.model.ir import Block, RecordPreservingJoin
@@ -60,6 +61,24 @@ def without_new_keys(
         if columns and keys.are_new(table, cache.snapshot[place], changes, columns):
             del left[place]
     return left
+
+
+def has_rows_of(
+    table: TableAt, states: Iterable[BaseState], histories: Histories, *, or_more: bool
+) -> bool:
+    """Whether a table has the rows that it had in some states.
+
+    That it only got new keys since a snapshot does not say so: a row that came after the snapshot
+    may have been changed, or have gone again.
+
+    Args:
+        table: The table as it is seen.
+        states: States of it.
+        histories: Where its past comes from.
+        or_more: Whether others may have been appended since.
+    """
+    allowed = {ChangeKind.SAME, ChangeKind.APPENDS} if or_more else {ChangeKind.SAME}
+    return {histories.changes(table, state).kind for state in states} <= allowed
 
 
 def _key_of(block: Block, cache: ServedCache, place: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from cachemgr.base_state import BaseState
 from cachemgr.delta.changes import DataFile
 from matcher.model.ir import (
     Block,
@@ -40,7 +41,7 @@ class Tail:
         plan: What is known of them; see `plan_of_tail`.
         files: The files that they come from, by path and deletion vector.
         relation: What a hit reads.
-        joined: The tables that were joined to them, by location, at which versions.
+        joined: The tables that were joined to them, by location, and in which states.
     """
 
     __slots__ = ("_intern", "_view", "files", "joined", "plan", "relation")
@@ -50,7 +51,7 @@ class Tail:
         plan: CachePlan,
         files: frozenset[tuple[str, str]],
         relation: object,
-        joined: Mapping[str, int],
+        joined: Mapping[str, frozenset[BaseState]],
     ) -> None:
         self.plan: Final = plan
         self.files: Final = files

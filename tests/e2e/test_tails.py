@@ -60,6 +60,21 @@ def by_tail(lab, query: str) -> None:
     raise AssertionError(f"no tail serves: {query}")
 
 
+def alike(lab, query: str) -> None:
+    assert Counter(lab.sql(query)) == Counter(lab.plain.sql(query).collect())
+
+
+def alike_until_by_tail(lab, query: str) -> None:
+    """The same where it may miss at first: whether a dimension's new keys are new is looked at."""
+    before = count(lab, "tail_hits")
+    for _ in range(60):
+        alike(lab, query)
+        if count(lab, "tail_hits") > before:
+            return
+        time.sleep(0.25)
+    raise AssertionError(f"no tail serves: {query}")
+
+
 def without_tail(lab, query: str) -> None:
     before = count(lab, "tail_hits"), count(lab, "fresh_hits")
     lab.hit(query)
@@ -184,6 +199,69 @@ def test_parts_that_were_put_together_are_kept_for_those_who_read_them(
     without_pauses.sweep()
     assert without_pauses._pins.stats().pins == 1
     by_tail(lab, QUERIES[0])
+
+
+def test_and_so_are_those_of_the_tail_before(
+    lab, without_pauses: TailStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cachemgr.spark.held.tail_maker._MOST_PARTS", 2)
+    without_pauses.tempo = Tempo(rest=0.0, most=0.0, pause=0.0, keep=120.0)
+    lab.cache(GROUPED)
+    for number in range(5):
+        append(lab, 100 + number)
+        all_by_tail(lab, QUERIES[0])
+    assert links(without_pauses) == [3]
+    assert without_pauses._pins.stats().pins == 5
+
+
+def test_parts_of_files_that_are_still_there_outlive_a_restore(lab, without_pauses) -> None:
+    lab.cache(GROUPED)
+    for number in range(3):
+        append(lab, 100 + number)
+        all_by_tail(lab, QUERIES[0])
+    (now,) = lab.plain.sql("DESCRIBE HISTORY sales LIMIT 1").collect()
+    for back, wanted in ((1, [1, 1]), (2, [1])):
+        lab.plain.sql(f"RESTORE TABLE sales TO VERSION AS OF {now['version'] - back}")
+        all_by_tail(lab, QUERIES[0])
+        assert links(without_pauses) == wanted
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        ("UPDATE cust SET city = 'Wien' WHERE cid = 77",),
+        ("DELETE FROM cust WHERE cid = 77", "INSERT INTO cust VALUES (77, 'Wien', NULL)"),
+        ("RESTORE TABLE cust TO VERSION AS OF {before}",),
+        ("UPDATE cust SET city = 'Wien' WHERE cid = 77", ROW.format(
+            id=101, region="'east'", cust="77", amt="7")),
+    ],
+    ids=["update", "delete and insert", "restore", "update and append"],
+)  # fmt: skip
+def test_a_row_that_a_dimension_got_and_lost_again_is_not_joined_to_it(
+    lab, monkeypatch: pytest.MonkeyPatch, moves: Sequence[str]
+) -> None:
+    """Since the snapshot the dimension only got a new key, or nothing; not since the tail."""
+    if len(moves) > 1:  # what is put together is made of parts that may not hold any more
+        monkeypatch.setattr("cachemgr.spark.held.tail_maker._MOST_PARTS", 1)
+    lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
+    lab.sql(JOIN)
+    lab.cache(
+        "c AS SELECT city, region, SUM(amt) AS amt, COUNT(*) AS n FROM sales "
+        "JOIN cust ON cust = cid GROUP BY city, region"
+    )
+    (before,) = lab.plain.sql("DESCRIBE HISTORY cust LIMIT 1").collect()
+    lab.plain.sql("INSERT INTO cust VALUES (77, 'Graz', NULL)")
+    append(lab, 100, cust="77", amt="1000")
+    alike_until_by_tail(lab, JOINED)
+    for move in moves:
+        lab.plain.sql(move.format(before=before["version"]))
+        for number in range(4):  # the tail that is made meanwhile as well
+            alike(lab, JOINED)
+            alike(lab, "SELECT region, COUNT(*) AS n FROM sales GROUP BY region")
+            append(lab, 200 + number)
+            time.sleep(0.3)
+    if "RESTORE" not in moves[0]:
+        alike_until_by_tail(lab, JOINED)
 
 
 def test_a_part_that_lost_its_memory_takes_the_tail_along(lab, without_pauses: TailStore) -> None:

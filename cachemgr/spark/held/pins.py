@@ -46,8 +46,8 @@ _log = logging.getLogger("cachemgr.pins")
 
 class PinKey(NamedTuple):
     """One stored state of one grouping set; `grouping_id` is None for a cache that is no cube.
-    Of a tail, also the appended files that it holds, as a digest; of a table that is joined, which
-    one it is and what is read of it.
+    Of a part of a tail, also its number; of a table that is joined, which one it is and what is
+    read of it.
 
     Nothing in it says who asks: whether somebody may be answered from a pin is decided before.
     """

@@ -8,13 +8,13 @@ as they are large. Only when there are many of them are they made one.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.base_state import TableAt
+from cachemgr.base_state import BaseState, TableAt
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.base_columns import columns_read
 from cachemgr.delta.changed_files import ChangedFiles
@@ -24,7 +24,7 @@ from cachemgr.delta.tables import PinnedSet, TableRead, base_tables, plan_of, ru
 from cachemgr.refresh.measure import rows_name
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.freshness import Histories
-from cachemgr.serving.grown_dimensions import NewKeys
+from cachemgr.serving.grown_dimensions import NewKeys, has_rows_of
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.tails import TAIL, Tail, plan_of_tail
 from cachemgr.spark.held.joined_tables import JoinedTables
@@ -54,7 +54,7 @@ class Part:
         rows: They.
         files: The files, by path and deletion vector.
         joins: The joins of the cache that are known to have kept each of them.
-        joined: The tables that were joined to them, by location, at which versions.
+        joined: The tables that were joined to them, by location, and in which states.
         links: How many parts were made of one another.
     """
 
@@ -62,7 +62,7 @@ class Part:
     rows: PinnedSet
     files: frozenset[tuple[str, str]]
     joins: tuple[RecordPreservingJoin, ...]
-    joined: Mapping[str, int]
+    joined: Mapping[str, frozenset[BaseState]]
     links: int
 
 
@@ -113,7 +113,7 @@ class TailMaker:
         self._set = grouping_set
         self._appended = appended
         self._grown = False
-        self._read: dict[str, TableRead] = {}
+        self._read: dict[str, BaseState] = {}
         self._kept, self._merged = self._parts_of(before)
 
     @property
@@ -150,7 +150,7 @@ class TailMaker:
             pinned: The rows.
         """
         links = 1 + max((part.links for part in self._merged), default=0)
-        read = {place: read.version for place, read in self._read.items()}
+        read = _states({place: frozenset({at}) for place, at in self._read.items()}, self._merged)
         part = Part(key, pinned, self.files, self._joins_kept(pinned), read, links)
         parts = (*self._kept, part)
         joins = tuple(join for join in part.joins if all(join in p.joins for p in parts))
@@ -158,7 +158,7 @@ class TailMaker:
             return None
         held = self._side_by_side(parts)
         plan = plan_of_tail(self._cache.plan, self._set, joins, held.rows)
-        joined = {place: max(p.joined[place] for p in parts) for place in read}
+        joined = _states(read, self._kept)
         return Made(Tail(plan, self._appended.came, held, joined), parts, time.monotonic())
 
     def _side_by_side(self, parts: Sequence[Part]) -> PinnedSet:
@@ -181,15 +181,26 @@ class TailMaker:
     def _parts_of(self, before: Made | None) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
         """The parts of the tail that is there which stay beside the new one, and those whose rows
         go into it."""
-        if before is None or not before.tail.files <= self._appended.came:
-            return (), ()
-        if len(before.parts) < _MOST_PARTS:
-            return before.parts, ()
+        parts = () if before is None else tuple(filter(self._still_holds, before.parts))
+        if len(parts) < _MOST_PARTS:
+            # the new one has a file at least: after a RESTORE there may be none left for it
+            whole = self._appended.came == frozenset().union(*(part.files for part in parts))
+            return parts[:-1] if whole else parts, ()
         plan, options = self._cache.plan, match_options(dict(self._cache.settings))
-        links = max(part.links for part in before.parts)
+        links = max(part.links for part in parts)
         if links >= _MOST_LINKS or why_not_partials(plan, options, signed=False) is not None:
             return (), ()
-        return (), before.parts
+        return (), parts
+
+    def _still_holds(self, part: Part) -> bool:
+        """Whether a part has rows of the files that were appended alone, and the query sees the
+        tables that are joined to them as they were for it. Of those that it does not read, queries
+        that do are asked."""
+        return part.files <= self._appended.came and all(
+            table is None or has_rows_of(table, states, self._histories, or_more=bool(part.joins))
+            for place, states in part.joined.items()
+            for table in (self._appended.others.get(place),)
+        )
 
     def _definition(self, session: SparkSession, plan: CachePlan) -> DataFrame:
         """The cache's definition over the files that no part has."""
@@ -221,7 +232,7 @@ class TailMaker:
             table = found.get(place)
             if table is None or not self._is_as_before(table):
                 raise NotPinnable(f"{name} changed since cache {self._cache.name} was refreshed")
-        self._read = {place: TableRead(place, found[place].version) for place in names}
+        self._read = {place: found[place].state for place in names}
         columns = columns_read(self._cache.plan)
         sizes = dict(self._cache.plan.base_bytes)
         return {
@@ -255,6 +266,13 @@ class TailMaker:
         with suspended(self._spark):
             ((counted,),) = run_select(self._spark, text, {TAIL: pinned}).collect()
         return joins if (counted or 0) == rows else ()
+
+
+def _states(
+    joined: Mapping[str, frozenset[BaseState]], parts: Iterable[Part]
+) -> dict[str, frozenset[BaseState]]:
+    """The states of the tables that were joined to some rows, and to those of some parts."""
+    return {p: states.union(*(part.joined[p] for part in parts)) for p, states in joined.items()}
 
 
 def _named(parts: Sequence[Part]) -> dict[str, object]:

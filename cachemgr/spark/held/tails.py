@@ -7,12 +7,13 @@ See `cachemgr.serving.tails` for what a tail is. It is a pin (`pins`) with a bou
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -70,13 +71,14 @@ class _State:
 
     Args:
         made: Its tail.
-        replaced: What held parts that this one has put together: queries may still read them.
+        replaced: What holds parts that are no longer its own, and since when: queries may still
+            read them.
         making: The one that is being made.
         waiting: How many queries wait for that.
     """
 
     made: Made | None = None
-    replaced: frozenset[PinKey] = frozenset()
+    replaced: dict[PinKey, float] = field(default_factory=dict)
     making: _Making | None = None
     waiting: int = 0
 
@@ -117,6 +119,7 @@ class TailStore:
         self._paces: Bounded[Pace] = Bounded(_MOST_PACES)
         # asked for, and of no use: rows without a partner beside dimensions that grew
         self._useless: Bounded[bool] = Bounded(_MOST_USELESS)
+        self._numbers = itertools.count()
 
     def find(
         self, cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended, wait: bool
@@ -238,7 +241,7 @@ class TailStore:
             making, before = state.making, state.made
         if making is not None or has_none(cache, grouping_set, appended):
             return False
-        if self._useless.get(_key(at, appended.came)):
+        if self._useless.get(_digest(at, appended.came)):
             return False
         chosen = grouping_set if at.pin.grouping_id is not None else None
         maker = TailMaker(
@@ -251,7 +254,8 @@ class TailStore:
             appended,
             before,
         )
-        key = _key(at, maker.files)
+        # no two are alike: one that held the same files may not have gone yet
+        key = at.pin._replace(appended=str(next(self._numbers)))
         done, awaited = threading.Event(), threading.Event()
         making = _Making(key, appended.came, done, awaited, time.monotonic())
         with self._lock:
@@ -300,7 +304,9 @@ class TailStore:
         with self._lock:
             for at in gone:
                 state = self._states[at]
-                if state.making is None and (state.made is None or not self._is_new(state.made)):
+                if state.making is None and (
+                    state.made is None or not self._is_recent(state.made.at)
+                ):
                     del self._states[at]
         self._pins.sweep()
 
@@ -327,7 +333,7 @@ class TailStore:
             pinned = self._pins.get(making.key)
             made = None if pinned is None else maker.made(making.key, pinned)
             if pinned is not None and made is None:
-                self._useless.put(_key(at, making.files), True)
+                self._useless.put(_digest(at, making.files), True)
             counts = made is not None or self._wanted(at.pin)  # else a newer state was published
         except Exception as error:
             warn(_log, f"queries read files of {at.grown}, whose tail cannot be used", error)
@@ -338,7 +344,9 @@ class TailStore:
                 state.making = None
                 if made is not None:
                     before = state.made.keys if state.made is not None else frozenset()
-                    state.made, state.replaced = made, before - made.keys
+                    recent = {k: t for k, t in state.replaced.items() if self._is_recent(t)}
+                    state.replaced = recent | dict.fromkeys(before - made.keys, now)
+                    state.made = made
                 if counts:
                     self._pace(at).ended(now - making.began, made is not None, now, self.tempo)
             making.done.set()
@@ -353,14 +361,15 @@ class TailStore:
         for state in states:
             if state.making is not None and state.making.key == key:
                 return True  # some query may wait for it
-            if state.made is not None and key in state.made.keys | state.replaced:
-                is_read = key in state.made.keys and self._wanted(key._replace(appended=""))
-                return is_read or self._is_new(state.made)
+            if state.made is not None and key in state.made.keys:
+                return self._is_recent(state.made.at) or self._wanted(key._replace(appended=""))
+            if key in state.replaced:
+                return self._is_recent(state.replaced[key])
         return False
 
-    def _is_new(self, made: Made) -> bool:
-        """Whether queries that waited for it may not have read it yet."""
-        return time.monotonic() - made.at < self.tempo.keep
+    def _is_recent(self, at: float) -> bool:
+        """Whether queries may still read, or wait for, what was made or replaced then."""
+        return time.monotonic() - at < self.tempo.keep
 
 
 def _place(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended) -> _Place:
@@ -372,6 +381,6 @@ def _place(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appen
     return _Place(pin, appended.table.location)
 
 
-def _key(at: _Place, files: frozenset[tuple[str, str]]) -> PinKey:
+def _digest(at: _Place, files: frozenset[tuple[str, str]]) -> PinKey:
     text = "\n".join(sorted(map("\t".join, files)))
     return at.pin._replace(appended=hashlib.sha256(text.encode()).hexdigest())
