@@ -292,7 +292,14 @@ def _write_delta(job: Job, plan: RefreshPlan, stage: WriteDelta, progress: Progr
     }
     progress.delta = delta
     above = stage.head if progress.version is None else progress.version
-    _write(job, plan, progress, watched, plan.to_json(), _target(delta), said, above)
+    try:
+        _write(job, plan, progress, watched, plan.to_json(), _target(delta), said, above)
+    except (PySparkException, Py4JJavaError) as error:
+        if not any(code in str(error) for code in ("CAST_OVERFLOW", "ARITHMETIC_OVERFLOW")):
+            raise
+        # that of all rows may fit; if it does not, computing everything says so
+        why = "a sum of the changed rows alone does not fit its column"
+        raise NotIncremental(job.name, WhyFull(FullCode.NOT_MERGEABLE, why)) from error
 
 
 def _write(

@@ -7,6 +7,7 @@ import pytest
 
 import cachemgr
 from cachemgr.errors import CacheManagerError
+from cachemgr.refresh.by_change import incremental
 
 pytestmark = pytest.mark.spark
 
@@ -119,6 +120,24 @@ def test_a_cache_with_another_column_by_now_answers_nothing(lab) -> None:
     found = described(lab, extended=False)
     assert status(lab) == "STALE" and found["answers"].startswith("no: ")
     assert "column cust was integer and is long" in found["answers"]
+
+
+def test_a_change_whose_own_sum_overflows_is_computed_with_everything(
+    lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incremental, "FEW_ROWS", -1)  # partial rows are appended
+    monkeypatch.setattr(incremental, "MOST_PARTIALS", 1e9)
+    lab.sql("DELETE FROM sales")
+    row = "({id}, DATE'2024-03-01', 'north', 1, {amt}, 1, 4.00, 0.5)"
+    amounts = (2**62, -(2**62), -(2**62))  # no sum overflows on the way
+    rows = ", ".join(row.format(id=n, amt=amt) for n, amt in enumerate(amounts))
+    lab.plain.sql(f"INSERT INTO sales SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+    lab.cache("big AS SELECT region, SUM(amt) AS amt, COUNT(*) AS n FROM sales GROUP BY region")
+    lab.plain.sql("DELETE FROM sales WHERE amt < 0")
+    (done,) = lab.sql("REFRESH RELATIONAL CACHE big INCREMENTAL")
+    assert (done["result"], done["mode"]) == ("PUBLISHED", "FULL")
+    assert "a sum of the changed rows alone does not fit its column" in done["reason"]
+    lab.hit("SELECT region, SUM(amt) AS a FROM sales GROUP BY region")
 
 
 def test_the_switch_of_one_cache(lab) -> None:
