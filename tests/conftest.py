@@ -82,7 +82,7 @@ def _on_databases_by_turns(items: list[pytest.Item]) -> None:
 
 
 def _on_spark_by_turns(items: list[pytest.Item]) -> None:
-    """A twelfth of the tests that start a Spark runs, and others with the next commit."""
+    """Of the tests that start Spark a twelfth run, and others with the next commit."""
     rotation.by_turns((item for item in items if _starts_spark(item)), SPARK_SHARES)
 
 

@@ -196,10 +196,11 @@ class TailMaker:
         """Whether a part has rows of the files that were appended alone, and the query sees the
         tables that are joined to them as they were for it. Of those that it does not read, queries
         that do are asked."""
+        seen = self._appended.others
         return part.files <= self._appended.came and all(
-            table is None or has_rows_of(table, states, self._histories, or_more=bool(part.joins))
+            has_rows_of(seen[place], states, self._histories, or_more=bool(part.joins))
             for place, states in part.joined.items()
-            for table in (self._appended.others.get(place),)
+            if place in seen
         )
 
     def _definition(self, session: SparkSession, plan: CachePlan) -> DataFrame:

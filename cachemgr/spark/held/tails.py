@@ -350,7 +350,7 @@ class TailStore:
                 if counts:
                     self._pace(at).ended(now - making.began, made is not None, now, self.tempo)
             making.done.set()
-            self._pins.sweep()  # the tail that this one was made of
+            self._pins.sweep()  # parts that were put together a while ago
 
     def _is_wanted(self, key: PinKey) -> bool:
         joined = self._joined.is_wanted(key)
