@@ -16,6 +16,9 @@ PROVED := tests/matcher/test_fixtures.py tests/matcher/test_two_doors.py
 PROVED += tests/harness/mutants/test_wrong_rows.py
 PACKAGES := matcher cachemgr scheduler migrations
 
+# Setup compiles nothing; where this is set, each process would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo figures check test test-long proofs jar lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-refresh fuzz-refresh-ledger live
 

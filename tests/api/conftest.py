@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
 from collections.abc import Iterator
 
 import httpx
 import pytest
-import uvicorn
 from typer.testing import CliRunner
 
 from cachemgr.api.app import create_app
@@ -18,6 +14,8 @@ from cachemgr.cli import main
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.roles import Role
+from tests.processes import free_port
+from tests.servers import ServerThread
 
 
 class NoSpark:
@@ -36,7 +34,7 @@ def store(metastore_url: str) -> Iterator[Metastore]:
 @pytest.fixture
 def serve(store: Metastore) -> Iterator[object]:
     """Starts a server for an application over the store; gives its URL."""
-    running: list[tuple[uvicorn.Server, threading.Thread]] = []
+    running: list[ServerThread] = []
 
     def start(
         *,
@@ -47,25 +45,13 @@ def serve(store: Metastore) -> Iterator[object]:
         **options,
     ) -> str:
         state = ApiState(store, statements or NoSpark(), lambda: open_to_all, texts, spark)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        server = uvicorn.Server(
-            uvicorn.Config(create_app(state, **options), "127.0.0.1", port, log_config=None)
-        )
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        until = time.monotonic() + 20
-        while not server.started and time.monotonic() < until:
-            time.sleep(0.01)
-        assert server.started
-        running.append((server, thread))
+        port = free_port()
+        running.append(ServerThread(create_app(state, **options), port))
         return f"http://127.0.0.1:{port}"
 
     yield start
-    for server, thread in running:
-        server.should_exit = True
-        thread.join(20)
+    for server in running:
+        server.stop()
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 
 from cachemgr.api import receive_timeout
+from tests.processes import free_port
+from tests.servers import ServerThread
 
 SECONDS = 0.6
 
@@ -38,26 +38,16 @@ async def _app(scope, receive, send) -> None:
 @pytest.fixture
 def port(monkeypatch) -> Iterator[int]:
     monkeypatch.setattr(receive_timeout, "RECEIVE_SECONDS", SECONDS)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
-    config = uvicorn.Config(
+    number = free_port()
+    server = ServerThread(
         _app,
-        "127.0.0.1",
         number,
         http=receive_timeout.ReceiveTimeoutProtocol,
         timeout_keep_alive=3,
         lifespan="off",
-        log_config=None,
     )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
     yield number
-    server.should_exit = True
-    thread.join(20)
+    server.stop()
 
 
 def _closed_after(port: int, *pieces: bytes, pause: float = 0) -> tuple[float, bytes]:

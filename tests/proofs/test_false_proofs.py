@@ -150,9 +150,14 @@ def project(tmp_path: Path) -> Path:
 
 def run_in(project: Path, *options: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options],
+        [sys.executable, "-m", "pytest", "-p", "xdist", "-q", *options],
         cwd=project,
-        env={**os.environ, "PYTHONPATH": str(keys.ROOT)},
+        # without plugins, of which some take a second to import
+        env={
+            **os.environ,
+            "PYTHONPATH": str(keys.ROOT),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         capture_output=True,
         text=True,
     )

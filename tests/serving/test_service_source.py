@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import httpx
 import pytest
-import uvicorn
 from sqlalchemy import text
 
 from cachemgr.access.grants import keys_of
@@ -34,6 +32,8 @@ from matcher.model.ir import CachePlan, Measure, Relation, StoredColumn
 from matcher.model.reasons import ReasonCode
 from tests.api.conftest import make_cache
 from tests.api.test_api_catalog import publish
+from tests.processes import free_port
+from tests.servers import ServerThread
 
 PLAN = encode_plan(
     CachePlan(
@@ -51,23 +51,16 @@ class Server:
 
     def __init__(self, store) -> None:
         self._app = create_app(ApiState(store, None, lambda: False))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self.asked: list[str] = []
         self.start()
 
     def start(self) -> None:
-        config = uvicorn.Config(self._app, "127.0.0.1", self._port, log_config=None)
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-        self._thread.start()
-        until(lambda: self._server.started, "the server is up")
+        self._server = ServerThread(self._app, self._port)
 
     def stop(self) -> None:
-        self._server.should_exit = self._server.force_exit = True
-        self._thread.join(20)
+        self._server.stop()
 
 
 def until(true: Callable[[], object], what: str, seconds: float = 20) -> None:
