@@ -18,6 +18,9 @@ Json = Mapping[str, Any]
 ASKED: Final = "asked"
 """Among the facts of a run: the mode that somebody asked for, since `mode` says the way taken."""
 
+BROKEN_JOINS: Final = "joins_broken"
+"""Among the facts of a run: the record-preserving joins that did not hold, with what is wrong."""
+
 
 def new_id() -> str:
     """A fresh identifier for a cache, a join or a run."""
@@ -148,6 +151,11 @@ class RefreshRunRecord:
         """The mode that somebody asked for; None where the cache's own was taken."""
         found = self.facts.get(ASKED)
         return RefreshMode(found) if found in set(RefreshMode) else None
+
+    @property
+    def broken_joins(self) -> tuple[str, ...]:
+        """The record-preserving joins that did not hold at the versions that it read."""
+        return tuple(self.facts.get(BROKEN_JOINS) or ())
 
     @property
     def account(self) -> RunAccount:

@@ -10,6 +10,7 @@ from cachemgr.delta.base_columns import columns_read, kept_columns
 from cachemgr.delta.log import size_in_bytes
 from cachemgr.metastore.column_bounds import BOUNDS, encode_bounds
 from cachemgr.metastore.records import (
+    BROKEN_JOINS,
     GroupingSetRecord,
     Publication,
     RefreshRunRecord,
@@ -83,7 +84,7 @@ def _join_facts(job: Job, progress: Progress) -> dict[str, Any]:
     return {
         "joins_declared": joins_text(declared_joins(job.metastore, job.plan)),
         "joins": [j.name for j in progress.joins or ()],
-        "joins_broken": dict(progress.broken),
+        BROKEN_JOINS: dict(progress.broken),
     }
 
 

@@ -106,9 +106,23 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
         ("refresh", _refreshes(cache)),
         ("freshness", render_freshness(freshness_of(cache))),
         *([("damage", cache.damaged)] if cache.damaged is not None else []),
+        *_broken_joins(facts.published),
         ("rewrite", "ENABLED" if cache.rewrite_enabled else "DISABLED"),
         ("read it with", read_select(facts)),
     ]
+
+
+def _broken_joins(published: SnapshotRecord | None) -> list[tuple[str, str]]:
+    broken = () if published is None else published.run.broken_joins
+    return [("broken join", broken_join(name)) for name in broken]
+
+
+def broken_join(name: str) -> str:
+    """What it means for a cache that a join did not hold when it was refreshed."""
+    return (
+        f"record-preserving join {name} did not hold when it was refreshed, so that queries "
+        "without the joined table miss: SHOW RECORD PRESERVING JOINS says why"
+    )
 
 
 def _details(facts: CacheFacts) -> list[tuple[str, str]]:

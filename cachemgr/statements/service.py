@@ -72,6 +72,7 @@ from cachemgr.statements.create_cache import (
 from cachemgr.statements.create_join import build_join
 from cachemgr.statements.describe import (
     CacheFacts,
+    broken_join,
     describe_rows,
     join_rows,
     show_rows,
@@ -309,7 +310,7 @@ class CacheService:
                     cache.qualified_name,
                     run.state.value,
                     run.mode,
-                    run.reason,
+                    "; ".join([run.reason, *map(broken_join, run.broken_joins)]),
                     run.rows,
                     run.bytes,
                     run.cache_version,

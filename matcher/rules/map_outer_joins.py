@@ -26,6 +26,7 @@ from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 from matcher.predicates.implication import implies
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell, stored
+from matcher.rules.lapsed_joins import why_lapsed
 
 
 def with_inner_joins(attempt: PlanAttempt) -> PlanAttempt:
@@ -316,12 +317,25 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
             "or of both can be told apart",
         )
     but = f", and the query does not ask for {spell(part)}" if part is not None else ""
+    cure = (
+        f"declare a cache without this join of {_names(attempt, join.right)}, or a record-"
+        "preserving join that says it finds at most one row"
+    )
+    lapsed = _why_lapsed(attempt, join)
+    if lapsed is not None:
+        but, cure = f", and {lapsed[0]}", lapsed[1]
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
         f"the query has no {_words(attempt, join)}, as cache {name} has{but}",
-        f"declare a cache without this join of {_names(attempt, join.right)}, or a record-"
-        "preserving join that says it finds at most one row",
+        cure,
     )
+
+
+def _why_lapsed(attempt: PlanAttempt, join: OuterJoinKey) -> tuple[str, str] | None:
+    """Of the join of one table that the query does not read."""
+    if len(join.right) != 1 or not join.right.isdisjoint(attempt.query.tables):
+        return None
+    return why_lapsed(attempt.view, *join.right)
 
 
 def _cannot_tell(attempt: ViewAttempt, rels: frozenset[int], telling: frozenset[Col]) -> Reason:

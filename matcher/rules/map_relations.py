@@ -19,6 +19,7 @@ from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import OCCURRENCE, PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.rules.attempt import PlanAttempt, Refused, spell
+from matcher.rules.lapsed_joins import why_lapsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +227,9 @@ def _why_not_preserving(
     view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]
 ) -> tuple[str, str]:
     """Why nothing may be relied on that says that a join keeps each row once, and what to do."""
-    refresh = f"REFRESH RELATIONAL CACHE {view.name}"
-    lapsed = [j for j in view.plan.lapsed if j.right == _key(view, extra)]
-    broken = next((j.name for j in lapsed if j.broken), None)
-    if broken is not None:
-        return (
-            f"record-preserving join {broken} does not hold: some row has no partner, or several",
-            f"SHOW RECORD PRESERVING JOINS names one; correct it, then VALIDATE RECORD PRESERVING "
-            f"JOIN {broken} and {refresh}",
-        )
-    if lapsed:
-        return f"record-preserving join {lapsed[0].name} is not proven for the rows in it", refresh
+    lapsed = why_lapsed(view, extra)
+    if lapsed is not None:
+        return lapsed
     return (
         "nothing says that this join keeps each row exactly once",
         f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}",

@@ -50,7 +50,10 @@ def test_a_join_that_does_not_hold_is_what_a_miss_names(lab):
     query = "SELECT day, SUM(amt) AS a FROM sales GROUP BY day"
     lab.hit(query)
     lab.plain.sql("INSERT INTO sales VALUES (90, DATE'2024-03-01', 'x', 777, 5, 1, 4.00, 0.5)")
-    lab.sql("REFRESH RELATIONAL CACHE cube")
+    [refreshed] = lab.sql("REFRESH RELATIONAL CACHE cube")
+    assert "record-preserving join sc did not hold when it was refreshed" in refreshed.reason
+    described = {row.col_name: row.data_type for row in lab.sql("DESCRIBE RELATIONAL CACHE cube")}
+    assert "record-preserving join sc did not hold" in described["broken join"]
     lab.miss(query, "EXTRA_TABLE_NOT_PRESERVING")
     told = cachemgr.explain(lab.spark, query).text()
     assert "record-preserving join sc does not hold" in told
@@ -60,10 +63,30 @@ def test_a_join_that_does_not_hold_is_what_a_miss_names(lab):
     told = cachemgr.explain(lab.spark, query).text()
     assert "record-preserving join sc is not proven for the rows in it (REFRESH" in told
     lab.sql("REFRESH RELATIONAL CACHE cube")
+    described = {row.col_name for row in lab.sql("DESCRIBE RELATIONAL CACHE cube")}
+    assert "broken join" not in described
     lab.hit(query)
     lab.sql("DROP RECORD PRESERVING JOIN sc")
     told = cachemgr.explain(lab.spark, query).text()
     assert "nothing says that this join keeps each row exactly once (declare" in told
+
+
+def test_a_left_join_that_finds_several_rows_is_what_a_miss_names(lab):
+    """Its LEFT join relied on a declared join, which says that one row is found at most."""
+    lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
+    lab.sql(JOIN)
+    lab.cache(
+        "cube AS SELECT city, day, SUM(amt) AS a FROM sales LEFT JOIN cust ON cust = cid "
+        "GROUP BY 1, 2"
+    )
+    query = "SELECT day, SUM(amt) AS a FROM sales GROUP BY day"
+    lab.hit(query)
+    lab.plain.sql("INSERT INTO cust VALUES (1, 'Rome', 'Italy')")
+    lab.sql("REFRESH RELATIONAL CACHE cube")
+    lab.miss(query, "OUTER_JOIN_DIFFERS")
+    told = cachemgr.explain(lab.spark, query).text()
+    assert "cube has, and record-preserving join sc does not hold" in told
+    assert "VALIDATE RECORD PRESERVING JOIN sc and REFRESH RELATIONAL CACHE" in told
 
 
 def test_a_data_frame_that_joins_such_a_table(flat):
