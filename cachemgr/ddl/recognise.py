@@ -81,16 +81,17 @@ def nearly_ours(text: str) -> str | None:
     Returns:
         Its first words; None if each of them is not at least nearly there.
 
-    >>> nearly_ours("refersh relational cashe c"), nearly_ours("REFRESH TABLE t")
-    ('REFRESH RELATIONAL CACHE', None)
+    >>> nearly_ours("refersh relational cashe c"), nearly_ours("SHOW CACHES")
+    ('REFRESH RELATIONAL CACHE', 'SHOW RELATIONAL CACHES')
+    >>> nearly_ours("REFRESH TABLE t")
     """
     words = [word.upper() for word in _WORD.findall(text[:200])]
     found: dict[str, float] = {}
     for name in STATEMENTS.values():
-        meant = name.split()
-        ratios = [_likeness(*pair) for pair in zip(words, meant, strict=False)]
-        if len(ratios) == len(meant) and min(ratios) >= _ALIKE:
-            found[name] = sum(ratios)
+        for meant in (name, name.replace("RELATIONAL ", "")):
+            ratios = [_likeness(*pair) for pair in zip(words, meant.split(), strict=False)]
+            if len(ratios) == len(meant.split()) and min(ratios) >= _ALIKE:
+                found[name] = max(found.get(name, 0), sum(ratios))
     return max(found, key=lambda name: found[name]) if found else None
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from cachemgr.printable import plural
+
 ACCOUNT: Final = "account"
 """The name of the entry among a run's facts."""
 
@@ -66,11 +68,11 @@ class RunAccount:
 
     def told(self) -> str:
         """The cost, for people; empty where nothing is known of it."""
-        rows = "" if self.rows_written is None else f"{self.rows_written} rows, "
+        rows = "" if self.rows_written is None else f"{plural(self.rows_written, 'row')}, "
         parts = [] if self.bytes_written is None else [f"{rows}{self.bytes_written} bytes written"]
         if self.changed_rows is not None and self.way not in (None, "UNCHANGED"):
-            one = "row" if self.changed_rows == 1 else "rows"
-            parts.append(f"{self.changed_rows} {one} appended since the refresh before")
+            appended = plural(self.changed_rows, "row")
+            parts.append(f"{appended} appended since the refresh before")
         if self.change_estimate is not None and self.full_estimate:
             share = self.change_estimate / self.full_estimate
             parts.append(f"the change alone expected to cost {share:.0%} of a full refresh")

@@ -20,6 +20,7 @@ from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import ErrorCode, JoinValidationError
 from cachemgr.metastore.records import JoinRecord
+from cachemgr.printable import plural
 from cachemgr.refresh.by_change.changed_rows import rows_that_came
 from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.pin import columns_told
@@ -62,14 +63,14 @@ class JoinCheck:
             null = f", {self.null_keys} of them with a NULL key" if self.null_keys else ""
             shown = _shown([k for k, _ in keys], examples.get("lost", ()))
             parts.append(
-                f"{self.lost_rows} rows of {left} would be lost{null}, for example {shown}"
+                f"{plural(self.lost_rows, 'row')} of {left} would be lost{null}, "
+                f"for example {shown}"
             )
         if self.duplicates:
             shown = _shown([k for _, k in keys], examples.get("duplicate", ()))
             parts.append(
-                f"{self.multiplied} rows of {left} would be multiplied: {right} holds "
-                f"{self.duplicates} "
-                f"key values more than once, for example {shown}"
+                f"{plural(self.multiplied, 'row')} of {left} would be multiplied: {right} holds "
+                f"{plural(self.duplicates, 'key value')} more than once, for example {shown}"
             )
         return f"record-preserving join {name} does not hold: {'; '.join(parts)}"
 

@@ -26,6 +26,7 @@ from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, ErrorCode, SchemaVersionError
 from cachemgr.extras import missing, requirement
 from cachemgr.metastore import migrate, open_metastore
+from cachemgr.printable import plural
 
 _SELF: Final = "relational-cache"
 LEAST_JAVA: Final = 17
@@ -154,7 +155,9 @@ def metastore(url: str) -> str:
     try:
         with open_metastore(url, create=False) as store:
             store.writer.prune_decisions(datetime(2000, 1, 1, tzinfo=UTC))  # writes nothing
-            return f"revision {store.reader.revision()}, {len(store.reader.caches())} caches"
+            return (
+                f"revision {store.reader.revision()}, {plural(len(store.reader.caches()), 'cache')}"
+            )
     except SchemaVersionError:
         return f"it answers, at schema version {found}"
 

@@ -432,7 +432,9 @@ class CacheService:
             found = self._contradiction(record, verdict)
             raise JoinValidationError(
                 ErrorCode.JOIN_DOES_NOT_HOLD,
-                f"{found}; nothing was created: correct the data and run the statement again",
+                f"{found}; nothing was created: correct the data and run the statement again; or, "
+                f"if it is each row of {record.right.name} that has one partner, write PRESERVES "
+                f"{record.right.name}",
             )
         return JoinRecord(
             name=record.name,

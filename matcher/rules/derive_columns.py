@@ -7,7 +7,7 @@ value is that value, but never inside the filter that pins it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -286,14 +286,27 @@ def refuse_missing(attempt: ViewAttempt) -> ViewAttempt:
     for_filter = all(purpose == "filter" for _, purpose in attempt.notes.missing)
     if attempt.grouping_set is not None:
         code = ReasonCode.COLUMN_NOT_IN_GROUPING_SET
-        suggestion = _smallest_set(attempt, names)
     else:
         code = ReasonCode.PREDICATE_COLUMN_MISSING if for_filter else ReasonCode.COLUMN_NOT_IN_CACHE
-        where = "GROUP BY" if attempt.view.keys is not None else "SELECT"
-        suggestion = f"add {text} to the {where} list of {attempt.view.name}"
     purposes = " and ".join(sorted({purpose for _, purpose in attempt.notes.missing}))
     detail = f"{attempt.view_name()} lacks {text} (needed for {purposes})"
-    raise Refused(Reason(code, detail, suggestion), lacking=len(names))
+    cure = where_to_add(attempt, [expr for expr, _ in attempt.notes.missing])
+    raise Refused(Reason(code, detail, cure), lacking=len(names))
+
+
+def where_to_add(attempt: ViewAttempt, missing: Sequence[Expr]) -> str:
+    """To which list of the definition to add what a query needs and the cache lacks.
+
+    Args:
+        attempt: The query and the cache, or one set of it.
+        missing: What it lacks.
+    """
+    keys = {expr: column.name for expr, column in attempt.view.columns}
+    names = list(dict.fromkeys(keys.get(expr) or spell(expr) for expr in missing))
+    if attempt.grouping_set is not None:
+        return _smallest_set(attempt, names)
+    where = "GROUP BY" if attempt.view.keys is not None else "SELECT"
+    return f"add {', '.join(names)} to the {where} list of {attempt.view.name}"
 
 
 def _smallest_set(attempt: ViewAttempt, names: list[str]) -> str:

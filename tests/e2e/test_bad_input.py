@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -42,6 +43,9 @@ def test_unknown_clause_or_keyword_with_line_and_column(lab):
     [
         ("REFRESH RELATIONAL CASHE c", "REFRESH RELATIONAL CACHE"),
         ("CREATE RELATIONL CACHE c AS SELECT 1", "CREATE RELATIONAL CACHE"),
+        ("EXPLAIN REWRIT SELECT 1", "EXPLAIN REWRITE"),
+        ("SHOW CACHES", "SHOW RELATIONAL CACHES"),
+        ("DROP CACHE c", "DROP RELATIONAL CACHE"),
         ("CREATE TABEL t (a INT)", None),
     ],
 )
@@ -217,8 +221,9 @@ def test_a_join_that_the_data_contradicts(lab):
     with pytest.raises(JoinValidationError) as caught:
         lab.sql(JOIN)
     told = str(caught.value)
-    assert "1 rows" in told and "cust = 42" in told and "cid = 1" in told and "multiplied" in told
+    assert "1 row of" in told and "cust = 42" in told and "cid = 1" in told and "multiplied" in told
     assert "run the statement again" in told and "VALIDATE" not in told
+    assert re.search(r"each row of (\S+cust) that has one partner, write PRESERVES \1$", told)
     assert lab.sql("SHOW RECORD PRESERVING JOINS") == []
 
 

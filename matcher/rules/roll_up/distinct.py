@@ -21,6 +21,7 @@ from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts, has_exact_equality
 from matcher.rules.attempt import Refused, ViewAttempt, spell
 from matcher.rules.attempt import stored as column_of
+from matcher.rules.derive_columns import where_to_add
 from matcher.rules.roll_up.common import (
     NeedsRegrouping,
     float_not_exact,
@@ -79,7 +80,7 @@ def not_distinct(attempt: ViewAttempt, agg: Agg) -> Refused:
             ReasonCode.DISTINCT_NOT_DERIVABLE,
             f"{spell(agg)} does not add up over groups, and its argument is not a key of "
             f"{attempt.view_name()}",
-            f"add {', '.join(spell(a) for a in agg.args)} to the GROUP BY of {attempt.view.name}",
+            where_to_add(attempt, agg.args),
         )
     )
 
