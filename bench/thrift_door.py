@@ -1,7 +1,7 @@
 """Hits through a Thrift server with our extension, beside those of a Python program of one's own;
 and what the extension adds to queries there that cannot hit.
 
-The thirteen queries of the Star Schema Benchmark, first in process, then by a DBAPI client against
+The thirteen queries of the Star Schema Benchmark by turns in process and by a DBAPI client against
 a Thrift server over the same tables, metastore and settings. For what is added, a second server
 without the extension gets the same queries by turns. The client runs in this process.
 """
@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -49,27 +50,28 @@ def run(scale: float = SCALE) -> list[Figure]:
     Args:
         scale: SSB scale factor.
     """
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        in_process, settings = _in_process(folder, scale)
+    with tempfile.TemporaryDirectory() as name, _in_process(Path(name), scale) as spark:
+        folder, settings = Path(name), _settings(spark)
         tables = [
             f"CREATE TABLE {table} USING delta LOCATION '{table_path(folder / 'data', table)}'"
             for table in TABLES
         ]
         with server(folder, _conf(folder, settings), tables) as ours:
             with ours.session() as cursor:
-                hits = _millis(partial(_rows, cursor))
+                here, there = _millis(
+                    lambda text: spark.sql(text).collect(), partial(_rows, cursor)
+                )
                 (told,) = ours.sql(f"EXPLAIN {QUERIES[0].sql()}")
                 assert "relational_cache." in told[0][0], told
             fresh, warm = _connections(ours)
             return [
                 Figure(
                     "a hit at the Thrift door over one in process, geometric mean of 13",
-                    geometric_mean([hits[text] / in_process[text] for text in hits]),
+                    geometric_mean([there[text] / here[text] for text in there]),
                     "x",
                     _AGAINST_IN_PROCESS,
                 ),
-                Figure("a hit at the Thrift door, the slowest of 13", max(hits.values()), "ms"),
+                Figure("a hit at the Thrift door, the slowest of 13", max(there.values()), "ms"),
                 Figure(
                     "the first hit of a new JDBC connection over one of a warm one",
                     fresh / warm,
@@ -80,15 +82,16 @@ def run(scale: float = SCALE) -> list[Figure]:
             ]
 
 
-def _in_process(folder: Path, scale: float) -> tuple[dict[str, float], dict[str, str]]:
-    """Milliseconds of each query, and the settings that it ran under."""
+@contextmanager
+def _in_process(folder: Path, scale: float) -> Iterator[SparkSession]:
+    """A session in which the cube of the benchmark is refreshed."""
     spark = start_session(folder)
     try:
         prepare(spark, folder / "data", scale, SEED)
         for statement in (*RECORD_PRESERVING_JOINS, cube_ddl()):
             spark.sql(statement)
         spark.sql(f"REFRESH RELATIONAL CACHE {CUBE_NAME}").collect()
-        return _millis(lambda text: spark.sql(text).collect()), _settings(spark)
+        yield spark
     finally:
         cachemgr.disable(spark)
         spark.stop()
@@ -113,15 +116,17 @@ def _conf(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
     return {**settings, **{key: given[key] for key in (*wanted, *loopback)}}
 
 
-def _millis(ask: Ask) -> dict[str, float]:
-    """The median of each query once all sets are pinned and all code is compiled."""
-    taken: dict[str, list[float]] = {query.sql(): [] for query in QUERIES}
+def _millis(*asks: Ask) -> list[dict[str, float]]:
+    """The median of each query on each side, by turns, once all sets are pinned and all code is
+    compiled."""
+    taken: list[dict[str, list[float]]] = [{q.sql(): [] for q in QUERIES} for _ in asks]
     for number in range(_WARM + _ROUNDS):
-        for text, millis in taken.items():
-            took = _timed(ask, text)
-            if number >= _WARM:
-                millis.append(took)
-    return {text: median(millis) for text, millis in taken.items()}
+        for query in QUERIES:
+            for ask, of_side in zip(asks, taken, strict=True):
+                took = _timed(ask, query.sql())
+                if number >= _WARM:
+                    of_side[query.sql()].append(took)
+    return [{text: median(times) for text, times in of_side.items()} for of_side in taken]
 
 
 def _connections(ours: Server) -> tuple[float, float]:
@@ -164,6 +169,10 @@ def _added(ours: Server, folder: Path, settings: Mapping[str, str]) -> list[Figu
             added = median(taken[True]) - median(taken[False])
             figures.append(Figure(told, added, "ms", _MILLIS[what]))
     return figures
+
+
+def _collected(spark: SparkSession, text: str) -> object:
+    return spark.sql(text).collect()
 
 
 def _rows(cursor: Any, text: str) -> object:

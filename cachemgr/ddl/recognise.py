@@ -92,7 +92,9 @@ def nearly_ours(text: str) -> str | None:
             ratios = [_likeness(*pair) for pair in zip(words, meant.split(), strict=False)]
             if len(ratios) == len(meant.split()) and min(ratios) >= _ALIKE:
                 found[name] = max(found.get(name, 0), sum(ratios))
-    return max(found, key=lambda name: found[name]) if found else None
+    meant = max(found, key=lambda name: found[name]) if found else ""
+    is_written = words[: len(meant.split())] == meant.split()  # and goes on in a wrong way
+    return None if is_written else meant
 
 
 def _likeness(written: str, meant: str) -> float:

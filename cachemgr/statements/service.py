@@ -432,9 +432,8 @@ class CacheService:
             found = self._contradiction(record, verdict)
             raise JoinValidationError(
                 ErrorCode.JOIN_DOES_NOT_HOLD,
-                f"{found}; nothing was created: correct the data and run the statement again; or, "
-                f"if it is each row of {record.right.name} that has one partner, write PRESERVES "
-                f"{record.right.name}",
+                f"{found}; nothing was created: correct the data and run the statement again"
+                f"{self._other_side(record)}",
             )
         return JoinRecord(
             name=record.name,
@@ -448,6 +447,14 @@ class CacheService:
             validated_versions=verdict.versions,
             validated_at=self._now(),
         )
+
+    def _other_side(self, record: JoinRecord) -> str:
+        """What to write where it is the other side whose rows each have one partner."""
+        left, right = record.left, record.right
+        keys = tuple((key, preserved) for preserved, key in record.keys)
+        if self._engine.validate(replace(record, left=right, right=left, keys=keys)).message:
+            return ""
+        return f"; or write PRESERVES {right.name}, each of whose rows has one partner"
 
     def _validate_join(self, join: JoinRecord) -> ResultRows:
         verdict = self._engine.validate(join)

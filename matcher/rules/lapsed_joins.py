@@ -11,8 +11,10 @@ def why_lapsed(view: PreparedPlan, rel: int) -> tuple[str, str] | None:
 
     Args:
         view: The cache.
-        rel: One of its tables.
+        rel: A table, maybe one of its own.
     """
+    if rel not in view.relations:
+        return None
     place = view.plan.relations[view.relations.index(rel)].key
     refresh = f"REFRESH RELATIONAL CACHE {view.name}"
     lapsed = [j for j in view.plan.lapsed if j.right == place]

@@ -294,9 +294,14 @@ def _side(attempt: PlanAttempt, rels: frozenset[int], where: frozenset[Expr]) ->
 
 def _not_in_cache(attempt: PlanAttempt, join: OuterJoinKey) -> Reason:
     name = attempt.view.name
+    detail = f"cache {name} has no {_words(attempt, join)}, as the query has"
+    # an INNER join that keeps each row is as good
+    lapsed = why_lapsed(attempt.view, *join.right) if len(join.right) == 1 else None
+    if lapsed is not None:
+        return Reason(ReasonCode.OUTER_JOIN_DIFFERS, f"{detail}, and {lapsed[0]}", lapsed[1])
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
-        f"cache {name} has no {_words(attempt, join)}, as the query has",
+        detail,
         "declare a cache with this very join"
         + (
             ""

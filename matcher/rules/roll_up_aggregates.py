@@ -61,6 +61,13 @@ _FROM_ROWS: Final = frozenset(
 )
 
 
+# COUNT is 0 over no rows, and these are NULL. So what is stored of all rows is the largest of the
+# one row that has it, or of none.
+_OF_TOTAL: Final = frozenset(
+    ("count", "sum", "avg", "percentile", *VARIANCES, *COVARIANCES, *HIGHER)
+)
+
+
 def roll_up_aggregate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     """`agg` over the view's rows, or None after noting a missing column.
 
@@ -91,6 +98,9 @@ def roll_up_aggregate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     measure = attempt.stored_aggs.get(attempt.context.canonical(agg))
     if measure is not None and not attempt.groups.regroup:
         return column(measure, agg.type)
+    if measure is not None and agg.func in _OF_TOTAL and _is_total(attempt) and not _adds_up(agg):
+        total = Agg("max", (column(measure, agg.type),), agg.type, True)
+        return Call("coalesce", (total, ZERO), agg.type) if agg.func == "count" else total
     agg = as_filter(agg)
     handler = roll_up_distinct if agg.distinct else _ROLL_UPS.get(agg.func)
     if handler is None:
@@ -103,6 +113,18 @@ def roll_up_aggregate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     if found is None:
         raise not_distinct(attempt, agg) if agg.distinct else not_derivable(attempt, agg)
     return cast_to(found, agg.type)
+
+
+def _is_total(attempt: ViewAttempt) -> bool:
+    """Whether the query wants its one row of a cube's empty set, which holds one row, or none where
+    the base tables have none."""
+    query, chosen = attempt.query, attempt.grouping_set
+    alone = not attempt.shared.extra and query.block.grouping_sets is None
+    return query.group_keys == () and chosen is not None and not chosen.keys and alone
+
+
+def _adds_up(agg: Agg) -> bool:
+    return agg.func in ("count", "sum") and not agg.distinct and not adds_floats(agg)
 
 
 def _filtered(attempt: ViewAttempt, agg: Agg, handler: Handler) -> Expr | None:

@@ -58,11 +58,15 @@ def test_a_join_that_does_not_hold_is_what_a_miss_names(lab):
     told = cachemgr.explain(lab.spark, query).text()
     assert "record-preserving join sc does not hold" in told
     assert "VALIDATE RECORD PRESERVING JOIN sc and REFRESH RELATIONAL CACHE" in told
+    left = "SELECT city, SUM(amt) AS a FROM sales LEFT JOIN cust ON cust = cid GROUP BY city"
+    lab.miss(left, "OUTER_JOIN_DIFFERS")
+    assert "and record-preserving join sc does not" in cachemgr.explain(lab.spark, left).text()
     lab.plain.sql("DELETE FROM sales WHERE cust = 777")
     lab.sql("VALIDATE RECORD PRESERVING JOIN sc")
     told = cachemgr.explain(lab.spark, query).text()
     assert "record-preserving join sc is not proven for the rows in it (REFRESH" in told
     lab.sql("REFRESH RELATIONAL CACHE cube")
+    lab.hit(left)
     described = {row.col_name for row in lab.sql("DESCRIBE RELATIONAL CACHE cube")}
     assert "broken join" not in described
     lab.hit(query)

@@ -8,6 +8,7 @@ from typing import Final
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
+from matcher.model.row_order import adds_floats
 from matcher.model.types import INTEGRAL, decimal_parts
 from matcher.predicates.captured_settings import WRAPPING_SUM, differing, differing_ansi
 from matcher.rules.attempt import Refused, ViewAttempt, cast_to, may_be_error, spell
@@ -165,17 +166,25 @@ def not_derivable(attempt: ViewAttempt, agg: Agg, why: str = "") -> Refused:
         Reason(
             ReasonCode.AGG_NOT_DERIVABLE,
             f"{detail}: {why}" if why else detail,
-            f"add {spell(agg)} to the SELECT list of {attempt.view.name}",
+            _how_to_store(attempt, agg),
         )
     )
 
 
+def _how_to_store(attempt: ViewAttempt, agg: Agg) -> str:
+    known = attempt.context.canonical(agg) in attempt.stored_aggs
+    if known or (agg.func == "percentile" and attempt.groups.regroup):  # nothing adds it up
+        return "declare a cache that groups as the query does, and stores it"
+    return f"add {spell(agg)} to the SELECT list of {attempt.view.name}"
+
+
 def float_not_exact(agg: Agg, what: str) -> Refused:
     """The refusal of a floating point result that depends on the order of addition."""
+    decimal = " use DECIMAL," if adds_floats(agg) and agg.func in ("sum", "avg") else ""
     return Refused(
         Reason(
             ReasonCode.FLOAT_NOT_EXACT,
             f"{spell(agg)} {what}",
-            "store the query's grouping, use DECIMAL, or set spark.cachemgr.approximateFloats=true",
+            f"store the query's grouping,{decimal} or set spark.cachemgr.approximateFloats=true",
         )
     )
