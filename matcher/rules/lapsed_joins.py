@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from matcher.normalize.normal_form import PreparedPlan
 
 
-def why_lapsed(view: PreparedPlan, rel: int) -> tuple[str, str] | None:
+def why_lapsed(view: PreparedPlan, rels: Collection[int]) -> tuple[str, str] | None:
     """Why the declared join of a table is not relied on, and what to do; None if none is declared
     that lapsed.
 
     Args:
         view: The cache.
-        rel: A table, maybe one of its own.
+        rels: The table, maybe none of its own.
     """
-    if rel not in view.relations:
-        return None
-    place = view.plan.relations[view.relations.index(rel)].key
+    tables = zip(view.relations, view.plan.relations, strict=True)
+    places = {table.key for rel, table in tables if rel in rels}
     refresh = f"REFRESH RELATIONAL CACHE {view.name}"
-    lapsed = [j for j in view.plan.lapsed if j.right == place]
+    lapsed = [j for j in view.plan.lapsed if j.right in places]
     broken = next((j.name for j in lapsed if j.broken), None)
     if broken is not None:
         return (

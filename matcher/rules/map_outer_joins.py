@@ -295,8 +295,8 @@ def _side(attempt: PlanAttempt, rels: frozenset[int], where: frozenset[Expr]) ->
 def _not_in_cache(attempt: PlanAttempt, join: OuterJoinKey) -> Reason:
     name = attempt.view.name
     detail = f"cache {name} has no {_words(attempt, join)}, as the query has"
-    # an INNER join that keeps each row is as good
-    lapsed = why_lapsed(attempt.view, *join.right) if len(join.right) == 1 else None
+    # an INNER join that keeps each row is as good as a LEFT one
+    lapsed = why_lapsed(attempt.view, join.right if join.kind == "left" else ())
     if lapsed is not None:
         return Reason(ReasonCode.OUTER_JOIN_DIFFERS, f"{detail}, and {lapsed[0]}", lapsed[1])
     return Reason(
@@ -326,7 +326,9 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
         f"declare a cache without this join of {_names(attempt, join.right)}, or a record-"
         "preserving join that says it finds at most one row"
     )
-    lapsed = _why_lapsed(attempt, join)
+    # no declared join says anything of what the query reads
+    unread = join.right.isdisjoint(attempt.query.tables)
+    lapsed = why_lapsed(attempt.view, join.right) if unread else None
     if lapsed is not None:
         but, cure = f", and {lapsed[0]}", lapsed[1]
     return Reason(
@@ -334,13 +336,6 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
         f"the query has no {_words(attempt, join)}, as cache {name} has{but}",
         cure,
     )
-
-
-def _why_lapsed(attempt: PlanAttempt, join: OuterJoinKey) -> tuple[str, str] | None:
-    """Of the join of one table that the query does not read."""
-    if len(join.right) != 1 or not join.right.isdisjoint(attempt.query.tables):
-        return None
-    return why_lapsed(attempt.view, *join.right)
 
 
 def _cannot_tell(attempt: ViewAttempt, rels: frozenset[int], telling: frozenset[Col]) -> Reason:

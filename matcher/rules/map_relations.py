@@ -227,7 +227,7 @@ def _why_not_preserving(
     view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]
 ) -> tuple[str, str]:
     """Why nothing may be relied on that says that a join keeps each row once, and what to do."""
-    lapsed = why_lapsed(view, extra)
+    lapsed = why_lapsed(view, (extra,))
     if lapsed is not None:
         return lapsed
     return (
