@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import cachemgr
+from cachemgr.refresh.by_change import incremental
 
 pytestmark = pytest.mark.spark
 
@@ -140,3 +141,18 @@ def test_the_total_of_a_cube_has_what_does_not_add_up(lab):
     lab.plain.sql("DELETE FROM sales")
     lab.sql("REFRESH RELATIONAL CACHE totals")
     assert lab.hit(TOTAL)[0].d == 0
+
+
+def test_the_total_of_partial_rows_is_that_of_them_together(lab, monkeypatch):
+    monkeypatch.setattr(incremental, "FEW_ROWS", -1)  # partial rows are appended
+    monkeypatch.setattr(incremental, "MOST_PARTIALS", 1e9)
+    total = "SELECT AVG(amt) AS a, AVG(price) AS p FROM sales"
+    cube = "SELECT region, AVG(amt) AS a, AVG(price) AS p FROM sales"
+    lab.cache(f"totals AS {cube} GROUP BY GROUPING SETS ((region), ())")
+    for amt in (0, 50, 100):
+        lab.plain.sql(
+            f"INSERT INTO sales VALUES (90, DATE'2024-03-01', 'x', 7, {amt}, 1, 4.00, 0.5)"
+        )
+        (done,) = lab.sql("REFRESH RELATIONAL CACHE totals INCREMENTAL")
+        assert done["mode"] == "PARTIALS"
+        lab.hit(total)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -51,13 +51,7 @@ def count(lab, name: str) -> int:
 
 def by_tail(lab, query: str) -> None:
     """The query is answered with a tail; it is asked until there is one."""
-    for _ in range(60):
-        before = count(lab, "tail_hits")
-        lab.hit(query)
-        if count(lab, "tail_hits") > before:
-            return
-        time.sleep(0.25)
-    raise AssertionError(f"no tail serves: {query}")
+    _until_by_tail(lab, query, lab.hit)
 
 
 def alike(lab, query: str) -> None:
@@ -66,9 +60,13 @@ def alike(lab, query: str) -> None:
 
 def alike_until_by_tail(lab, query: str) -> None:
     """The same where it may miss at first: whether a dimension's new keys are new is looked at."""
-    before = count(lab, "tail_hits")
+    _until_by_tail(lab, query, lambda query: alike(lab, query))
+
+
+def _until_by_tail(lab, query: str, ask: Callable[[str], object]) -> None:
     for _ in range(60):
-        alike(lab, query)
+        before = count(lab, "tail_hits")
+        ask(query)
         if count(lab, "tail_hits") > before:
             return
         time.sleep(0.25)
@@ -184,15 +182,20 @@ def test_what_a_commit_appended_becomes_a_part_and_many_become_one(
     assert found == wanted
 
 
+def grow(lab, tails: TailStore, *, keep: float, commits: int) -> None:
+    """Append so often, each time read by a tail; replaced parts are kept for so many seconds."""
+    tails.tempo = Tempo(rest=0.0, most=0.0, pause=0.0, keep=keep)
+    lab.cache(GROUPED)
+    for number in range(commits):
+        append(lab, 100 + number)
+        all_by_tail(lab, QUERIES[0])
+
+
 def test_parts_that_were_put_together_are_kept_for_those_who_read_them(
     lab, without_pauses: TailStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cachemgr.spark.held.tail_maker._MOST_PARTS", 2)
-    without_pauses.tempo = Tempo(rest=0.0, most=0.0, pause=0.0, keep=2.0)
-    lab.cache(GROUPED)
-    for number in range(3):
-        append(lab, 100 + number)
-        all_by_tail(lab, QUERIES[0])
+    grow(lab, without_pauses, keep=2.0, commits=3)
     assert links(without_pauses) == [2]
     assert without_pauses._pins.stats().pins == 3
     time.sleep(2.1)
@@ -205,11 +208,7 @@ def test_and_so_are_those_of_the_tail_before(
     lab, without_pauses: TailStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cachemgr.spark.held.tail_maker._MOST_PARTS", 2)
-    without_pauses.tempo = Tempo(rest=0.0, most=0.0, pause=0.0, keep=120.0)
-    lab.cache(GROUPED)
-    for number in range(5):
-        append(lab, 100 + number)
-        all_by_tail(lab, QUERIES[0])
+    grow(lab, without_pauses, keep=120.0, commits=5)
     assert links(without_pauses) == [3]
     assert without_pauses._pins.stats().pins == 5
 
