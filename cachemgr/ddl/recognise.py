@@ -88,7 +88,7 @@ def nearly_ours(text: str) -> str | None:
     words = [word.upper() for word in _WORD.findall(text[:200])]
     found: dict[str, float] = {}
     for name in STATEMENTS.values():
-        for meant in (name, name.replace("RELATIONAL ", "")):
+        for meant in (name, name.replace("RELATIONAL ", "").replace("RECORD PRESERVING ", "")):
             ratios = [_likeness(*pair) for pair in zip(words, meant.split(), strict=False)]
             if len(ratios) == len(meant.split()) and min(ratios) >= _ALIKE:
                 found[name] = max(found.get(name, 0), sum(ratios))

@@ -20,7 +20,7 @@ from matcher.model.expr import columns
 from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.partials.merge import merge, render_merged
-from matcher.partials.split import States, split
+from matcher.partials.split import States, split, why_not_by_value
 from matcher.render.select import NotRenderable, quote, render_stored
 
 STEP = "add_appended_rows"
@@ -76,8 +76,11 @@ def fresh_hit(
     if isinstance(bare, Reason):
         return (bare,)
     answers: dict[int, tuple[Cleared, Rewrite]] = {}
+    matched = False
 
     def veto(rewrite: Rewrite) -> Reason | None:
+        nonlocal matched
+        matched = True
         found = eligibility.clear_with_appended(states.block, rewrite)
         if isinstance(found, Reason):
             return found
@@ -95,7 +98,8 @@ def fresh_hit(
 
     chosen = registry.decide(states.block, options, veto)
     if chosen.rewrite is None:
-        return chosen.reasons
+        by_value = None if matched else why_not_by_value(block)
+        return chosen.reasons if by_value is None else (by_value,)
     found, merged = answers[id(chosen.rewrite)]
     sides, appended = [found.sql], found.appended
     try:

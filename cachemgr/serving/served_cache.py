@@ -191,7 +191,10 @@ def _of_joins(
     holding = joins_holding(plan, snapshot, declared)
     names, tables = {join.name for join in holding}, {relation.key for relation in plan.relations}
     lapsed = tuple(
-        LapsedJoin(join.name, join.right.location, join.state is JoinState.BROKEN)
+        LapsedJoin(
+            RecordPreservingJoin(join.name, join.left.location, join.right.location, join.keys),
+            join.state is JoinState.BROKEN,
+        )
         for join in declared
         if join.name not in names and {join.left.location, join.right.location} <= tables
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
@@ -27,6 +27,7 @@ from cachemgr.config.session_settings import (
     warn_of_unknown,
 )
 from cachemgr.ddl import looks_like_ours, nearly_ours, parse
+from cachemgr.ddl.names import hinted_name
 from cachemgr.ddl.statements import CreateRelationalCache, Statement
 from cachemgr.delta.hadoop_files import HadoopFiles
 from cachemgr.errors import ConfigurationError, ErrorCode
@@ -498,7 +499,7 @@ def _wrap_sql() -> None:
         if not (ours or setting) or not _takes_part(self):
             try:
                 return original(self, sqlQuery, *args, **kwargs)
-            except ParseException as error:
+            except AnalysisException as error:
                 _note_what_was_meant(self, text, error)
                 raise
         if setting is not None:
@@ -512,10 +513,23 @@ def _wrap_sql() -> None:
     SparkSession.sql = sql  # type: ignore[method-assign]
 
 
-def _note_what_was_meant(spark: SparkSession, text: str, error: ParseException) -> None:
-    meant = nearly_ours(text) if _takes_part(spark) else None
+def _note_what_was_meant(spark: SparkSession, text: str, error: AnalysisException) -> None:
+    no_table = error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+    if not (no_table or isinstance(error, ParseException)) or not _takes_part(spark):
+        return
+    meant = nearly_ours(text)
     if meant is not None:
         error.add_note(f"did you mean {meant}?")
+    elif no_table and is_enabled(spark):
+        named = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
+        known = _of(spark).session.feed.registry.spelled
+        current = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+        cache = known(hinted_name(named, *current, known))
+        if cache is not None:
+            error.add_note(
+                f"{cache} is a relational cache, and queries do not name caches: ask its base "
+                f"tables (DESCRIBE RELATIONAL CACHE {cache} shows its definition)"
+            )
 
 
 def _takes_part(spark: SparkSession) -> bool:

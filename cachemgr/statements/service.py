@@ -176,8 +176,7 @@ class CacheService:
             case GrantUse(name, principal):
                 return self._grant(name, principal)
             case RevokeUse(name, principal):
-                self._metastore.writer.revoke(self._find(name).id, principal)
-                return done(str(name), f"revoked from {principal}")
+                return self._revoke(name, principal)
             case RestrictBaseTable(name):
                 return restrict.restrict(self._metastore, self._engine, name, principal)
             case UnrestrictBaseTable(name):
@@ -328,6 +327,14 @@ class CacheService:
         # it was open to everybody, whoever made it
         alone = "" if cache.narrowed else ", and from now on to nobody else"
         return done(str(name), f"granted to {principal}{alone}")
+
+    def _revoke(self, name: QualifiedName, principal: str) -> ResultRows:
+        cache = self._find(name)
+        self._metastore.writer.revoke(cache.id, principal)
+        left = self._metastore.reader.grants(cache.id)
+        # a cache that was narrowed once is not opened to everybody by taking the last grant back
+        nobody = "" if left else "; nobody may use the cache now, until it is granted to somebody"
+        return done(str(name), f"revoked from {principal}{nobody}")
 
     def _drop(self, name: QualifiedName, if_exists: bool) -> ResultRows:
         found = self._metastore.reader.cache(self._namespace(name), name.last)

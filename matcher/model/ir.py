@@ -46,10 +46,9 @@ class RecordPreservingJoin:
 @dataclass(frozen=True, slots=True)
 class LapsedJoin:
     """A record-preserving join that is declared, and that a cache may not rely on: `broken`, or not
-    proven for the rows that the cache holds. `right` is the table's key."""
+    proven for the rows that the cache holds."""
 
-    name: str
-    right: str
+    join: RecordPreservingJoin
     broken: bool
 
 

@@ -150,13 +150,43 @@ def _columns(exprs: Iterable[Expr]) -> tuple[StoredColumn, ...]:
 def _keys(group_keys: tuple[Expr, ...], found: tuple[Agg, ...]) -> list[Expr]:
     """The block's keys, and what aggregates need the single values of. Constants group nothing,
     but where all keys are constants there is no group over no rows."""
-    wanted = list(group_keys)
-    for agg in map(as_filter, found):
-        if agg.distinct or agg.func in _OF_VALUES:
-            wanted += agg.args if agg.distinct else agg.args[:1]
-            wanted += () if agg.filter is None else (agg.filter,)
+    wanted = [*group_keys, *(expr for agg in map(as_filter, found) for expr in _values(agg))]
     keys = [key for key in dict.fromkeys(wanted) if not is_constant(key)]
     return keys or list(dict.fromkeys(group_keys))[:1]
+
+
+def _values(agg: Agg) -> tuple[Expr, ...]:
+    """What an aggregate needs the single values of: none, if it is put together from results."""
+    if not agg.distinct and agg.func not in _OF_VALUES:
+        return ()
+    args = agg.args if agg.distinct else agg.args[:1]
+    return args if agg.filter is None else (*args, agg.filter)
+
+
+def why_not_by_value(block: Block) -> Reason | None:
+    """Why a cache that matches a block has no states of it: an aggregate needs the single values of
+    what it looks at, by which the block does not group. None where there is no such aggregate.
+
+    Args:
+        block: The query's block, which `split` splits.
+
+    >>> from matcher.examples import block_of
+    >>> query = block_of("SELECT store, COUNT(DISTINCT item) AS n FROM sales GROUP BY store")
+    >>> print(why_not_by_value(query).detail)
+    COUNT(DISTINCT item) over a cache and appended rows needs the single values of item, and \
+no cache that matches stores them
+    """
+    keys = block.group_keys or ()
+    for agg in (a for e in block.shown() for a in aggregates(e)):
+        values = [e for e in _values(as_filter(agg)) if e not in keys and not is_constant(e)]
+        if values:
+            spelled = ", ".join(dict.fromkeys(map(readable, values)))
+            return not_mergeable(
+                f"{readable(agg)} over a cache and appended rows needs the single values of "
+                f"{spelled}, and no cache that matches stores them",
+                f"refresh the cache, or store {spelled} as a key of it",
+            )
+    return None
 
 
 def _named(block: Block, keys: list[Expr], measures: list[Agg]) -> CachePlan:

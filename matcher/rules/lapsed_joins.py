@@ -1,8 +1,10 @@
-"""Declared record-preserving joins on which a cache may not rely, as a refusal names them."""
+"""Declared record-preserving joins on which a cache may not rely, as a refusal names them, and what
+a query lacks besides."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from matcher.normalize.normal_form import PreparedPlan
 
@@ -18,8 +20,8 @@ def why_lapsed(view: PreparedPlan, rels: Collection[int]) -> tuple[str, str] | N
     tables = zip(view.relations, view.plan.relations, strict=True)
     places = {table.key for rel, table in tables if rel in rels}
     refresh = f"REFRESH RELATIONAL CACHE {view.name}"
-    lapsed = [j for j in view.plan.lapsed if j.right in places]
-    broken = next((j.name for j in lapsed if j.broken), None)
+    lapsed = [j for j in view.plan.lapsed if j.join.right in places]
+    broken = next((j.join.name for j in lapsed if j.broken), None)
     if broken is not None:
         return (
             f"record-preserving join {broken} does not hold: some row has no partner, or several",
@@ -27,5 +29,23 @@ def why_lapsed(view: PreparedPlan, rels: Collection[int]) -> tuple[str, str] | N
             f"JOIN {broken} and {refresh}",
         )
     if lapsed:
-        return f"record-preserving join {lapsed[0].name} is not proven for the rows in it", refresh
+        name = lapsed[0].join.name
+        return f"record-preserving join {name} is not proven for the rows in it", refresh
     return None
+
+
+def if_they_held(view: PreparedPlan, read: Collection[int]) -> PreparedPlan | None:
+    """A cache as it would be if its lapsed joins to tables that a query does not read held, to tell
+    what else the query lacks; nothing may be answered from it. None if there are no such joins.
+
+    Args:
+        view: The cache.
+        read: The query's tables.
+    """
+    plan = view.plan
+    tables = zip(view.relations, plan.relations, strict=True)
+    extra = {table.key for rel, table in tables if rel not in read}
+    held = tuple(lapsed.join for lapsed in plan.lapsed if lapsed.join.right in extra)
+    if not held:
+        return None
+    return view.variant(replace(plan, joins=(*plan.joins, *held), lapsed=()), held)

@@ -22,6 +22,7 @@ from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt
 from matcher.rules.cost import base_cost, base_is_cheaper, rewrite_cost
 from matcher.rules.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.rules.join_tables import joined
+from matcher.rules.lapsed_joins import if_they_held
 from matcher.rules.restate_guards import filters_in_order
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
@@ -126,13 +127,29 @@ def _match_mapped(
         for rule in PLAN_RULES:
             attempt = rule(attempt)
     except Refused as refused:
-        yield Miss(view.name, None, (refused.reason,))
+        more = _lacking_besides(attempt) if thorough else ()
+        yield Miss(view.name, None, tuple(dict.fromkeys((refused.reason, *more))))
         return
     simple = not (thorough or may_join_tables or view.outer_joins)
     needed = _needed_keys(attempt) if simple and view.plan.is_cube else ()
     for grouping_set, mask in view.sets:
         if all(mask & bits for bits in needed):
             yield _match_view(attempt, grouping_set)
+
+
+def _lacking_besides(attempt: PlanAttempt) -> tuple[Reason, ...]:
+    """What a query would be refused for if the cache's joins that do not hold did: to repair them
+    alone would not help."""
+    query, options, may_join = attempt.query, attempt.options, attempt.may_join_tables
+    held = if_they_held(attempt.view, query.tables)
+    if held is None:
+        return ()
+    misses: list[Miss] = []
+    for found in _match_mapped(query, held, options, True, may_join):
+        if isinstance(found, Rewrite):
+            return ()
+        misses.append(found)
+    return min(misses, key=lambda miss: miss.lacking).reasons if misses else ()
 
 
 def match_regrouped(

@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 
 import cachemgr
 from cachemgr.errors import (
@@ -46,6 +46,7 @@ def test_unknown_clause_or_keyword_with_line_and_column(lab):
         ("EXPLAIN REWRIT SELECT 1", "EXPLAIN REWRITE"),
         ("SHOW CACHES", "SHOW RELATIONAL CACHES"),
         ("DROP CACHE c", "DROP RELATIONAL CACHE"),
+        ("SHOW JOINS", "SHOW RECORD PRESERVING JOINS"),
         ("CREATE TABEL t (a INT)", None),
     ],
 )
@@ -56,6 +57,20 @@ def test_a_misspelt_statement_is_noted_beside_what_spark_says(lab, text, meant):
     assert notes == ([f"did you mean {meant}?"] if meant else [])
     if meant:
         assert code_and_line(caught.value)[1].endswith(f"; did you mean {meant}?")
+
+
+def test_a_cache_that_is_queried_like_a_table_is_noted(lab):
+    lab.cache("by_region AS SELECT region, COUNT(*) AS n FROM sales GROUP BY region")
+    with pytest.raises(AnalysisException) as caught:
+        lab.sql("SELECT * FROM By_Region")
+    (note,) = caught.value.__notes__
+    assert f"{lab.schema}.by_region is a relational cache, and queries do not name caches" in note
+    with pytest.raises(AnalysisException) as caught:
+        lab.sql("SELECT * FROM by_regions")
+    assert not hasattr(caught.value, "__notes__")
+    with pytest.raises(AnalysisException) as caught:
+        lab.sql("DESCRIBE CACHE by_region")
+    assert caught.value.__notes__ == ["did you mean DESCRIBE RELATIONAL CACHE?"]
 
 
 REFUSED = {

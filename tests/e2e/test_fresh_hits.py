@@ -206,6 +206,26 @@ def test_a_merge_that_only_inserts_is_an_append(lab) -> None:
     check_fresh(lab, QUERIES[0])
 
 
+@pytest.mark.parametrize(
+    ("aggregate", "values"),
+    [
+        ("COUNT(DISTINCT amt)", "amt"),
+        ("PERCENTILE(price, 0.5)", "price"),
+        ("COUNT(DISTINCT region, cust)", "cust"),
+    ],
+)
+def test_a_miss_says_which_aggregate_needs_values_that_no_cache_stores(
+    lab, aggregate: str, values: str
+) -> None:
+    query = f"SELECT region, {aggregate} AS n FROM sales GROUP BY region"
+    lab.cache(f"kinds AS {query}")
+    lab.plain.sql(MORE)
+    lab.miss(query, "STALE")
+    told = cachemgr.explain(lab.spark, query).text()
+    assert f"needs the single values of {values}, and no cache that matches stores them" in told
+    assert "needed for group by" not in told
+
+
 def test_a_deletion_vector_on_an_appended_file(lab) -> None:
     lab.plain.sql("ALTER TABLE sales SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     lab.cache(BY_REGION)

@@ -152,9 +152,11 @@ def test_grant_and_revoke_narrow_who_may_use_it(lab):
     (second,) = lab.sql(f"GRANT USE ON RELATIONAL CACHE by_region TO `{lab.me}`")
     assert second.result == f"granted to {lab.me}"
     lab.hit(query)
-    lab.sql(f"REVOKE USE ON RELATIONAL CACHE by_region FROM `{lab.me}`")
+    (mine,) = lab.sql(f"REVOKE USE ON RELATIONAL CACHE by_region FROM `{lab.me}`")
+    assert mine.result == f"revoked from {lab.me}"
     lab.miss(query, "NOT_GRANTED")
-    lab.sql("REVOKE USE ON RELATIONAL CACHE by_region FROM somebody")
+    (last,) = lab.sql("REVOKE USE ON RELATIONAL CACHE by_region FROM somebody")
+    assert last.result.startswith("revoked from somebody; nobody may use the cache now")
     lab.miss(query, "NOT_GRANTED")
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from matcher.examples import block_of, plan_of
 from matcher.index.registry import Registry
-from matcher.model.ir import LapsedJoin, MatchOptions
+from matcher.model.ir import LapsedJoin, RecordPreservingJoin
+from matcher.model.reasons import Reason
 
 LEFT = (
     "SELECT item, city, COUNT(*) AS n FROM sales LEFT JOIN stores ON sales.store = stores.store "
@@ -42,10 +43,36 @@ def test_it_says_nothing_of_what_the_query_reads() -> None:
     assert "record-preserving join j" not in detail + suggestion
 
 
+@pytest.mark.parametrize("definition", [LEFT, INNER])
+def test_it_says_what_lacks_besides(definition: str) -> None:
+    """To mend the join alone would not help."""
+    query = "SELECT item, SUM(qty) AS n FROM sales GROUP BY item"
+    first, second = reasons(definition, query, True)
+    assert "record-preserving join j does not hold" in first.detail
+    assert second.code.value == "AGG_NOT_DERIVABLE"
+    assert len(reasons(definition, BY_ITEM, True)) == 1
+
+
+def test_no_query_is_answered_as_if_the_join_held() -> None:
+    for explain in (False, True):
+        assert registry(INNER, True).decide(block_of(BY_ITEM), explain=explain).rewrite is None
+
+
 def why(definition: str, query: str, broken: bool) -> tuple[str, str]:
-    plan = plan_of(definition)
-    stores = next(r for r in plan.relations if r.name == "stores")
-    registry = Registry()
-    registry.put(replace(plan, joins=(), lapsed=(LapsedJoin("j", stores.key, broken),)))
-    (reason,) = registry.decide(block_of(query), MatchOptions(), explain=True).reasons
+    (reason,) = reasons(definition, query, broken)
     return reason.detail, reason.suggestion
+
+
+def reasons(definition: str, query: str, broken: bool) -> tuple[Reason, ...]:
+    return registry(definition, broken).decide(block_of(query), explain=True).reasons
+
+
+def registry(definition: str, broken: bool) -> Registry:
+    plan = plan_of(definition)
+    sales, stores = (
+        next(r.key for r in plan.relations if r.name == name) for name in ("sales", "stores")
+    )
+    join = RecordPreservingJoin("j", sales, stores, (("store", "store"),))
+    found = Registry()
+    found.put(replace(plan, joins=(), lapsed=(LapsedJoin(join, broken),)))
+    return found
