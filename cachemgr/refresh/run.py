@@ -383,9 +383,9 @@ def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | No
             text = str(error).strip().splitlines()[0]
             raise RefreshError(
                 ErrorCode.DEFINITION_BROKEN,
-                f"the definition of cache {cache.qualified_name} does not resolve any more: "
-                f"{text.rstrip('.')}; {what_serves(cache)}; restore what it names, or drop or "
-                "replace the cache",
+                f"the definition of cache {cache.qualified_name} does not resolve here: "
+                f"{text.rstrip('.')}; {what_serves(cache)}; restore what it names, have this "
+                "process know the name (USE, or spark_init in cachemgr.toml), or replace the cache",
             ) from error
     if stored is None:
         raise RefreshError(

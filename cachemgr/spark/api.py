@@ -351,7 +351,8 @@ def counters(spark: SparkSession) -> dict[str, int]:
     Of the `hits`, `fresh_hits` read rows that were appended to a base table since the cache's
     refresh; `tail_hits` of these from memory; `fresh_rows` is how many rows were read from files.
     """
-    return {"hits": 0, "misses": 0, **_of(spark).session.telemetry.counters()}
+    none = dict.fromkeys(("hits", "misses", "fresh_hits", "tail_hits", "fresh_rows"), 0)
+    return {**none, **_of(spark).session.telemetry.counters()}
 
 
 def would_answer(

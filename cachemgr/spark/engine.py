@@ -49,7 +49,6 @@ from cachemgr.statements.results import ResultRows, table
 from cachemgr.statements.status import Moved
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
-from matcher.model.expr import Col
 from matcher.model.ir import CachePlan
 
 
@@ -127,7 +126,8 @@ class SparkEngine:
         Raises:
             DefinitionError: There is no such table, or it is a view or no Delta table.
         """
-        text = f"SELECT * FROM {name}"
+        # its columns are asked for below: those of CHAR are padded where they are selected
+        text = f"SELECT 1 FROM {name}"
         try:
             with readable(self._spark, name):
                 named = named_in(self._spark, text)
@@ -291,10 +291,9 @@ def _is_view(spark: SparkSession, name: str) -> bool:
 
 
 def _whole_table(document: dict[str, Any]) -> bool:
-    """True if the plan is one table, all columns under their own names and all rows."""
+    """True if the plan reads one table, and all rows of it."""
     try:
         block = definition_block(document)
     except MatcherError:
         return False
-    plain = all(isinstance(o.expr, Col) and o.expr.name == o.name for o in block.outputs)
-    return plain and not block.predicates and not block.is_aggregate and len(block.relations) == 1
+    return not block.predicates and not block.is_aggregate and len(block.relations) == 1

@@ -29,7 +29,8 @@ from matcher.render.select import NotRenderable, quote, quote_path, render_store
 @dataclass(frozen=True)
 class CacheFacts:
     """A cache with all that is known of it; `over` are the caches that its definition names,
-    `columns` the schemas of its base tables now, by location, as far as they were looked at."""
+    `columns` the schemas of its base tables now, by location, as far as they were looked at.
+    `may_use` says whether who asks may be answered from it."""
 
     cache: CacheRecord
     sets: tuple[GroupingSetRecord, ...]
@@ -40,6 +41,7 @@ class CacheFacts:
     lag_seconds: int | None = None
     over: Sequence[str] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    may_use: bool = True
 
     @property
     def status(self) -> Status:
@@ -94,6 +96,16 @@ def _refreshes(cache: CacheRecord) -> str:
     return render_refresh(policy_of(cache)) + (" (paused)" if cache.paused else "")
 
 
+def _answers(facts: CacheFacts) -> str:
+    found = answers(facts.cache, facts.published, facts.looked, facts.status.availability)
+    if facts.may_use:
+        return found
+    return (
+        "not you: it is granted to others, or reads a restricted table, so that its counts are "
+        f"hidden from you; those who may use it: {found}"
+    )
+
+
 def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
     status, cache = facts.status, facts.cache
     return [
@@ -102,7 +114,7 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
         ("definition status", status.definition),
         ("refresh status", status.refresh),
         ("availability", status.availability),
-        ("answers", answers(cache, facts.published, facts.looked, status.availability)),
+        ("answers", _answers(facts)),
         ("refresh", _refreshes(cache)),
         ("freshness", render_freshness(freshness_of(cache))),
         *([("damage", cache.damaged)] if cache.damaged is not None else []),

@@ -368,18 +368,20 @@ class CacheService:
         snapshot = published.states if published else {}
         places = list(snapshot) or [str(r[0]) for r in (cache.plan or {}).get("relations", ())]
         names = {t.location: t.name for t in (published.tables if published and lag else ())}
+        may_use = told.may_know(cache)
         return CacheFacts(
             cache=cache,
             sets=told.sets(reader.grouping_sets(cache.id), cache),
             last=told.run(runs[0], cache) if runs else None,
             published=None if published is None else told.snapshot(published, cache),
-            looked=self._look(places, snapshot, told.may_know(cache)),
+            looked=self._look(places, snapshot, may_use),
             grants=reader.grants(cache.id),
             lag_seconds=self._engine.lag_seconds(snapshot, published.run.started_at)
             if lag and published and snapshot
             else None,
             over=tuple(reader.names(cache.depends_on).values()),
             columns={t.location: t.columns for t in self._engine.base_tables(names)},
+            may_use=may_use,
         )
 
     def _look(

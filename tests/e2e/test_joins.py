@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import cachemgr
+from cachemgr.errors import DefinitionError
 from tests.worlds.lab_star import JOIN, same
 
 FLAT = "flat AS SELECT cust, region, SUM(amt) AS s, COUNT(*) AS n, MIN(cost) AS lo FROM sales GROUP BY cust, region"
@@ -308,3 +309,25 @@ def test_an_average_over_a_table_joined_by_its_key(lab):
     lab.hit(average)
     lab.sql("DROP RECORD PRESERVING JOIN sc")
     lab.miss(average, "AVG_NOT_EXACT")
+
+
+def test_a_join_of_a_table_with_a_column_of_char(lab) -> None:
+    lab.plain.sql("CREATE TABLE coded (cust INT NOT NULL, code CHAR(3), amt BIGINT) USING delta")
+    lab.plain.sql("INSERT INTO coded VALUES (1, 'a', 5), (2, 'b', 6), (1, NULL, 7)")
+    lab.sql(
+        "CREATE RECORD PRESERVING JOIN coded_cust AS coded INNER JOIN cust "
+        "ON coded.cust = cust.cid PRESERVES coded"
+    )
+    lab.cache(
+        "by_city AS SELECT city, coded.cust, SUM(amt) AS s FROM coded JOIN cust "
+        "ON coded.cust = cust.cid GROUP BY city, coded.cust"
+    )
+    lab.hit("SELECT cust, SUM(amt) AS s FROM coded GROUP BY cust")
+    lab.plain.sql("CREATE VIEW renamed AS SELECT amt AS cust, cust AS amt FROM coded")
+    lab.spark.table("coded").selectExpr("amt AS cust").createOrReplaceTempView("ours")
+    for view in ("renamed", "ours"):
+        with pytest.raises(DefinitionError, match="is a view or no Delta table"):
+            lab.sql(
+                f"CREATE RECORD PRESERVING JOIN v AS {view} INNER JOIN cust "
+                f"ON {view}.cust = cust.cid PRESERVES {view}"
+            )

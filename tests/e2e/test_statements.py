@@ -149,9 +149,15 @@ def test_grant_and_revoke_narrow_who_may_use_it(lab):
     (first,) = lab.sql("GRANT USE ON RELATIONAL CACHE by_region TO somebody")
     assert first.result == "granted to somebody, and from now on to nobody else"
     lab.miss(query, "NOT_GRANTED")
+    (told,) = items(lab.sql("DESCRIBE RELATIONAL CACHE by_region"))["answers"]
+    assert told.startswith("not you: it is granted to others") and told.endswith(
+        "those who may use it: yes: it holds what its base tables hold"
+    )
     (second,) = lab.sql(f"GRANT USE ON RELATIONAL CACHE by_region TO `{lab.me}`")
     assert second.result == f"granted to {lab.me}"
     lab.hit(query)
+    (told,) = items(lab.sql("DESCRIBE RELATIONAL CACHE by_region"))["answers"]
+    assert told == "yes: it holds what its base tables hold"
     (mine,) = lab.sql(f"REVOKE USE ON RELATIONAL CACHE by_region FROM `{lab.me}`")
     assert mine.result == f"revoked from {lab.me}"
     lab.miss(query, "NOT_GRANTED")
