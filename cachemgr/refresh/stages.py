@@ -61,7 +61,6 @@ from cachemgr.refresh.write import (
     check_above,
     check_replaced,
     create_table,
-    index_columns,
     missing_properties,
     read_back,
     read_versions,
@@ -224,8 +223,7 @@ def _build(job: Job, progress: Progress, plain: bool = False) -> Built:
 
 def _prepare_table(job: Job, progress: Progress, create: bool) -> None:
     if create:
-        built = _build(job, progress)
-        create_table(job.session, job.table, built.rows.schema, indexed=built.is_split)
+        create_table(job.session, job.table, _build(job, progress).rows.schema)
     else:
         set_properties(job.session, job.table, missing_properties(job.session, job.table))
 
@@ -246,8 +244,6 @@ def _write_full(job: Job, plan: RefreshPlan, progress: Progress) -> None:
 def _write_built(job: Job, plan: RefreshPlan, progress: Progress, built: Built) -> None:
     if job.table.cluster_by and schema_differs(job.session, job.table, built.rows.schema):
         reshape_clustered(job.session, job.table, built.rows)
-    if built.is_split:
-        index_columns(job.session, job.table)
     stages = plan.to_json()
     if job.plan.is_cube and progress.source is None:
         stages.append({"stage": "Sets", "detail": _sets_text(job.plan, built)})

@@ -28,9 +28,6 @@ DAY = 24 * 3600
 # How far above the parent a stray commit of ours is looked for, to name it in the error.
 LOOK_ABOVE = 20
 _ALL_DICTIONARIES = "parquet.enable.dictionary"
-# of how many columns Delta keeps statistics, and its own default
-_INDEXED: Final = "delta.dataSkippingNumIndexedCols"
-_USUAL: Final = "32"
 _CHECK_REPLACED: Final = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 
@@ -90,18 +87,9 @@ def missing_properties(session: SparkSession, spec: TableSpec) -> dict[str, str]
     return {k: v for k, v in spec.properties.items() if have.get(k) != v}
 
 
-def create_table(
-    session: SparkSession, spec: TableSpec, schema: StructType, *, indexed: bool
-) -> None:
+def create_table(session: SparkSession, spec: TableSpec, schema: StructType) -> None:
     """Make the empty table. Every column is nullable: a later refresh may store NULL where this one
     could not.
-
-    Args:
-        session: A session of ours.
-        spec: The table.
-        schema: Its columns.
-        indexed: Statistics of columns are kept, so that files are passed over by them. To collect
-            them takes a tenth of the writing of a deep cube. A file's rows are counted anyhow.
     """
     fields = [StructField(f.name, f.dataType, True) for f in schema.fields]
     builder = DeltaTable.createIfNotExists(session).location(spec.location)
@@ -110,18 +98,9 @@ def create_table(
         builder = builder.partitionedBy(*spec.partition_by)
     if spec.cluster_by:
         builder = builder.clusterBy(*map(quote, spec.cluster_by))  # it parses them
-    unindexed = {} if indexed else {_INDEXED: "0"}
-    for key, value in {**unindexed, **spec.properties}.items():
+    for key, value in spec.properties.items():
         builder = builder.property(key, value)
     builder.execute()
-
-
-def index_columns(session: SparkSession, spec: TableSpec) -> None:
-    """Have statistics of columns kept again of a table that was made without, unless the cache's
-    own properties say otherwise."""
-    have = shape(session, spec.location).properties
-    if have.get(_INDEXED) == "0" and _INDEXED not in spec.properties:
-        set_properties(session, spec, {_INDEXED: _USUAL})
 
 
 def reshape_clustered(session: SparkSession, spec: TableSpec, rows: DataFrame) -> None:

@@ -57,8 +57,6 @@ class Built:
         estimates: The expected groups of each set.
         release: To be called once the rows are written.
         is_regrouped: Values are added up in other parts than by Spark's own SELECT.
-        is_split: A filter may pass over files by what they hold; those of a cube, of which each set
-            is a partition, only if some set has several.
     """
 
     rows: DataFrame
@@ -66,7 +64,6 @@ class Built:
     estimates: Mapping[Keys, float] = field(default_factory=dict)
     release: Callable[[], None] = lambda: None
     is_regrouped: bool = False
-    is_split: bool = True
 
     def sources(self, plan: CachePlan) -> list[dict[str, Any]]:
         """For the run's row: where each set comes from, and how many groups were expected."""
@@ -132,15 +129,11 @@ def _laid_out(
     small: bool,
 ) -> Built:
     """Rows of which nothing is known."""
+    if small:
+        return Built(_sorted_by(rows.coalesce(1), () if plan.is_cube else cluster_by))
     if not plan.is_cube:
-        return Built(
-            _sorted_by(rows.coalesce(1), cluster_by)
-            if small
-            else lay_out_plain(rows, partition_by, cluster_by)
-        )
-    layout = plan_layout(plan, {}, {})
-    placed = rows.coalesce(1) if small else spread(rows, plan, layout, partition_by)
-    return Built(placed, is_split=layout.is_split)
+        return Built(lay_out_plain(rows, partition_by, cluster_by))
+    return Built(spread(rows, plan, plan_layout(plan, {}, {}), partition_by))
 
 
 def _build_cube(
@@ -164,7 +157,7 @@ def _build_cube(
     parts, release = _lattice_rows(session, plan, relations, lattice)
     rows = spread(reduce(DataFrame.unionAll, parts), plan, layout, partition_by)
     is_regrouped = bool(lattice.families) or relations is not base.relations
-    return Built(rows, lattice, estimates, release, is_regrouped, layout.is_split)
+    return Built(rows, lattice, estimates, release, is_regrouped)
 
 
 def _even_column(plan: CachePlan, base: Base, sizes: Sizes, parts: int) -> str | None:

@@ -51,11 +51,6 @@ class Layout:
     partitions: int
     order: tuple[int, ...]
 
-    @property
-    def is_split(self) -> bool:
-        """Whether some set has several files, so that a filter may pass over some of them."""
-        return any(split.bounds for split in self.splits.values())
-
 
 def plan_layout(
     plan: CachePlan,

@@ -22,7 +22,7 @@ from cachemgr.refresh.write import TableSpec, create_table, write_commit
 from cachemgr.vocabulary import RunState
 from matcher.model.expr import Agg, Call, Lit
 from matcher.model.ir import GroupingSet, Measure
-from tests.worlds.refresh_star import AMOUNT, DAY, SALES, Star, cube_plan, flat_plan, rows_of
+from tests.worlds.refresh_star import AMOUNT, DAY, SALES, Star, cube_plan, rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -164,7 +164,7 @@ def test_a_large_set_is_split_at_values_of_its_most_selective_key(
     expected = rows_of(built.rows)
     location = str(tmp_path / "split")
     spec = TableSpec(location, ("__grouping_id",), (), {})
-    create_table(session, spec, built.rows.schema, indexed=built.is_split)
+    create_table(session, spec, built.rows.schema)
     write_commit(session, built.rows, spec, app_id="x", commit_number=1, stamp={})
     built.release()
     columns = built.rows.columns
@@ -179,43 +179,6 @@ def test_a_large_set_is_split_at_values_of_its_most_selective_key(
     assert int(split) in large
     ranges = _ranges(session, location, split)
     assert all(a[1] < b[0] for a, b in pairwise(ranges)), ranges
-
-
-def test_columns_have_statistics_once_a_set_has_several_files(
-    many: Star, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a set that is one file they would rule out nothing."""
-    cache = many.cache(cube_plan(many))
-    run = many.refresh(cache)
-    for file in read_commit(many.spark, cache.location, run.cache_version).added:
-        assert file.rows and not file.nulls and not file.bounds
-    monkeypatch.setattr(stages, "suits_one_task", lambda *_: False)
-    monkeypatch.setattr(layout, "LARGE_SET_ROWS", 30)
-    monkeypatch.setattr(layout, "ROWS_PER_FILE", 10)
-    monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
-    split = many.refresh(cache, mode="FULL")
-    assert split.cache_version == split.parent_version + 1
-    assert all(
-        "item" in file.nulls
-        for file in read_commit(many.spark, cache.location, split.cache_version).added
-    )
-
-
-def test_a_plain_cache_in_the_place_of_a_cube_has_statistics(many: Star) -> None:
-    cache = many.cache(cube_plan(many))
-    many.refresh(cache)
-    plain = replace(flat_plan(many), name=cache.name)
-    run = many.refresh(cache, replan=lambda: plain)
-    added = read_commit(many.spark, cache.location, run.cache_version).added
-    assert added and all("amount" in file.nulls for file in added)
-
-
-def test_a_cubes_own_property_says_of_how_many_columns_statistics_are_kept(many: Star) -> None:
-    indexed = {"delta.dataSkippingNumIndexedCols": "1"}
-    cache = many.cache(cube_plan(many), properties=indexed)
-    run = many.refresh(cache)
-    added = read_commit(many.spark, cache.location, run.cache_version).added
-    assert added and all(file.nulls.keys() == {"item"} for file in added)
 
 
 def _ranges(session, location: str, gid: str) -> list[tuple[str, str]]:
