@@ -144,12 +144,9 @@ def _lacking_besides(attempt: PlanAttempt) -> tuple[Reason, ...]:
     held = if_they_held(attempt.view, query.tables)
     if held is None:
         return ()
-    misses: list[Miss] = []
-    for found in _match_mapped(query, held, options, True, may_join):
-        if isinstance(found, Rewrite):
-            return ()
-        misses.append(found)
-    return min(misses, key=lambda miss: miss.lacking).reasons if misses else ()
+    found = list(_match_mapped(query, held, options, True, may_join))
+    misses = [miss for miss in found if isinstance(miss, Miss)]
+    return min(misses, key=lambda miss: miss.lacking).reasons if misses == found else ()
 
 
 def match_regrouped(
