@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 from sqlalchemy import make_url
@@ -32,6 +33,10 @@ from tests.spark_session import spark_session
 
 # The Python of Spark's workers is this one, which has pandas, whatever PATH says.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+# A machine with other work fails no test by its slowness.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 _database_numbers = itertools.count(1)
 

@@ -28,7 +28,6 @@ ROLES = ("admin", "admin", "operator", "viewer", None)
 TIMEOUT = 30
 bounded = settings(
     max_examples=EXAMPLES,
-    deadline=None,
     derandomize=SEED is None,
     database=None,
     suppress_health_check=list(HealthCheck),

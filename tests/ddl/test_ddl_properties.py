@@ -138,7 +138,7 @@ def test_every_class_is_generated() -> None:
     assert set(_BY_CLASS) == set(STATEMENTS)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(_STATEMENT)
 def test_parse_is_the_inverse_of_render(statement: ddl.Statement) -> None:
     text = render(statement)
@@ -146,7 +146,7 @@ def test_parse_is_the_inverse_of_render(statement: ddl.Statement) -> None:
     assert looks_like_ours(text), text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(_STATEMENT, max_size=4))
 def test_scripts_too(statements: list[ddl.Statement]) -> None:
     assert parse_script(";\n".join(map(render, statements))) == statements
@@ -158,7 +158,7 @@ select 1 ( ) , . ; ` ' " -- /* */ \\ r' 😀 10s explain rewrite alter set tblpr
 like""".split()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.sampled_from(["", "create relational cache c ", "create record preserving join j as a "]),
     st.lists(st.sampled_from(_WORDS) | st.text(max_size=3), max_size=12),

@@ -251,7 +251,7 @@ def do(table: Table, what: str, rows: Counter, pick: int) -> None:
 ONE = Counter([0])
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(STEPS)
 @example(
     [("append", ONE, 0)] * 3 + [("compact", ONE, 4), ("restore", ONE, 1), ("restore", ONE, 664)]

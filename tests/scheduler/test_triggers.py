@@ -101,7 +101,7 @@ EXPRESSIONS = (
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from(ZONES),
     st.sampled_from(EXPRESSIONS),

@@ -25,7 +25,7 @@ from matcher.predicates.implication import implies
 from tests.matcher.evaluate import evaluate
 
 EXAMPLES = int(os.environ.get("PREDICATE_EXAMPLES", "60"))
-QUICK = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 BIG = (1 << 31) - 1
 
 

@@ -51,7 +51,7 @@ predicates = st.recursive(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.lists(predicates, max_size=4), predicates)
 def test_whatever_is_implied_holds_in_every_row_that_passes(known: list[Expr], asked: Expr) -> None:
     if implies(PredicateContext(known), asked):
@@ -60,7 +60,7 @@ def test_whatever_is_implied_holds_in_every_row_that_passes(known: list[Expr], a
                 assert evaluate(asked, row) is True, row
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(predicates)
 def test_a_predicate_implies_itself_and_keeps_its_meaning(predicate: Expr) -> None:
     context = PredicateContext(())
@@ -70,7 +70,7 @@ def test_a_predicate_implies_itself_and_keeps_its_meaning(predicate: Expr) -> No
     assert implies(PredicateContext([predicate]), predicate)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(predicates)
 def test_a_domain_is_exactly_what_passes(predicate: Expr) -> None:
     found = domain_of(PredicateContext(()).canonical(predicate))
@@ -86,7 +86,7 @@ def test_a_domain_is_exactly_what_passes(predicate: Expr) -> None:
         assert domain.contains(only[1]) == (evaluate(predicate, row) is True), value
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(predicates, min_size=1, max_size=4))
 def test_constants_and_never_null_are_true_of_every_row(known: list[Expr]) -> None:
     context = PredicateContext(known)
@@ -101,7 +101,7 @@ def test_constants_and_never_null_are_true_of_every_row(known: list[Expr]) -> No
                 assert row[column.name] is not None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(predicates, min_size=1, max_size=3))
 def test_columns_of_one_class_are_equal_in_every_row(known: list[Expr]) -> None:
     context = PredicateContext(known)
