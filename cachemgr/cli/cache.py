@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
@@ -28,6 +28,7 @@ _COLUMNS = ("namespace", "name", ("status", "status.combined"), "refresh", "fres
 _RUNS = ("id", "state", "mode", "code", "origin", ("started", "startedAt"), "seconds",
          ("change expected", "changeSeconds"), ("full expected", "fullSeconds"), "rows",
          ("written", "rowsWritten"), "error")  # fmt: skip
+_MOST_RUNS: Final = 1000  # of one page
 _FULL = (("started", "startedAt"), "state", "code", "detail", ("what to do", "cure"))
 _DECISIONS = ("at", "outcome", ("query", "queryHash"), "groupingSet", "millis")
 
@@ -151,11 +152,13 @@ def cancel(
 def history(
     client: Client,
     name: str,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=_MOST_RUNS)] = 20,
 ) -> None:
     """List a cache's refreshes, newest first."""
     answer = client.call("GET", path_of(name, "/refreshes"), params={"pageSize": limit})
     show(answer["refreshes"], _RUNS, client.output)
+    if answer["nextPageToken"] is not None and limit < _MOST_RUNS:
+        say(f"the last {limit}; there are older ones: --limit shows up to {_MOST_RUNS}")
 
 
 @app.command("why-full")

@@ -155,7 +155,12 @@ def test_refresh_and_history(run, cache, store):
     store.writer.cancel_refresh(asked["id"], by="bob")
     code, out, _ = run("cache", "history", "cube", "-o", "json")
     assert [r["state"] for r in json.loads(out)] == ["CANCELLED"]
-    assert "CANCELLED" in run("cache", "history", "cube")[1]
+    _, out, said = run("cache", "history", "cube")
+    assert "CANCELLED" in out and said == ""
+    run("cache", "refresh", "cube")
+    _, out, said = run("cache", "history", "cube", "--limit", "1")
+    assert "PENDING" in out and "CANCELLED" not in out
+    assert said == "the last 1; there are older ones: --limit shows up to 1000\n"
 
 
 def test_joins(run):
