@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import or_, update
+from sqlalchemy import or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from cachemgr.metastore.models import LeaseRow, RefreshRunRow
+from cachemgr.metastore.reads import database_moment
+from cachemgr.metastore.records import RefreshRunRecord, as_utc
 from cachemgr.vocabulary import RunState
 
 
@@ -68,6 +72,40 @@ def touch_lease(session: Session, cache_id: str, token: int, **values: Any) -> b
         .execution_options(synchronize_session=False)
     )
     return done is not None
+
+
+def with_losses(session: Session, runs: Sequence[RefreshRunRecord]) -> tuple[RefreshRunRecord, ...]:
+    """Runs as they were read; those that run no more, though nobody has noted it, are told as lost.
+
+    Args:
+        session: The transaction that read them.
+        runs: The runs.
+    """
+    held = [(r.cache_id, r.fencing_token) for r in runs if r.state is RunState.RUNNING]
+    if not held:
+        return tuple(runs)
+    ended = select(LeaseRow.cache_id, LeaseRow.token, LeaseRow.expires_at).where(
+        tuple_(LeaseRow.cache_id, LeaseRow.token).in_(held),
+        LeaseRow.expires_at <= database_moment(session),
+    )
+    ends = {(cache_id, token): at for cache_id, token, at in session.execute(ended)}
+    return tuple(
+        run
+        if run.state is not RunState.RUNNING
+        else _lost(run, ends.get((run.cache_id, run.fencing_token)))
+        for run in runs
+    )
+
+
+def _lost(run: RefreshRunRecord, ended: datetime | None) -> RefreshRunRecord:
+    if ended is None:
+        return run
+    since = as_utc(ended)
+    why = (
+        f"{run.holder} has not renewed its lease, which ended at {since:%Y-%m-%d %H:%M:%S} UTC: "
+        "its process was killed or has lost the metastore. The next refresh takes over"
+    )
+    return replace(run, is_lost=True, error=why)
 
 
 def _supersede(session: Session, cache_id: str, moment: datetime, holder: str) -> None:

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
 
+from cachemgr.metastore.leases import with_losses
 from cachemgr.metastore.models import (
     CacheRow,
     RefreshRequestRow,
@@ -230,7 +231,8 @@ class QueueReads(Reads):
                 .where(RefreshRunRow.id.in_(some))
                 .options(defer(RefreshRunRow.plan))
             )
-            found |= {row.cache_id: run_record(row, with_plan=False) for row in rows}
+            runs = with_losses(session, [run_record(row, with_plan=False) for row in rows])
+            found |= {run.cache_id: run for run in runs}
         return found
 
     def _usual(self, session: Session, published: Mapping[str, str | None]) -> dict[str, float]:

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 
 from cachemgr.metastore.base_tables import BaseTableReads
 from cachemgr.metastore.dump import DumpReads
+from cachemgr.metastore.leases import with_losses
 from cachemgr.metastore.models import (
     CacheRow,
     DecisionRow,
@@ -131,7 +132,8 @@ class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads,
         """One refresh run; None if there is none."""
         with self._session() as session:
             row = session.get(RefreshRunRow, refresh_id)
-            return run_record(row) if row else None
+            runs = [run_record(row)] if row else []
+            return next(iter(with_losses(session, runs)), None)
 
     def refreshes(
         self, cache_id: str, limit: int = 100, *, state: RunState | None = None
@@ -153,7 +155,8 @@ class Reader(RegistryReads, QueueReads, AccessReads, RestrictedReads, DumpReads,
             .limit(limit)
         )
         with self._session() as session:
-            return tuple(run_record(row) for row in session.scalars(query))
+            runs = [run_record(row) for row in session.scalars(query)]
+            return with_losses(session, runs)
 
     def usage(self, cache_id: str, since: datetime | int) -> TableUsage:
         """What of a cache's table is or was read, and what refreshes left in it.

@@ -121,7 +121,12 @@ class GroupingSetRecord:
 
 @dataclass(frozen=True)
 class RefreshRunRecord:
-    """One refresh of a cache."""
+    """One refresh of a cache.
+
+    Args:
+        is_lost: It is RUNNING in the metastore, but its lease has ended: its process is gone, and
+            nobody has taken over yet. Not stored.
+    """
 
     id: str
     cache_id: str
@@ -145,6 +150,7 @@ class RefreshRunRecord:
     requested_by: str | None = None
     requested_at: datetime | None = None
     cancel_requested: bool = False
+    is_lost: bool = False
 
     @property
     def asked_mode(self) -> RefreshMode | None:

@@ -186,7 +186,7 @@ def _last_refresh(run: RefreshRunRecord) -> list[tuple[str, str]]:
     account = run.account
     took = "" if run.seconds is None else f", {run.seconds:.1f} s"
     items = [
-        ("last refresh", f"{run.state.value} {run.mode}{took}"),
+        ("last refresh", f"{'LOST' if run.is_lost else run.state.value} {run.mode}{took}"),
         ("last refresh reason", run.reason),
     ]
     if run.error:

@@ -167,7 +167,7 @@ def _available(cache: CacheRecord, published: SnapshotRecord, looked: Looked, be
 
 
 def _run_word(run: RefreshRunRecord) -> str:
-    if run.state is RunState.RUNNING:
+    if run.state is RunState.RUNNING and not run.is_lost:
         return "RUNNING"
     if run.state is RunState.CANCELLED:
         return "CANCELLED"

@@ -191,7 +191,7 @@ def test_a_killed_writer_leaves_nothing_half_done(store, cache, now, monkeypatch
     from cachemgr.metastore import refresh_writes
 
     run = store.writer.start_refresh(
-        cache.id, "h", now=now, lease_seconds=60, mode="FULL", reason="r"
+        cache.id, "h", now=None, lease_seconds=60, mode="FULL", reason="r"
     )
     before = store.reader.registry()
 

@@ -14,13 +14,15 @@ from cachemgr.metastore.records import Publication
 from cachemgr.vocabulary import Origin, RunState
 from cachemgr.worker.schedule import ask_for_due
 
+LASTING = 3e9  # a lease that has not ended by the real clock either
+
 
 def ask(store, cache, now, **more):
     return store.writer.request_refresh(cache.id, why="asked", now=now, **more)
 
 
-def claim(store, now, holder="w1", **more):
-    return store.writer.claim_refresh(holder, lease_seconds=20, now=now, **more)
+def claim(store, now, holder="w1", lease_seconds=20, **more):
+    return store.writer.claim_refresh(holder, lease_seconds=lease_seconds, now=now, **more)
 
 
 def schedule(store, cache):
@@ -37,7 +39,7 @@ def test_the_run_has_the_id_of_its_request(store, cache, now):
     asked = ask(store, cache, now, mode="FULL", requested_by="ann")
     assert store.reader.request(asked.id) == asked
     assert schedule(store, cache).busy
-    run = claim(store, now + timedelta(seconds=3))
+    run = claim(store, now + timedelta(seconds=3), lease_seconds=LASTING)
     assert (run.id, run.mode, run.state, run.holder) == (asked.id, "FULL", RunState.RUNNING, "w1")
     assert (run.requested_by, run.requested_at, run.origin) == ("ann", now, Origin.REQUEST)
     assert run.fencing_token == 1 and run.started_at == now + timedelta(seconds=3)

@@ -99,6 +99,29 @@ def test_one_refresh_at_a_time(store, cache, now):
     assert [r.state for r in store.reader.refreshes(cache.id)] == ["RUNNING"]
 
 
+def test_a_run_whose_lease_has_ended_is_told_as_lost(store, cache, now):
+    def read():
+        schedule = store.reader.schedule(cache.id)
+        (listed,) = store.reader.refreshes(cache.id, limit=1)
+        assert store.reader.refresh(listed.id) == listed
+        assert schedule is not None and schedule.last == replace(listed, plan=None)
+        return listed
+
+    run = start(store, cache, None, "killed")
+    assert read() == run and not run.is_lost
+    store.writer.renew_lease(cache.id, run.fencing_token, now=now, lease_seconds=60)
+    lost = read()
+    assert lost.is_lost and lost.state is RunState.RUNNING
+    assert lost.error.startswith("killed has not renewed its lease, which ended at ")
+    store.writer.renew_lease(cache.id, run.fencing_token, now=None, lease_seconds=60)
+    assert read() == run, "it was only late"
+    store.writer.renew_lease(cache.id, run.fencing_token, now=now, lease_seconds=60)
+    start(store, cache, None, "next")
+    assert [(r.state, r.is_lost) for r in store.reader.refreshes(cache.id)] == [
+        (RunState.RUNNING, False), (RunState.SUPERSEDED, False)
+    ]  # fmt: skip
+
+
 def test_an_expired_lease_is_taken_over_and_the_old_run_cannot_publish(store, cache, now):
     first = publish(store, start(store, cache, now), now)
     old = start(store, cache, now, "old")

@@ -139,3 +139,15 @@ def test_what_the_scheduler_saw_counts_where_nobody_looked() -> None:
     published = SnapshotRecord(RUN, (T, U))
     assert status_of(CACHE, RUN, published, Looked(), behind=True).combined == "STALE"
     assert status_of(CACHE, RUN, published, look(t=SAME), behind=True).combined == "HEALTHY"
+
+
+@pytest.mark.parametrize(
+    ("lost", "refresh", "combined"),
+    [(False, "RUNNING", "HEALTHY"), (True, "FAILED", "REFRESH_FAILED")],
+)
+def test_a_refresh_whose_process_is_gone_has_failed(
+    lost: bool, refresh: str, combined: str
+) -> None:
+    run = replace(RUN, state=RunState.RUNNING, is_lost=lost)
+    found = status_of(CACHE, run, SnapshotRecord(RUN, (T, U)), look())
+    assert (found.refresh, found.combined) == (refresh, combined)
