@@ -9,14 +9,9 @@ import typer
 
 from cachemgr.cli.output import show_rows
 from cachemgr.printable import printable
+from cachemgr.reason_text import candidate_rows, reason_text
 
 _HEADINGS = ("CACHE", "GROUPING SET", "OUTCOME", "COST", "REASONS")
-
-
-def reason_line(reason: Mapping[str, Any]) -> str:
-    """One reason: its code, what it says, and what would help."""
-    cure = f" ({reason['suggestion']})" if reason["suggestion"] else ""
-    return f"{reason['code']}: {reason['detail']}{cure}"
 
 
 def show_reasons(reasons: Sequence[Mapping[str, Any]]) -> None:
@@ -26,24 +21,17 @@ def show_reasons(reasons: Sequence[Mapping[str, Any]]) -> None:
         reasons: As everywhere: code, detail, suggestion.
     """
     for reason in reasons:
-        typer.echo(printable(reason_line(reason)))
+        typer.echo(printable(reason_text(reason)))
 
 
 def show_candidates(candidates: Sequence[Mapping[str, Any]]) -> None:
-    """The views that were considered, as a table.
+    """The views that were considered, as a table; sets of a cube that are refused alike in one row.
 
     Args:
         candidates: As EXPLAIN REWRITE FORMAT JSON gives them.
     """
-    show_rows(_HEADINGS, [_row(candidate) for candidate in candidates])
-
-
-def _row(candidate: Mapping[str, Any]) -> list[str]:
-    keys, cost = candidate["grouping_set"], candidate["cost"]
-    return [
-        candidate["cache"],
-        "-" if keys is None else f"({', '.join(keys)})",
-        candidate["outcome"],
-        "-" if cost is None else f"{cost:.0f}",
-        "\n".join(map(reason_line, candidate["reasons"])),
-    ]
+    rows = candidate_rows(candidates)
+    show_rows(
+        _HEADINGS,
+        [[r.cache, r.sets or "-", r.outcome, r.cost or "-", "\n".join(r.reasons)] for r in rows],
+    )

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from cachemgr.reason_text import candidate_rows, reason_text
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.decision import Decision, Hit
 from cachemgr.serving.tails import TAIL
 from cachemgr.statements.columns import ITEMS, JSON
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.vocabulary import FreshnessKind
-from matcher.index.explain import set_names
+from matcher.index.explain import candidate_data, reason_data, set_names
 from matcher.model.ir import Candidate
 from matcher.model.reasons import Reason
 from matcher.render.select import NotRenderable, quote_path, render_rewrite
@@ -125,17 +126,8 @@ class Explanation:
             ],
             "behind": [behind.as_data() for behind in self.behind],
             "notes": list(self.notes),
-            "reasons": [_reason_data(r) for r in self.reasons],
-            "candidates": [
-                {
-                    "cache": c.cache,
-                    "grouping_set": None if c.grouping_set is None else list(c.grouping_set),
-                    "outcome": c.outcome,
-                    "cost": c.cost,
-                    "reasons": [_reason_data(r) for r in c.reasons],
-                }
-                for c in self.candidates
-            ],
+            "reasons": [reason_data(r) for r in self.reasons],
+            "candidates": [candidate_data(c) for c in self.candidates],
             "subqueries": [subquery.as_data() for subquery in self.subqueries],
             "version": JSON_VERSION,
         }
@@ -170,22 +162,15 @@ class Explanation:
         for name in self.joins:
             note = " (NOT VALIDATED)" if name in self.unvalidated_joins else ""
             items.append(("record-preserving join", name + note))
-        items += [("reason", reason_text(r)) for r in self.reasons]
-        for c in self.candidates:
-            keys = "" if c.grouping_set is None else f" ({', '.join(c.grouping_set)})"
-            why = "; ".join(reason_text(r) for r in c.reasons)
-            cost = "" if c.cost is None else f", cost {c.cost:.0f}"
-            text = f"{c.cache}{keys} {c.outcome}{cost}{': ' if why else ''}{why}"
-            items.append(("candidate", text))
+        items += [("reason", reason_text(reason_data(r))) for r in self.reasons]
+        for row in candidate_rows(map(candidate_data, self.candidates)):
+            sets = "" if row.sets is None else f" {row.sets}"
+            cost = "" if row.cost is None else f", cost {row.cost}"
+            why = f": {'; '.join(row.reasons)}" if row.reasons else ""
+            items.append(("candidate", f"{row.cache}{sets} {row.outcome}{cost}{why}"))
         if self.rewritten_sql is not None:
             items.append(("rewritten SQL", self.rewritten_sql))
         return items
-
-
-def reason_text(reason: Reason) -> str:
-    """A reason in one line: code, detail and what would help."""
-    cure = f" ({reason.suggestion})" if reason.suggestion else ""
-    return f"{reason.code.value}: {reason.detail}{cure}"
 
 
 def explanation_of(
@@ -262,11 +247,3 @@ def _sql(hit: Hit) -> str:
         return render_rewrite(hit.rewrite, quote_path(hit.rewrite.cache))
     except NotRenderable as error:
         return f"-- cannot be written as SQL: {error}"
-
-
-def _reason_data(reason: Reason) -> dict[str, str]:
-    return {
-        "code": reason.code.value,
-        "detail": reason.detail,
-        "suggestion": reason.suggestion,
-    }

@@ -16,10 +16,11 @@ from cachemgr.config.session_settings import Mode, Settings
 from cachemgr.ddl import looks_like_ours
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.session_conf import explicit_settings
-from cachemgr.serving.explain import reason_text
+from cachemgr.reason_text import reason_text
 from cachemgr.spark import api
 from cachemgr.spark.cancellable import Cancellable
 from cachemgr.spark.spark_errors import code_and_line
+from matcher.index.explain import reason_data
 
 _QUERY = re.compile(r"\s*(?:\(|(?:SELECT|WITH|FROM|VALUES|TABLE)\b)", re.IGNORECASE)
 
@@ -105,7 +106,7 @@ def _verdict(spark: SparkSession, text: str, hit: bool) -> str | None:
         told = f"hit {', '.join(found.caches)}{keys}".rstrip()
         told = "; ".join((told, *(f"behind its tables: {b.told()}" for b in found.behind)))
         return f"planned only, the original ran: {told}" if mode is Mode.PLAN_ONLY else told
-    why = reason_text(found.reasons[0]) if found.reasons and not found.hit else ""
+    why = reason_text(reason_data(found.reasons[0])) if found.reasons and not found.hit else ""
     return f"miss: {why}" if why else "miss"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from matcher.model.ir import CachePlan, Candidate, Decision, GroupingSet, Miss, Rewrite
+from matcher.model.ir import CachePlan, Candidate, GroupingSet, Miss, Rewrite
+from matcher.model.reasons import Reason
 from matcher.rules.choose import preference
 
 
@@ -37,18 +38,22 @@ def candidates_of(
     return tuple(dict.fromkeys(rows))
 
 
-def as_data(decision: Decision) -> list[dict[str, Any]]:
-    """The candidates of a decision as JSON data."""
-    return [
-        {
-            "cache": c.cache,
-            "grouping_set": None if c.grouping_set is None else list(c.grouping_set),
-            "outcome": c.outcome,
-            "cost": c.cost,
-            "reasons": [
-                {"code": r.code.value, "detail": r.detail, "suggestion": r.suggestion}
-                for r in c.reasons
-            ],
-        }
-        for c in decision.candidates
-    ]
+def candidate_data(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as JSON data."""
+    keys = candidate.grouping_set
+    return {
+        "cache": candidate.cache,
+        "grouping_set": None if keys is None else list(keys),
+        "outcome": candidate.outcome,
+        "cost": candidate.cost,
+        "reasons": [reason_data(reason) for reason in candidate.reasons],
+    }
+
+
+def reason_data(reason: Reason) -> dict[str, str]:
+    """A reason as JSON data."""
+    return {
+        "code": reason.code.value,
+        "detail": reason.detail,
+        "suggestion": reason.suggestion,
+    }

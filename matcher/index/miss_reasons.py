@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from matcher.model.ir import Block, Miss
 from matcher.model.reasons import Reason, ReasonCode
@@ -32,18 +32,43 @@ def _names(block: Block) -> str:
 def best_reasons(misses: Iterable[Miss], otherwise: Reason) -> tuple[Reason, ...]:
     """The refusals that came furthest first: of caches that match and may not serve now, then of
     views before whole caches, the least lacking ahead; that a cache lacks a table last, as it may
-    be joined.
+    be joined. Of the grouping sets of one cache the nearest alone have their say.
 
     Args:
         misses: The refusals.
         otherwise: What is said where there is none.
     """
-
-    def nearness(miss: Miss) -> tuple[bool, bool, bool, int]:
-        lacks_table = any(r.code is ReasonCode.TABLE_NOT_IN_CACHE for r in miss.reasons)
-        whole = miss.grouping_set is None and miss.lacking == 0
-        return not miss.matched, lacks_table, whole, miss.lacking
-
-    ordered = sorted(misses, key=nearness)
+    ordered = sorted(_of_nearest_sets(misses), key=_nearness)
     found = dict.fromkeys(r for m in ordered for r in m.reasons)
     return tuple(found) or (otherwise,)
+
+
+def _nearness(miss: Miss) -> tuple[bool, bool, bool, int]:
+    lacks_table = any(r.code is ReasonCode.TABLE_NOT_IN_CACHE for r in miss.reasons)
+    whole = miss.grouping_set is None and miss.lacking == 0
+    return not miss.matched, lacks_table, whole, miss.lacking
+
+
+def _of_nearest_sets(misses: Iterable[Miss]) -> Iterator[Miss]:
+    """The refusals without those of sets of a cache that another one of its sets is nearer than,
+    or that ask for the same change as one with more keys: a cube of a hundred sets says once that
+    it lacks a measure."""
+    ranked = [(_nearness(miss), miss) for miss in misses]
+    nearest: dict[str, tuple[bool, bool, bool, int]] = {}
+    for near, miss in ranked:
+        if miss.grouping_set is not None:
+            nearest[miss.cache] = min(nearest.get(miss.cache, near), near)
+    finest: dict[object, Miss] = {}
+    for near, miss in ranked:
+        if miss.grouping_set is None:
+            yield miss
+        elif near == nearest[miss.cache]:
+            asked = (miss.cache, tuple((r.code, r.suggestion) for r in miss.reasons))
+            other = finest.setdefault(asked, miss)
+            if len(miss.grouping_set.keys) > len(_keys(other)):
+                finest[asked] = miss
+    yield from finest.values()
+
+
+def _keys(miss: Miss) -> tuple[int, ...]:
+    return () if miss.grouping_set is None else miss.grouping_set.keys

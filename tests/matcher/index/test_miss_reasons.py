@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cachemgr.text import offline
 from matcher.index.miss_reasons import best_reasons
-from matcher.model.ir import Miss
+from matcher.model.ir import GroupingSet, Miss
 from matcher.model.reasons import Reason, ReasonCode
 
 _TABLES = """CREATE TABLE `file:/data/events` (user_id INT, n BIGINT);
@@ -61,3 +61,37 @@ def test_columns_alone_can_be_declared_not_null() -> None:
     (plain,), (product,) = (found["candidates"][0]["reasons"] for found in told.values())
     assert plain["suggestion"] == "declare a NOT NULL, or store SUM((c - a))"
     assert product["suggestion"] == "store SUM((c - (a * b)))"
+
+
+def set_miss(cache: str, keys: tuple[int, ...], told: Reason, lacking: int = 1) -> Miss:
+    return Miss(cache, GroupingSet(0, keys), (told,), lacking=lacking)
+
+
+def test_of_the_sets_of_a_cache_the_nearest_have_their_say() -> None:
+    def lacks(of: str, what: str, cure: str = "") -> Reason:
+        return Reason(ReasonCode.COLUMN_NOT_IN_GROUPING_SET, f"{of} lacks {what}", cure)
+
+    far = set_miss("a", (0, 1, 2), lacks("a.012", "x, y"), lacking=2)
+    near = [set_miss("a", (0,), lacks("a.0", "x", f"add x to {n}")) for n in range(2)]
+    other = set_miss("b", (), lacks("b", "x, y, z"), lacking=3)
+    whole = Miss("a", None, (reason(ReasonCode.COLUMN_NOT_IN_CACHE),), lacking=9)
+    found = best_reasons([far, *near, other, whole], reason(ReasonCode.NO_CACHE_FOR_TABLES))
+    assert [r.detail for r in found] == ["a.0 lacks x"] * 2 + [
+        "b lacks x, y, z",
+        whole.reasons[0].detail,
+    ]
+    matched = Miss("a", GroupingSet(0, (0,)), (reason(ReasonCode.STALE),), matched=True)
+    found = best_reasons([*near, matched], reason(ReasonCode.NO_CACHE_FOR_TABLES))
+    assert [r.code for r in found] == [ReasonCode.STALE]
+
+
+def test_sets_that_ask_for_the_same_change_say_it_once_in_the_name_of_the_finest() -> None:
+    workspace = offline.prepare(
+        "CREATE TABLE t (g INT, h INT, a INT, b INT)",
+        "CREATE RELATIONAL CACHE c AS SELECT g, h, SUM(a) AS sa FROM t GROUP BY CUBE (g, h)",
+        {},
+    )
+    result = offline.explain_query(workspace, "SELECT g, SUM(b) AS sb FROM t GROUP BY g")
+    (told,) = result["reasons"]
+    assert "SUM(b) cannot be computed from grouping set (g, h) of cache c" in told["detail"]
+    assert len(result["candidates"]) == 4, "each set has its own line in the data"

@@ -1,0 +1,66 @@
+"""Reasons, and the views that were considered, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cachemgr.printable import plural
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """A view that was considered; several grouping sets of one cache that are refused alike.
+
+    Args:
+        cache: The cache's name.
+        sets: The grouping set with the most keys, and how many more; None for a cache without sets.
+        outcome: `chosen`, `valid` or `refused`.
+        cost: What it would cost, without decimals; None for one that is refused.
+        reasons: Why it is refused, each in one line.
+    """
+
+    cache: str
+    sets: str | None
+    outcome: str
+    cost: str | None
+    reasons: tuple[str, ...]
+
+
+def reason_text(reason: Mapping[str, Any]) -> str:
+    """A reason in one line: code, detail and what would help.
+
+    Args:
+        reason: `code`, `detail` and `suggestion`, as everywhere.
+    """
+    cure = f" ({reason['suggestion']})" if reason["suggestion"] else ""
+    return f"{reason['code']}: {reason['detail']}{cure}"
+
+
+def candidate_rows(candidates: Iterable[Mapping[str, Any]]) -> list[CandidateRow]:
+    """The views that were considered, in their order. Sets of one cache that are refused by the
+    same codes and would be helped by the same change are one row: a cube has dozens.
+
+    Args:
+        candidates: As EXPLAIN REWRITE FORMAT JSON gives them.
+    """
+    alike: dict[object, list[Mapping[str, Any]]] = {}
+    for number, one in enumerate(candidates):
+        is_refused_set = one["grouping_set"] is not None and one["outcome"] == "refused"
+        asked = tuple((r["code"], r["suggestion"]) for r in one["reasons"])
+        alike.setdefault((one["cache"], asked) if is_refused_set else number, []).append(one)
+    return [_row(found) for found in alike.values()]
+
+
+def _row(found: list[Mapping[str, Any]]) -> CandidateRow:
+    finest = max(found, key=lambda one: len(one["grouping_set"] or ()))
+    keys, cost = finest["grouping_set"], finest["cost"]
+    more = f" and {plural(len(found) - 1, 'other set')}" if len(found) > 1 else ""
+    return CandidateRow(
+        cache=finest["cache"],
+        sets=None if keys is None else f"({', '.join(keys)}){more}",
+        outcome=finest["outcome"],
+        cost=None if cost is None else f"{cost:.0f}",
+        reasons=tuple(map(reason_text, finest["reasons"])),
+    )
