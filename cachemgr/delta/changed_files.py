@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import TableAt
@@ -99,7 +101,10 @@ def missing_files(spark: SparkSession, location: str, files: Iterable[DataFile])
 
 
 def repartitioned(
-    spark: SparkSession, tables: Iterable[TableAt], changes: Mapping[str, Changes]
+    spark: SparkSession,
+    tables: Iterable[TableAt],
+    changes: Mapping[str, Changes],
+    before: Mapping[str, int | None],
 ) -> frozenset[str]:
     """The tables of which files went that were partitioned otherwise than the tables are now: by
     the schema of now their partition columns are read as NULL.
@@ -108,14 +113,32 @@ def repartitioned(
         spark: Any session.
         tables: The tables as they are now.
         changes: What happened to those that moved, by location.
+        before: The versions that they moved from, by location.
     """
     found = set()
     for table in tables:
         changed = changes.get(table.location)
         if changed is None or changed.kind is not ChangeKind.SIGNED:
             continue
-        java, session = java_class(spark, "ChangedFiles"), session_of(spark)
-        columns = set(json.loads(java.partitionColumns(session, table.location, table.version)))
-        if any(file.partition.keys() != columns for file in (*changed.added, *changed.removed)):
+        columns = _partition_columns(spark, table.location, table.version)
+        named = {frozenset(file.partition) for file in (*changed.added, *changed.removed)}
+        if all(names == columns for names in named):
+            continue
+        # Delta leaves out a value that is NULL where a file goes
+        left_out = all(names <= columns for names in named)
+        then = before.get(table.location)
+        if not left_out or then is None or _columns_then(spark, table, then) != columns:
             found.add(table.location)
     return frozenset(found)
+
+
+def _columns_then(spark: SparkSession, table: TableAt, version: int) -> frozenset[str] | None:
+    try:
+        return _partition_columns(spark, table.location, version)
+    except (Py4JJavaError, PySparkException):  # the log does not go back so far
+        return None
+
+
+def _partition_columns(spark: SparkSession, location: str, version: int) -> frozenset[str]:
+    java = java_class(spark, "ChangedFiles")
+    return frozenset(json.loads(java.partitionColumns(session_of(spark), location, version)))

@@ -312,6 +312,7 @@ def _prepare(
     tables = pin_versions(session, cache, plan)
     check_columns(session, cache, plan, versions_of(tables))
     changes = changes_since(session, published, tables)
+    before = {} if published is None else {t.location: t.version for t in published.tables}
     checkpoint("pinned")
     return Job(
         metastore=metastore,
@@ -327,7 +328,7 @@ def _prepare(
         changes=changes,
         gone=gone_files(session, changes),
         feeds=feeds_kept(session, tables, changes),
-        repartitioned=repartitioned(session, tables, changes),
+        repartitioned=repartitioned(session, tables, changes, before),
         damage=damage,
         now=now,
         checkpoint=checkpoint,

@@ -473,9 +473,19 @@ def test_files_that_are_gone_are_not_read(star: Star) -> None:
     check(star, cache, plan)
 
 
-@pytest.mark.parametrize("now", [["item"], ["day"], []], ids=["by item", "by day", "none"])
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (["shop_id"], ["item"]),
+        (["shop_id"], ["day"]),
+        (["shop_id"], []),
+        ([], ["item"]),
+        (["item"], ["item", "shop_id"]),
+    ],
+    ids=["by item", "by day", "none", "none before", "by one more"],
+)
 def test_a_table_that_is_partitioned_otherwise_is_computed_as_a_whole(
-    star: Star, now: list[str]
+    star: Star, before: list[str], now: list[str]
 ) -> None:
     """By the schema of now, a partition column of the files that went is read as NULL."""
     place = star.path("sales")
@@ -485,7 +495,7 @@ def test_a_table_that_is_partitioned_otherwise_is_computed_as_a_whole(
         writer = rows.localCheckpoint().write.format("delta").mode("overwrite")
         writer.option("overwriteSchema", "true").partitionBy(*by).save(place)
 
-    overwrite(["shop_id"], "true")
+    overwrite(before, "true")
     plan = sums_plan(star)
     cache = star.cache(plan)
     star.refresh(cache)
@@ -497,8 +507,29 @@ def test_a_table_that_is_partitioned_otherwise_is_computed_as_a_whole(
         star.sell(*MORE)
         assert star.refresh(cache, mode="INCREMENTAL").mode == "REPLACE"
         check(star, cache, plan)
-        overwrite(["shop_id"], "true")
+        overwrite(before, "true")
         star.refresh(cache)
+
+
+def test_files_of_the_partition_of_null_that_went(star: Star) -> None:
+    """Delta says of them no partition value at all."""
+    place = star.path("sales")
+    rows = star.spark.read.format("delta").load(place).localCheckpoint()
+    writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    writer.partitionBy("item", "shop_id").save(place)
+    star.sell(*MORE, (None, None, 5, 1, "1.00"))
+    plan = sums_plan(star)
+    cache = star.cache(plan)
+    star.refresh(cache)
+    for text in (
+        "UPDATE {} SET amount = amount + 1 WHERE item IS NULL",
+        "DELETE FROM {} WHERE item IS NULL AND shop_id = 2",
+        "DELETE FROM {} WHERE item IS NULL OR shop_id IS NULL",
+    ):
+        star.spark.sql(text.format(f"delta.`{place}`"))
+        run = star.refresh(cache, mode="INCREMENTAL")
+        assert run.mode == "REPLACE", run.reason
+        check(star, cache, plan)
 
 
 def test_rows_that_are_tracked_and_hidden_by_vectors(star: Star) -> None:
