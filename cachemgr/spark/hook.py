@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from pyspark import SparkContext
+from pyspark.errors import AnalysisException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -39,7 +40,14 @@ from matcher.model.reasons import Reason, ReasonCode
 STORED: Final = "__stored"
 MODES: Final = ("rewrite", "planOnly", "failFast", "off")
 
+_CHANGED_SINCE: Final = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+
 _log = logging.getLogger("cachemgr.hook")
+
+
+class ChangedSinceAnalysis(Exception):
+    """A table's columns are others than when the query was analysed, which Spark itself is about to
+    refuse to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +199,7 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         is_kept=data["kept"],
         asker=Asker(data["user"], data["vouched"]),
         mode=next((m for m in MODES if m.lower() == data["mode"]), "rewrite"),
-        versions=lambda: {p: BaseState(*s) for p, s in json.loads(request.versions()).items()},
+        versions=lambda: _versions(request),
         schema=lambda: tuple(json.loads(request.currentSchema())),
         ask_again=request.askAgain,
         is_awaited=request.isAwaited,
@@ -204,6 +212,16 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
             if listener is not None:
                 remedy = "report it: this is a bug in cachemgr"
                 listener(replacement, Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong, remedy))
+
+
+def _versions(request: Any) -> Versions:
+    try:
+        found = json.loads(request.versions())
+    except AnalysisException as error:
+        if error.getCondition() != _CHANGED_SINCE:
+            raise
+        raise ChangedSinceAnalysis from error
+    return {place: BaseState(*state) for place, state in found.items()}
 
 
 def _graft(request: Any, replacement: Replacement) -> str:

@@ -54,6 +54,7 @@ from cachemgr.spark.held.tails import TailStore
 from cachemgr.spark.hints import NO_CACHE, Hints
 from cachemgr.spark.hook import (
     STORED,
+    ChangedSinceAnalysis,
     Collapsed,
     HookContext,
     QueryFiles,
@@ -76,6 +77,11 @@ from matcher.rules.cost import rows_left
 _FEW_ROWS = 100_000
 
 
+_CHANGED_SINCE_ANALYSIS = Reason(
+    ReasonCode.FRESHNESS_UNKNOWN,
+    "the columns of a table changed after the query was analysed, and Spark refuses to read it",
+    "make the DataFrame anew",
+)
 _TOO_LATE = Reason(
     ReasonCode.DECIDED_TOO_LATE,
     "the query waited no longer than spark.cachemgr.sidecar.timeout for its answer",
@@ -160,6 +166,8 @@ class CacheSession:
                 self._replacement(hit, settings, mixed, document.is_sorted_above(hit.path))
                 for hit in found.hits
             ]
+        except ChangedSinceAnalysis:
+            found, replacements = refused(_CHANGED_SINCE_ANALYSIS), []
         except Exception:
             if not self._is_late(context):
                 self.telemetry.count("errors")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from pyspark.errors import AnalysisException
 from test_base_states import folder, forget_logs, mode
 from test_text_door import Door
 
@@ -100,4 +101,20 @@ def test_noop_a_lost_history_that_was_compacted(lab):
     lab.plain.sql("OPTIMIZE sales")
     lab.miss(TOTALS, "STALE")
     assert mode(lab)[0] == "FULL"
+    lab.hit(TOTALS)
+
+
+def test_a_dataframe_made_before_a_column_was_renamed_gets_the_error_of_spark(lab):
+    """Even in the lab, where what fails in us is raised."""
+    lab.plain.sql("ALTER TABLE sales SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    lab.cache(CACHE.format(""))
+    asked, plain = (session.sql(TOTALS) for session in (lab.spark, lab.plain))
+    lab.plain.sql("ALTER TABLE sales RENAME COLUMN cost TO costs")
+    before = cachemgr.counters(lab.spark)
+    for made in (plain, asked):
+        with pytest.raises(AnalysisException, match="DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"):
+            made.collect()
+    after = cachemgr.counters(lab.spark)
+    assert after.get("errors", 0) == before.get("errors", 0)
+    assert after["misses"] == before["misses"] + 1
     lab.hit(TOTALS)
