@@ -74,6 +74,17 @@ def size_in_bytes(spark: SparkSession, location: str) -> int:
     return int(java_class(spark, "Tables").bytes(session_of(spark), location))
 
 
+def read_ahead(spark: SparkSession, location: str) -> None:
+    """Have Delta compute the state of the newest version, on a thread of its own: it needs it
+    before it writes under a transaction number. Nothing is waited for, nothing fails here.
+
+    Args:
+        spark: The session of ours that is about to write; the job carries its thread's tags.
+        location: The table.
+    """
+    java_class(spark, "Tables").readAhead(session_of(spark), location)
+
+
 def read_commit(spark: SparkSession, location: str, version: int) -> Commit:
     """What commit `version` wrote.
 

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 from cachemgr.base_state import versions_of
 from cachemgr.delta.change_feed import feeds_kept
 from cachemgr.delta.changed_files import gone_files, repartitioned
-from cachemgr.delta.log import head, last_number
+from cachemgr.delta.changes import ChangeKind
+from cachemgr.delta.log import head, last_number, read_ahead
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import refuse_inside_table
 from cachemgr.errors import (
@@ -312,6 +313,9 @@ def _prepare(
     tables = pin_versions(session, cache, plan)
     check_columns(session, cache, plan, versions_of(tables))
     changes = changes_since(session, published, tables)
+    if run is not None and any(c.kind is not ChangeKind.SAME for c in changes.values()):
+        # there is enough to do until the write that needs it
+        read_ahead(session, cache.location)
     before = {} if published is None else {t.location: t.version for t in published.tables}
     checkpoint("pinned")
     return Job(

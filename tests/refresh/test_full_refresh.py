@@ -514,3 +514,17 @@ def test_a_refresh_of_few_rows_runs_few_jobs(star: Star) -> None:
         # a process that comes to it anew
         star.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         assert jobs(star, lambda cache=cache: star.refresh(cache)) == []
+
+
+def test_delta_prepares_a_write_of_many_rows_in_one_job(
+    star: Star, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of the cache's own table is computed in one job and not in three; see
+    docs/refresh.md."""
+    monkeypatch.setattr("cachemgr.refresh.small.SMALL_ROWS", 0)
+    cache = star.cache(cube_plan(star))
+    star.refresh(cache)
+    for _ in range(2):
+        star.sell((3, "ink", 4, 7, "1.00"))
+        ran = jobs(star, lambda: star.refresh(cache))
+    assert len([job for job in ran if "Compute snapshot" in job]) == 1, ran

@@ -56,9 +56,9 @@ public final class ChangedFiles {
         throws Exception {
         TahoeLogFileIndex index = PlanWriter.deltaIndex(relation);
         List files = remembered(snapshot, since, keys);
-        return DeltaTableUtils.replaceFileIndex(relation, (FileIndex) new TahoeBatchFileIndex(
+        return LocalReads.over(DeltaTableUtils.replaceFileIndex(relation, (FileIndex) new TahoeBatchFileIndex(
             index.spark(), "batch", (scala.collection.immutable.Seq) Scala.seq(files), snapshot.deltaLog(), index.path(),
-            snapshot, false));
+            snapshot, false)));
     }
 
     /** A query after the other asks for the same files of the same snapshot. */

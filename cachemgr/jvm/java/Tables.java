@@ -101,16 +101,21 @@ public final class Tables {
         return names.isEmpty();
     }
 
+    /** Has the state of the newest version computed meanwhile; see ReadAhead. */
+    public static void readAhead(SparkSession spark, String location) {
+        ReadAhead.start(spark, location);
+    }
+
     /** A table at one version, pinned: what is committed later never shows. */
     public static LogicalPlan atVersion(SparkSession spark, String location, long version) {
         Snapshot snapshot = snapshot(spark, location, version);
         scala.Option before = activate(spark);
         try {
-            return org.apache.spark.sql.execution.datasources.LogicalRelation$.MODULE$.apply(
+            return LocalReads.over(org.apache.spark.sql.execution.datasources.LogicalRelation$.MODULE$.apply(
                 snapshot.deltaLog().createRelation(
                     (scala.collection.immutable.Seq) Scala.seq(new ArrayList()),
                     Scala.some(snapshot), Scala.none(), true),
-                false);
+                false));
         } finally {
             restore(before);
         }
@@ -168,7 +173,7 @@ public final class Tables {
         try {
             Dataset frame = (Dataset) snapshot.deltaLog().createDataFrame(
                 snapshot, (scala.collection.immutable.Seq) Scala.seq(files), false, Scala.none());
-            return frame.queryExecution().analyzed();
+            return LocalReads.over(frame.queryExecution().analyzed());
         } finally {
             restore(before);
         }

@@ -19,6 +19,7 @@ from cachemgr.delta.change_feed import CHANGE
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.refresh.by_change.changed_rows import rows_by_feed, rows_that_came, rows_that_went
 from cachemgr.refresh.by_change.incremental import Delta
+from cachemgr.refresh.file_stats import of_few_files
 from cachemgr.refresh.full.build import lay_out_plain
 from cachemgr.refresh.full.layout import plan_layout, spread
 from cachemgr.refresh.small import in_one_task
@@ -145,7 +146,9 @@ def _changed(
         if relation.key == delta.table.location:
             rel = number
         else:
-            others[_named(number)] = in_one_task(session, read) if small else read
+            others[_named(number)] = (
+                in_one_task(session, read) if small else of_few_files(session, read)
+            )
     if delta.by_feed and delta.is_signed:
         return _Changed(session, rel, others, rows_by_feed(session, delta), is_marked=True)
     went = rows_that_went(session, delta) if delta.is_signed else None
