@@ -58,17 +58,13 @@ def _of_nearest_sets(misses: Iterable[Miss]) -> Iterator[Miss]:
     for near, miss in ranked:
         if miss.grouping_set is not None:
             nearest[miss.cache] = min(nearest.get(miss.cache, near), near)
-    finest: dict[object, Miss] = {}
+    finest: dict[object, tuple[int, Miss]] = {}
     for near, miss in ranked:
         if miss.grouping_set is None:
             yield miss
         elif near == nearest[miss.cache]:
             asked = (miss.cache, tuple((r.code, r.suggestion) for r in miss.reasons))
-            other = finest.setdefault(asked, miss)
-            if len(miss.grouping_set.keys) > len(_keys(other)):
-                finest[asked] = miss
-    yield from finest.values()
-
-
-def _keys(miss: Miss) -> tuple[int, ...]:
-    return () if miss.grouping_set is None else miss.grouping_set.keys
+            keys = len(miss.grouping_set.keys)
+            if asked not in finest or keys > finest[asked][0]:
+                finest[asked] = (keys, miss)
+    yield from (miss for _, miss in finest.values())
