@@ -43,6 +43,7 @@ def change_rows(spark: SparkSession, location: str, since: int, version: int) ->
     Raises:
         pyspark.errors.PySparkException: The feed cannot be read.
     """
+    java_class(spark, "Tables").readLocally(session_of(spark), location)
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     rows = reader.option("startingVersion", since + 1).option("endingVersion", version)
     found = rows.load(as_path(location))

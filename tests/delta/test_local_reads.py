@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from cachemgr.delta.change_feed import CHANGE, change_rows
 from cachemgr.delta.changed_files import ChangedFiles
 from cachemgr.delta.changes import DataFile
 from cachemgr.delta.own_session import own_session
@@ -73,3 +74,17 @@ def test_what_is_set_for_the_application_stands(spark: SparkSession, place: str)
         assert not options(rows).contains(VECTORED)
     finally:
         hadoop.unset(VECTORED)
+
+
+@pytest.mark.parametrize("before", [None, "true"])
+def test_the_feed(spark: SparkSession, tmp_path: Path, before: str | None) -> None:
+    """Delta makes its relations itself, so the session of ours is told."""
+    where = f"file:{tmp_path}/f"
+    spark.range(10).write.format("delta").option("delta.enableChangeDataFeed", "true").save(where)
+    spark.range(10, 20).write.format("delta").mode("append").save(where)
+    session = own_session(spark, {})
+    if before is not None:
+        session.conf.set(VECTORED, before)
+    rows = change_rows(session, where, 0, 1)
+    assert session.conf.get(VECTORED) == (before or "false")
+    assert {(row.id, row[CHANGE]) for row in rows.collect()} == {(n, 1) for n in range(10, 20)}

@@ -4,6 +4,7 @@ import java.util.List;
 
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
@@ -27,7 +28,7 @@ public final class LocalReads {
                 return plan;
             }
             HadoopFsRelation files = (HadoopFsRelation) relation.relation();
-            if (!isHere(files) || isSet(files)) {
+            if (!isHere((Path) files.location().rootPaths().head()) || isSet(files.sparkSession())) {
                 return plan;
             }
             return relation.copy(plain(files), relation.output(), relation.catalogTable(), relation.isStreaming(),
@@ -40,15 +41,21 @@ public final class LocalReads {
         return Scala.over(plan, children);
     }
 
-    private static boolean isHere(HadoopFsRelation files) {
-        String scheme = ((Path) files.location().rootPaths().head()).toUri().getScheme();
+    /** The same of a table of which Delta makes the relation itself, in a session of ours. */
+    static void set(SparkSession spark, String location) {
+        if (isHere(Tables.path(location)) && !isSet(spark)) {
+            spark.conf().set(VECTORED, "false");
+        }
+    }
+
+    private static boolean isHere(Path place) {
+        String scheme = place.toUri().getScheme();
         return scheme == null || scheme.equals("file");
     }
 
-    private static boolean isSet(HadoopFsRelation files) {
-        return files.options().contains(VECTORED)
-            || files.sparkSession().sparkContext().hadoopConfiguration().get(VECTORED) != null
-            || files.sparkSession().conf().getOption(VECTORED).isDefined();
+    private static boolean isSet(org.apache.spark.sql.SparkSession spark) {
+        return spark.sparkContext().hadoopConfiguration().get(VECTORED) != null
+            || spark.conf().getOption(VECTORED).isDefined();
     }
 
     private static HadoopFsRelation plain(HadoopFsRelation files) {

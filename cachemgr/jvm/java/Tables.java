@@ -106,6 +106,11 @@ public final class Tables {
         ReadAhead.start(spark, location);
     }
 
+    /** Has a session of ours read its table's Change Data Feed as LocalReads says. */
+    public static void readLocally(SparkSession spark, String location) {
+        LocalReads.set(spark, location);
+    }
+
     /** A table at one version, pinned: what is committed later never shows. */
     public static LogicalPlan atVersion(SparkSession spark, String location, long version) {
         Snapshot snapshot = snapshot(spark, location, version);
