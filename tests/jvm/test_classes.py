@@ -1,0 +1,24 @@
+"""Lists of the JVM's: many texts are handed over as one, and arrive as they are."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cachemgr.jvm.classes import java_list
+
+LISTS = {
+    "none": [],
+    "one that is empty": [""],
+    "few": ["a", "b"],
+    "one of many is empty": ["a", "", "b", "c", "d", ""],
+    "one of many holds what parts them": ["a\0b"] * 6,
+    "line ends and quotes": ["part=1/x\n", "\\n\t\r", "\u2028", "'\"", " e "],
+    "beyond the basic plane": ["\U0001d4b3", "ü", "é", "\U00010348", "ß"],
+    "thousands": [f"part={n}/file-{n}.parquet\n" for n in range(5000)],
+}
+
+
+@pytest.mark.parametrize("items", LISTS.values(), ids=LISTS)
+def test_texts_arrive_as_they_are(spark: SparkSession, items: list[str]) -> None:
+    assert list(java_list(spark._jvm, iter(items))) == items
