@@ -15,8 +15,8 @@ from matcher.memory.bounded import Bounded
 from matcher.model.reasons import Reason, ReasonCode
 
 TIME_ZONE = "spark.sql.session.timeZone"
-# Delta's extension sets these in every session: without them it refuses to read a table whose
-# columns are mapped by id.
+# Delta's extension sets these in every session, until RESET: without them it refuses to read a
+# table whose columns are mapped by id.
 SET_BY_DELTA: Final = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.write.enabled": "true",
@@ -65,6 +65,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("spark.sql.parquet.filterPushdown*", "rows filtered early, and again above the scan"),
     ("spark.sql.parquet.aggregatePushdown", "counts and bounds from footers are exact"),
     ("spark.sql.parquet.compression.codec", "compression of written files"),
+    ("spark.sql.parquet.fieldId.read.enabled", "Delta reads the same rows, or refuses"),
+    ("spark.sql.parquet.fieldId.write.enabled", "Delta writes the same rows, or refuses"),
     ("spark.sql.inMemoryColumnarStorage.*", "layout of cached data"),
     ("spark.sql.columnVector.*", "memory placement"),
     ("spark.sql.defaultCacheStorageLevel", "where cached data lies"),

@@ -12,7 +12,7 @@ from typing import Final
 
 import tzlocal
 
-from cachemgr.config.result_settings import SET_BY_DELTA, TIME_ZONE, changes_results
+from cachemgr.config.result_settings import TIME_ZONE, changes_results
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.text.offline_input import FIXED, read_conf
@@ -26,7 +26,6 @@ _DEFAULTS: Final = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    **SET_BY_DELTA,
 }
 
 

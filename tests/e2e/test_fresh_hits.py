@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import cachemgr
+from cachemgr.config.result_settings import SET_BY_DELTA
 from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
@@ -81,6 +82,26 @@ def test_who_is_behind_and_not_needed_is_not_told_to_be_refreshed(lab) -> None:
     assert told() == (name, suggested)
     with lab.caches_alone():  # then it may not
         assert "REFRESH RELATIONAL CACHE" in told()[1][0]
+
+
+def test_a_session_after_reset(lab) -> None:
+    """RESET takes back what Delta's extension has set, and no row depends on it."""
+    query = "SELECT k, SUM(v) AS s FROM t GROUP BY k"
+    lab.plain.sql("CREATE TABLE t (k STRING, v BIGINT) USING delta")
+    lab.plain.sql("INSERT INTO t VALUES ('a', 1), ('a', 2), (NULL, 3)")
+    lab.cache("before AS SELECT k, SUM(v) AS s, COUNT(*) AS n FROM t GROUP BY k")
+    kept = {key: lab.spark.conf.get(key) for key in SET_BY_DELTA}
+    assert kept == SET_BY_DELTA
+    try:
+        for key in SET_BY_DELTA:
+            lab.spark.conf.unset(key)
+        lab.hit(query)
+        lab.sql("DROP RELATIONAL CACHE before")
+        lab.cache("after AS SELECT k, SUM(v) AS s, COUNT(*) AS n FROM t GROUP BY k")
+    finally:
+        for key, value in kept.items():
+            lab.spark.conf.set(key, value)
+    lab.hit(query)
 
 
 def test_columns_mapped_by_id(lab) -> None:
