@@ -13,14 +13,16 @@ import _thread
 import contextlib
 import json
 import logging
+import re
 import threading
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -48,6 +50,10 @@ _log = logging.getLogger("cachemgr.hook")
 class ChangedSinceAnalysis(Exception):
     """A table's columns are others than when the query was analysed, which Spark itself is about to
     refuse to read."""
+
+
+class _Unreadable(Exception):
+    """The table of a cache that was chosen cannot be read any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,7 @@ class RefusalListener(Protocol):
 
 _lock = threading.Lock()
 _logged: set[str] = set()
+_OBJECT: Final = re.compile(r"\bo\d+\.")
 # A document says all that its reading depends on, so all sessions share what is remembered.
 _shapes: Final = PlanShapes()
 
@@ -206,12 +213,23 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
     )
     replacements = decider.decide(document, context)
     for replacement in () if context.is_kept else replacements:
+        dropped = _put_in(request, replacement)
+        listener = getattr(decider, "refused", None)
+        if dropped is not None and listener is not None:
+            listener(replacement, dropped)
+
+
+def _put_in(request: Any, replacement: Replacement) -> Reason | None:
+    """Why a replacement could not be put in place, if so."""
+    try:
         wrong = _graft(request, replacement)
-        if wrong:
-            listener = getattr(decider, "refused", None)
-            if listener is not None:
-                remedy = "report it: this is a bug in cachemgr"
-                listener(replacement, Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong, remedy))
+    except _Unreadable as error:
+        again = f"REFRESH RELATIONAL CACHE {replacement.cache}"
+        return Reason(ReasonCode.CACHE_DAMAGED, f"{error}: {again}", again)
+    if not wrong:
+        return None
+    remedy = "report it: this is a bug in cachemgr"
+    return Reason(ReasonCode.SCHEMA_WOULD_DIFFER, wrong, remedy)
 
 
 def _versions(request: Any) -> Versions:
@@ -258,14 +276,19 @@ def _plan(request: Any, context: SparkContext, path: str, relation: object, scan
         stored = _plan(request, context, path, relation.relation, scan)
         return request.over(STORED, stored, relation.sql)
     if isinstance(relation, TableRead):
-        return request.atVersion(relation.location, relation.version, scan)
+        try:
+            return request.atVersion(relation.location, relation.version, scan)
+        except (Py4JJavaError, PySparkException) as error:
+            raise _Unreadable(f"version {relation.version} of its table cannot be read") from error
     found = plan_of(relation)
     # what is held in memory has its name already
     return found if isinstance(relation, PinnedSet) or not scan else request.named(found, scan)
 
 
 def _log_once(error: BaseException) -> None:
-    cause = f"{type(error).__name__}: {str(error)[:160]}"
+    # py4j numbers the objects that are called
+    said = _OBJECT.sub("", str(error))
+    cause = f"{type(error).__name__}: {said[:160]}"
     with _lock:
         if cause in _logged or len(_logged) >= 100:
             return

@@ -50,6 +50,24 @@ def sync(lab):
     return feed
 
 
+def test_a_folder_that_goes_between_two_looks_fails_no_query(
+    lab, metastore, monkeypatch, caplog
+) -> None:
+    """The cache is chosen, and its table cannot be read then: the query runs on the tables."""
+    lab.sql("SET spark.cachemgr.pin.enabled=false")
+    monkeypatch.setattr("cachemgr.delta.stored_files.LOOK_SECONDS", 3600.0)
+    lab.cache(BY_REGION)
+    lab.hit(QUERY)
+    shutil.rmtree(cache_of(metastore, "by_region").location.removeprefix("file:"))
+    lab.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    before = cachemgr.counters(lab.spark).get("dropped_after_decision", 0)
+    for _ in range(2):
+        assert sorted(lab.spark.sql(QUERY).collect()) == sorted(lab.plain.sql(QUERY).collect())
+    assert cachemgr.counters(lab.spark)["dropped_after_decision"] == before + 2
+    (said,) = [r.getMessage() for r in caplog.records if "was dropped" in r.getMessage()]
+    assert "of its table cannot be read: REFRESH RELATIONAL CACHE" in said
+
+
 def test_a_file_that_is_gone_is_a_miss_and_shows_everywhere(damaged_now, metastore):
     lab = damaged_now
     lab.cache(BY_REGION)
