@@ -138,7 +138,8 @@ class CacheWrites(Writes):
             try:
                 done = session.scalar(statement)
             except IntegrityError as error:
-                raise _taken(f"{changed.get('namespace', row.namespace)}.{wanted}") from error
+                name = f"{changed.get('namespace', row.namespace)}.{wanted}"
+                raise _taken(name, "give another name, or drop it first") from error
             if done is None:
                 raise ConflictError(
                     ErrorCode.CACHE_CHANGED,
@@ -302,11 +303,11 @@ def _narrow(session: Session, row: CacheRow, moment: datetime) -> None:
         session.merge(PastGrantRow(cache_id=row.id, principal=EVERYBODY, until=moment))
 
 
-def _taken(name: str) -> AlreadyExistsError:
+def _taken(
+    name: str, instead: str = "use CREATE OR REPLACE, IF NOT EXISTS, or another name"
+) -> AlreadyExistsError:
     return AlreadyExistsError(
-        ErrorCode.CACHE_EXISTS,
-        f"the relational cache {name} exists already: "
-        "use CREATE OR REPLACE, IF NOT EXISTS, or another name",
+        ErrorCode.CACHE_EXISTS, f"the relational cache {name} exists already: {instead}"
     )
 
 

@@ -458,6 +458,11 @@ def _of(spark: SparkSession) -> Enabled:
 
 
 def _key(spark: SparkSession) -> str:
+    if not isinstance(spark, SparkSession) and not type(spark).__module__.startswith("pyspark"):
+        raise ConfigurationError(
+            ErrorCode.INVALID_REQUEST,
+            f"a SparkSession is needed, and this is {spark!r:.60}: give the session",
+        )
     remote = not isinstance(spark, SparkSession) or getattr(spark, "_jsparkSession", None) is None
     if remote:
         raise ConfigurationError(

@@ -371,6 +371,15 @@ def test_spark_connect_is_refused_with_the_way_out():
 
     with pytest.raises(ConfigurationError, match="Spark Connect"):
         configure_builder(Remote(), None, lambda session: None)
+    connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
     with pytest.raises(ConfigurationError, match="Spark Connect"):
-        cachemgr.enable(object())
+        cachemgr.enable(connected())
     assert issubclass(ConfigurationError, CacheManagerError)
+
+
+@pytest.mark.parametrize("given", ["spark", None, 3])
+def test_what_is_no_session_is_named(given):
+    with pytest.raises(
+        ConfigurationError, match=f"a SparkSession is needed, and this is {given!r}"
+    ):
+        cachemgr.enable(given)

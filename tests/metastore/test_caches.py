@@ -116,7 +116,7 @@ def test_update_is_by_compare_and_set(store, cache, now):
 
 def test_rename(store, cache, new_cache, now):
     other = store.writer.create_cache(new_cache("Other"), now=now)
-    with pytest.raises(AlreadyExistsError):
+    with pytest.raises(AlreadyExistsError, match="exists already: give another name"):
         store.writer.rename_cache(cache.id, 1, "OTHER", now=now)
     assert store.reader.cache(NS, "cube") == cache
     renamed = store.writer.rename_cache(cache.id, 1, "New", namespace="n", now=now)
