@@ -458,7 +458,7 @@ def _of(spark: SparkSession) -> Enabled:
 
 
 def _key(spark: SparkSession) -> str:
-    if not isinstance(spark, SparkSession) and not type(spark).__module__.startswith("pyspark"):
+    if getattr(spark, "sql", None) is None:
         raise ConfigurationError(
             ErrorCode.INVALID_REQUEST,
             f"a SparkSession is needed, and this is {spark!r:.60}: give the session",

@@ -371,9 +371,12 @@ def test_spark_connect_is_refused_with_the_way_out():
 
     with pytest.raises(ConfigurationError, match="Spark Connect"):
         configure_builder(Remote(), None, lambda session: None)
-    connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+
+    class Connected:
+        def sql(self, text: str) -> None: ...
+
     with pytest.raises(ConfigurationError, match="Spark Connect"):
-        cachemgr.enable(connected())
+        cachemgr.enable(Connected())
     assert issubclass(ConfigurationError, CacheManagerError)
 
 
