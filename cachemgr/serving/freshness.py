@@ -166,13 +166,13 @@ def _behind(
     only_appended = exact = True
     for table in moved:
         found = _look(cache, table, now_ms, histories)
-        reason = reason or found.reason
         if found.appended is not None:
             appended[table.location] = found.appended
-        elif found.reason is not None:
-            return Verdict(reason)
+        elif found.reason is not None:  # appended rows could be read beside; this is in the way
+            return Verdict(found.reason)
         else:
             only_appended &= found.exact
+        reason = reason or found.reason
         exact &= found.exact
     return Verdict(reason, exact, appended if only_appended else {})
 

@@ -374,6 +374,21 @@ def test_appended_rows_of_several_tables(first, second, places, kind):
     assert (verdict.reason is None) is (kind is FreshnessKind.UNLIMITED)
 
 
+@pytest.mark.parametrize(("kind", "seconds"), KINDS[:2])
+@pytest.mark.parametrize(
+    ("first", "second", "in_the_way"),
+    [(APPEND, DELETE, "B"), (DELETE, APPEND, "A"), (APPEND, APPEND, "A")],
+)
+def test_the_table_that_is_told_is_the_one_whose_rows_cannot_be_read_beside(
+    first, second, in_the_way, kind, seconds
+):
+    old = {"made_ms": 1}
+    histories = after(("a", {**first, **old}), ("b", {**second, **old}), next_ms=1)
+    reason = judged(cache(kind, seconds), histories, moved(), moved("b", 8)).reason
+    assert reason.code is ReasonCode.STALE
+    assert reason.detail.startswith((f"{in_the_way} is at version", f"{in_the_way} changed "))
+
+
 def test_noop_appended_rows_of_a_table_that_is_read_at_two_versions_are_not_told():
     verdict = judged(cache(), after(("a", APPEND)), seen("a", 5), moved())
     assert verdict.reason.code is ReasonCode.STALE and verdict.appended == {}
