@@ -7,8 +7,10 @@ exactly (`rolls_up`). An ancestor need not be a stored set: the union of two set
 few groups, serves as a helper that is computed and thrown away.
 
 The plan costs rows: a set from the base costs the base's rows, one from an ancestor the ancestor's
-rows. All ancestors are computed in one pass of their own over the base, kept while the commit is
-written, and must together save more than that pass.
+rows. Ancestors are chosen greedily by what each saves beside those that are there (Harinarayan,
+Rajaraman and Ullman, "Implementing data cubes efficiently", SIGMOD 1996), and a set comes from the
+smallest that has its keys. All of them are computed in one pass of their own over the base, kept
+while the commit is written, and must together save more than that pass.
 
 >>> sets = [(0, 1), (0,), (1,), ()]
 >>> lattice = plan_lattice(sets, {frozenset(s): 10.0 for s in sets}, base_rows=1000.0)
@@ -28,14 +30,17 @@ from matcher.model.ir import CachePlan, Measure
 
 Keys = tuple[int, ...]
 
-# An ancestor larger than this share of the base is not worth keeping: reading it back costs what
-# it saves.
-MAX_ANCESTOR_SHARE = 0.25
+# An ancestor larger than this share of the base is not worth the memory that it takes.
+MAX_ANCESTOR_SHARE = 0.5
+# An ancestor is written to memory, and read back.
+KEEP_COST = 2.0
 # One more pass over the join, counted in sets' worth of aggregation: reading and joining cost
 # several times what one more small set costs in a pass that is made anyway.
 PASS_COST = 4.0
 # Less than this share of all the row aggregations is not worth the planning.
 MIN_GAIN = 0.2
+# What one ancestor more takes to plan and to run, as a share of what another pass takes.
+EACH_OF_LEAST = 0.05
 MAX_HELPERS = 16
 
 
@@ -120,52 +125,112 @@ def plan_lattice(
     Returns:
         Every stored set exactly once: in `base`, as a stored family's ancestor, or as a child.
     """
-    left = [tuple(s) for s in sets]
-    stored = {frozenset(s): tuple(s) for s in left}
-    limit = base_rows * MAX_ANCESTOR_SHARE
-    usable = [k for k, rows in estimates.items() if rows <= limit]
-    families: list[Family] = []
-    saved = 0.0
+    stored = {frozenset(s): tuple(s) for s in sets}
+    costs = _Costs(stored, estimates, base_rows, least_saved * EACH_OF_LEAST)
+    chosen = _without_idle(_chosen(costs), costs)
+    families = tuple(
+        Family(stored.get(k, tuple(sorted(k))), k in stored, tuple(stored[s] for s in children))
+        for k, children in costs.children(chosen).items()
+    )
+    taken = {c for f in families for c in f.children} | {f.keys for f in families if f.stored}
+    base = tuple(s for s in stored.values() if s not in taken)
+    saved = len(stored) * base_rows - costs.total(chosen) - (PASS_COST * base_rows if base else 0.0)
+    if not families or saved < max(MIN_GAIN * len(stored) * base_rows, least_saved):
+        why = "no set has an ancestor small enough to save a pass"
+        return Lattice(tuple(stored.values()), (), why)
+    return Lattice(base, families, f"saves about {saved:.0f} row aggregations")
+
+
+class _Costs:
+    """What it costs, in row aggregations, to compute all sets by way of some ancestors.
+
+    Args:
+        stored: The sets to store.
+        estimates: Groups of the sets that may be ancestors.
+        base_rows: Rows of the joined base.
+        each: What an ancestor costs besides its rows.
+    """
+
+    def __init__(
+        self,
+        stored: Iterable[frozenset[int]],
+        estimates: Mapping[frozenset[int], float],
+        base_rows: float,
+        each: float,
+    ) -> None:
+        self._sets = list(stored)
+        self._base_rows, self._each = base_rows, each
+        limit = base_rows * MAX_ANCESTOR_SHARE
+        self.rows = {k: rows for k, rows in estimates.items() if rows <= limit}
+        self._below = {k: [s for s in self._sets if s < k] for k in self.rows}
+
+    def from_base(self) -> dict[frozenset[int], float]:
+        """Each stored set's cost without an ancestor."""
+        return dict.fromkeys(self._sets, self._base_rows)
+
+    def gain(self, ancestor: frozenset[int], now: Mapping[frozenset[int], float]) -> float:
+        """What one ancestor more saves.
+
+        Args:
+            ancestor: It.
+            now: What each stored set costs that is no ancestor.
+        """
+        rows = self.rows[ancestor]
+        saved = sum(max(0.0, now.get(s, 0.0) - rows) for s in self._below[ancestor])
+        own = self._base_rows - now.get(ancestor, 0.0)
+        return saved - own - KEEP_COST * rows - self._each
+
+    def beside(
+        self, ancestor: frozenset[int], now: Mapping[frozenset[int], float]
+    ) -> dict[frozenset[int], float]:
+        """What each stored set costs then that is no ancestor; see `gain`."""
+        rows = self.rows[ancestor]
+        less = {s: min(now[s], rows) for s in self._below[ancestor] if s in now}
+        return {s: cost for s, cost in {**now, **less}.items() if s != ancestor}
+
+    def children(
+        self, ancestors: Sequence[frozenset[int]]
+    ) -> dict[frozenset[int], list[frozenset[int]]]:
+        """The sets that come from each ancestor, the smallest that has their keys."""
+        found: dict[frozenset[int], list[frozenset[int]]] = {a: [] for a in ancestors}
+        given = set(ancestors)
+        for ancestor in sorted(ancestors, key=lambda a: (self.rows[a], sorted(a))):
+            mine = [s for s in self._below[ancestor] if s not in given]
+            found[ancestor] += mine
+            given.update(mine)
+        return found
+
+    def total(self, ancestors: Sequence[frozenset[int]]) -> float:
+        """What all sets cost, the pass over the base for those without an ancestor left out."""
+        children = self.children(ancestors)
+        kept = sum(
+            self._base_rows + self._each + self.rows[a] * (KEEP_COST + len(mine))
+            for a, mine in children.items()
+        )
+        given = {s for mine in children.values() for s in mine} | set(ancestors)
+        return kept + self._base_rows * sum(s not in given for s in self._sets)
+
+
+def _chosen(costs: _Costs) -> list[frozenset[int]]:
+    chosen: list[frozenset[int]] = []
+    now = costs.from_base()
     while True:
-        best = max(
-            (_family(keys, stored, left, estimates[keys], base_rows) for keys in usable),
-            key=lambda f: (f[0], -len(f[1].keys), f[1].keys),
-            default=(0.0, None),
-        )
-        gain, family = best
-        if family is None or gain <= 0:
-            break
-        families.append(family)
-        saved += gain
-        taken = {*family.children, *((family.keys,) if family.stored else ())}
-        left = [s for s in left if s not in taken]
-    extra = PASS_COST * base_rows if left else 0.0
-    least = max(MIN_GAIN * len(sets) * base_rows, least_saved)
-    if not families or saved - extra < least:
-        return Lattice(
-            tuple(map(tuple, sets)), (), "no set has an ancestor small enough to save a pass"
-        )
-    return Lattice(
-        tuple(left), tuple(families), f"saves about {saved - extra:.0f} row aggregations"
-    )
+        left = (k for k in costs.rows if k not in chosen)
+        gains = ((costs.gain(k, now), -len(k), tuple(sorted(k))) for k in left)
+        gain, _, keys = max(gains, default=(0.0, 0, ()))
+        if gain <= 0:
+            return chosen
+        chosen.append(frozenset(keys))
+        now = costs.beside(chosen[-1], now)
 
 
-def _family(
-    keys: frozenset[int],
-    stored: Mapping[frozenset[int], Keys],
-    left: Sequence[Keys],
-    rows: float,
-    base_rows: float,
-) -> tuple[float, Family]:
-    own = stored.get(keys)
-    is_stored = own is not None and own in left
-    children = tuple(
-        s for s in left if frozenset(s) < keys or (frozenset(s) == keys and not is_stored)
-    )
-    ancestor = own if own is not None and is_stored else tuple(sorted(keys))
-    members = len(children) + is_stored
-    gain = members * base_rows - base_rows - rows * (len(children) + 2)
-    return gain, Family(ancestor, is_stored, children)
+def _without_idle(chosen: list[frozenset[int]], costs: _Costs) -> list[frozenset[int]]:
+    """Without ancestors from which those that were chosen later have taken too much."""
+    for ancestor in list(chosen):
+        others = [k for k in chosen if k != ancestor]
+        if costs.total(others) <= costs.total(chosen):
+            chosen = others
+    return chosen
 
 
 def helper_candidates(
