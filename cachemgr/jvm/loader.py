@@ -29,6 +29,7 @@ DOORS: Final = frozenset(
         "Nested",
         "Pins",
         "Problems",
+        "ShuffleOnce",
         "Tables",
         "Texts",
         "Wire",

@@ -23,6 +23,8 @@ from matcher.render.select import quote
 UNEVEN: Final = 1.5
 # Several, since a core that groups a part fills a hash table: the smaller, the faster.
 PARTS_OF_A_CORE: Final = 4
+# What Spark gives one task to read (`spark.sql.files.maxPartitionBytes`), unless that is set.
+BYTES_OF_A_TASK: Final = 128 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,14 @@ class Base:
         relations: A Delta table at a version, or a plan of the JVM that reads one, by the name that
             stands for it in the texts.
         largest: The name of the one with the most bytes.
+        bytes: Those that it has.
         rows: The rows of the largest, deleted ones among them; None where the log does not say.
         is_uneven: Whether one file of the largest holds much more than a core's share.
     """
 
     relations: Mapping[str, object]
     largest: str
+    bytes: int
     rows: int | None
     is_uneven: bool
 
@@ -50,6 +54,14 @@ class Base:
             session, "SELECT COUNT(*) FROM __t", {"__t": self.relations[self.largest]}
         )
         return int(counted.collect()[0][0])
+
+    def tasks(self, cores: int) -> int:
+        """How many tasks read the largest, about.
+
+        Args:
+            cores: How many tasks run at once.
+        """
+        return max(cores, self.bytes // BYTES_OF_A_TASK + 1)
 
     def dealt_out(self, session: SparkSession, column: str | None) -> Mapping[str, object]:
         """The relations, the largest dealt out to all cores.
@@ -97,9 +109,9 @@ def base_of(session: SparkSession, reads: Sequence[TableRead]) -> Base:
     largest = max(sizes, key=lambda name: sizes[name])
     told = [n for n in rows.get(largest, ()) if n is not None]
     if largest not in rows or len(told) < len(rows[largest]):
-        return Base(relations, largest, None, is_uneven=False)
+        return Base(relations, largest, sizes[largest], None, is_uneven=False)
     uneven = max(told, default=0) * cores(session) > UNEVEN * sum(told)
-    return Base(relations, largest, sum(told), uneven)
+    return Base(relations, largest, sizes[largest], sum(told), uneven)
 
 
 def cores(session: SparkSession) -> int:

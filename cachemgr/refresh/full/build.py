@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cachemgr.delta.tables import TableRead, run_select
-from cachemgr.refresh.full.base import Base, base_of, cores
+from cachemgr.refresh.full.base import PARTS_OF_A_CORE, Base, base_of, cores
 from cachemgr.refresh.full.lattice import (
     Keys,
     Lattice,
@@ -28,6 +28,7 @@ from cachemgr.refresh.full.lattice import (
     why_not_rolled_up,
 )
 from cachemgr.refresh.full.layout import Layout, plan_layout, spread
+from cachemgr.refresh.full.one_shuffle import is_even, shuffle_once
 from cachemgr.refresh.full.sample import Sizes, sizes_of
 from cachemgr.refresh.small import in_one_task
 from matcher.model.expr import Col
@@ -76,6 +77,14 @@ class Built:
             }
             for s in plan.grouping_sets
         ]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of some of a cube's sets."""
+
+    rows: DataFrame
+    sets: tuple[Keys, ...]
 
 
 def build_rows(
@@ -145,18 +154,32 @@ def _build_cube(
 ) -> Built:
     keys = [s.keys for s in plan.grouping_sets]
     estimates = {k: sizes.groups[frozenset(k)] for k in keys}
-    relations = base.relations
+    relations, is_dealt_out, n_cores = base.relations, False, cores(session)
     problem = why_not_rolled_up(plan)
     if problem is not None:
         lattice = Lattice(tuple(keys), (), problem)
     else:
         lattice = plan_lattice(keys, sizes.groups, sizes.base_rows, LEAST_SAVED)
-        if base.is_uneven and sum(estimates.values()) >= DEAL_OUT_FROM_GROUPS:
-            relations = base.dealt_out(session, _even_column(plan, base, sizes, cores(session)))
-    layout = _layout(plan, sizes, estimates)
+        is_dealt_out = base.is_uneven and sum(estimates.values()) >= DEAL_OUT_FROM_GROUPS
+    if is_dealt_out:
+        relations = base.dealt_out(session, _even_column(plan, base, sizes, n_cores))
     parts, release = _lattice_rows(session, plan, relations, lattice)
-    rows = spread(reduce(DataFrame.unionAll, parts), plan, layout, partition_by)
-    is_regrouped = bool(lattice.families) or relations is not base.relations
+    try:
+        cubes = [_with_sets(plan, part.sets) for part in parts]
+        layouts = [_layout(cube, sizes, estimates) for cube in cubes]
+        groups = {s.grouping_id: estimates[s.keys] for s in plan.grouping_sets}
+        tasks = PARTS_OF_A_CORE * n_cores if is_dealt_out else base.tasks(n_cores)
+        if is_even(layouts, groups, sizes.base_rows, tasks, n_cores):
+            shuffle_once(session)
+        laid_out = [
+            spread(part.rows, cube, layout, partition_by)
+            for part, cube, layout in zip(parts, cubes, layouts, strict=True)
+        ]
+    except BaseException:
+        release()
+        raise
+    rows = reduce(DataFrame.unionAll, laid_out)
+    is_regrouped = bool(lattice.families) or is_dealt_out
     return Built(rows, lattice, estimates, release, is_regrouped)
 
 
@@ -181,10 +204,11 @@ def _lattice_rows(
     plan: CachePlan,
     relations: Mapping[str, object],
     lattice: Lattice,
-) -> tuple[list[DataFrame], Callable[[], None]]:
+) -> tuple[list[_Part], Callable[[], None]]:
     parts = []
     if lattice.base:
-        parts.append(_select(session, _with_sets(plan, lattice.base), relations))
+        cube = _with_sets(plan, lattice.base)
+        parts.append(_Part(_select(session, cube, relations), lattice.base))
     if not lattice.families:
         return parts, lambda: None
     computed = _select(session, _with_sets(plan, [f.keys for f in lattice.families]), relations)
@@ -194,13 +218,14 @@ def _lattice_rows(
     held = computed._jdf.queryExecution().withCachedData()
     ancestors = run_select(session, "SELECT * FROM __t", {"__t": held})
     width = len(plan.keys or ())
-    stored = [grouping_id(f.keys, width) for f in lattice.families if f.stored]
+    stored = tuple(f.keys for f in lattice.families if f.stored)
     if stored:
-        parts.append(ancestors.where(F.col(GROUPING_ID_COLUMN).isin(stored)))
+        ids = [grouping_id(keys, width) for keys in stored]
+        parts.append(_Part(ancestors.where(F.col(GROUPING_ID_COLUMN).isin(ids)), stored))
     for family in lattice.families:
         if family.children:
             mine = ancestors.where(F.col(GROUPING_ID_COLUMN) == grouping_id(family.keys, width))
-            parts.append(_roll_up(mine, plan, family.children))
+            parts.append(_Part(_roll_up(mine, plan, family.children), family.children))
     return parts, lambda: _unpersist(computed)
 
 

@@ -1,0 +1,136 @@
+package relationalcache;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+import scala.Tuple4;
+
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.DirectShufflePartitionID;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.planning.PhysicalAggregation$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
+import org.apache.spark.sql.catalyst.plans.physical.ShufflePartitionIdPassThrough;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.aggregate.AggUtils$;
+import org.apache.spark.sql.execution.aggregate.HashAggregateExec;
+import org.apache.spark.sql.execution.exchange.REPARTITION_BY_NUM$;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
+
+/**
+ * Groups that are to lie in certain partitions are sent there before they are put together, not after: one shuffle
+ * where Spark plans two. That holds where the partition depends on nothing but what is grouped by, so that all parts
+ * of a group are sent to the same one. Anything else is left to Spark's own strategies.
+ *
+ * Spark: org.apache.spark.sql.execution.SparkStrategies.Aggregation, and AggUtils.
+ */
+public final class ShuffleOnce extends SparkStrategy {
+    public ShuffleOnce() {
+    }
+
+    /** Has a session of ours plan so. */
+    public static void set(SparkSession own) {
+        List all = Scala.list(own.experimental().extraStrategies());
+        all.add(0, new ShuffleOnce());
+        own.experimental().extraStrategies_$eq((scala.collection.immutable.Seq) Scala.seq(all));
+    }
+
+    public scala.collection.immutable.Seq apply(LogicalPlan plan) {
+        List found = new ArrayList();
+        if (plan instanceof RepartitionByExpression && ((RepartitionByExpression) plan).child() instanceof Aggregate) {
+            SparkPlan planned = planned((RepartitionByExpression) plan);
+            if (planned != null) {
+                found.add(planned);
+            }
+        }
+        return Scala.seq(found);
+    }
+
+    private SparkPlan planned(RepartitionByExpression repartition) {
+        List by = Scala.list(repartition.partitionExpressions());
+        if (repartition.optNumPartitions().isEmpty() || by.size() != 1 || !(by.get(0) instanceof DirectShufflePartitionID)) {
+            return null;
+        }
+        scala.Option parts = PhysicalAggregation$.MODULE$.unapply(repartition.child());
+        if (parts.isEmpty()) {
+            return null;
+        }
+        Tuple4 aggregate = (Tuple4) parts.get();
+        List keys = Scala.list(aggregate._1());
+        for (Object each : Scala.list(aggregate._2())) {
+            if (!(each instanceof AggregateExpression) || ((AggregateExpression) each).isDistinct()) {
+                return null;
+            }
+        }
+        Expression place = overKeys(((DirectShufflePartitionID) by.get(0)).child(), keys, Scala.list(aggregate._3()));
+        if (keys.isEmpty() || place == null) {
+            return null;
+        }
+        SparkPlan top = (SparkPlan) AggUtils$.MODULE$.planAggregateWithoutDistinct(
+            (scala.collection.immutable.Seq) aggregate._1(), (scala.collection.immutable.Seq) aggregate._2(),
+            (scala.collection.immutable.Seq) aggregate._3(), planLater((LogicalPlan) aggregate._4())).apply(0);
+        if (!(top instanceof HashAggregateExec)) {
+            return null; // others want their rows sorted, or fall back to it
+        }
+        HashAggregateExec last = (HashAggregateExec) top;
+        SparkPlan sent = new ShuffleExchangeExec(
+            new ShufflePartitionIdPassThrough(
+                new DirectShufflePartitionID(place), ((Integer) repartition.optNumPartitions().get()).intValue()),
+            last.child(), REPARTITION_BY_NUM$.MODULE$, Scala.none());
+        // That all parts of a group are in one partition is known here, and not to Spark, which would shuffle once more.
+        return last.copy(
+            Scala.none(), last.isStreaming(), last.numShufflePartitions(), last.groupingExpressions(),
+            last.aggregateExpressions(), last.aggregateAttributes(), last.initialInputBufferOffset(),
+            last.resultExpressions(), sent);
+    }
+
+    /** An expression over an aggregation's output as one over what it groups by; null where it reads anything else. */
+    private static Expression overKeys(Expression place, List keys, List results) {
+        Map known = new HashMap();
+        List grouped = new ArrayList();
+        for (Object key : keys) {
+            Attribute attribute = ((NamedExpression) key).toAttribute();
+            grouped.add(attribute.exprId());
+            known.put(attribute.exprId(), attribute);
+        }
+        for (Object result : results) {
+            if (result instanceof Alias) {
+                known.put(((Alias) result).exprId(), ((Alias) result).child());
+            }
+        }
+        Expression found = replaced(place, known);
+        if (found == null || !found.deterministic()) {
+            return null;
+        }
+        for (Object read : Scala.list(found.references().toSeq())) {
+            if (!grouped.contains(((Attribute) read).exprId())) {
+                return null;
+            }
+        }
+        return found;
+    }
+
+    private static Expression replaced(Expression expression, Map known) {
+        if (expression instanceof Attribute) {
+            return (Expression) known.get(((Attribute) expression).exprId());
+        }
+        List children = new ArrayList();
+        for (Object child : Scala.list(expression.children())) {
+            Expression over = replaced((Expression) child, known);
+            if (over == null) {
+                return null;
+            }
+            children.add(over);
+        }
+        return Scala.over(expression, children);
+    }
+}
