@@ -25,9 +25,10 @@ def why_full_lines(
     """
     if not runs:
         return ["it was never refreshed"]
-    told = [f"of its last {plural(len(runs), 'refresh', 'refreshes')} {_ways(runs)}"]
+    last = "its last refresh" if len(runs) == 1 else f"its last {len(runs)} refreshes"
+    told = [f"{last}: {_ways(runs)}"]
     if not hoped:
-        return [f"{told[0]}: none computed everything where the change alone might have done"]
+        return [f"{told[0]}; none computed everything where the change alone might have done"]
     newest = next((r for r in runs if r["code"] is not None or r["way"] in _ALONE), None)
     if newest is not None and newest["way"] in _ALONE:
         told.append("the last one that computed anything took the change alone")
@@ -35,9 +36,10 @@ def why_full_lines(
 
 
 def _ways(runs: Sequence[Mapping[str, Any]]) -> str:
+    if len(runs) == 1:
+        return _way(runs[0])
     counts = Counter(_way(run) for run in runs)
-    found = [f"{count} {way}" for way, count in counts.most_common()]
-    return f"{', '.join(found)}"
+    return ", ".join(f"{count} {way}" for way, count in counts.most_common())
 
 
 def _way(run: Mapping[str, Any]) -> str:

@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final
 
 from matcher.memory.bounded import Bounded
 from matcher.model.reasons import Reason, ReasonCode
 
 TIME_ZONE = "spark.sql.session.timeZone"
-# Delta's extension sets these in every session, until RESET: without them it refuses to read a
-# table whose columns are mapped by id.
-SET_BY_DELTA: Final = {
-    "spark.sql.parquet.fieldId.read.enabled": "true",
-    "spark.sql.parquet.fieldId.write.enabled": "true",
-}
 _PREFIX = "spark.sql."
 _MOST_VERDICTS = 10_000
 

@@ -6,16 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.config.result_settings import SET_BY_DELTA, changes_results
+from cachemgr.config.result_settings import changes_results
 from cachemgr.config.session_settings import ENABLED
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.jvm.session_conf import explicit_settings, unnoticed
 
+# Delta's extension sets these in every session, until RESET: without them it refuses to read a
+# table whose columns are mapped by id.
+SET_BY_DELTA: Final = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+}
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {
     ENABLED: "false",

@@ -219,7 +219,7 @@ def not_needed(
         if cache == hit.cache.name:
             suggestion = "nothing: another grouping set of it answers"
         else:
-            suggestion = f"nothing: {hit.cache.name} answers, else this one may"
+            suggestion = f"nothing: {hit.cache.name} answers; without it this one might"
         return replace(reason, suggestion=suggestion)
 
     return tuple(

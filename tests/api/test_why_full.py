@@ -71,7 +71,7 @@ def test_the_list_and_the_cure_of_the_most_frequent_code(run, refreshed):
     assert heading.split() == ["STARTED", "STATE", "CODE", "DETAIL", "WHAT", "TO", "DO"]
     assert [line.split()[3] for line in rows] == ["ROWS_REMOVED", "SEVERAL_TABLES", "ROWS_REMOVED"]
     assert "sales: 1 commit removed 3 rows" in rows[0] and "refresh after each load" in rows[1]
-    assert "of its last 5 refreshes 4 FULL, 1 PARTIALS" in err
+    assert "its last 5 refreshes: 4 FULL, 1 PARTIALS" in err
     assert err.splitlines()[-1] == "most often ROWS_REMOVED (2 times): append only"
     assert "took the change alone" not in err
     refreshed(APPENDED)
@@ -88,7 +88,7 @@ def test_it_says_plainly_that_all_is_well(run, refreshed):
     refreshed(APPENDED)
     code, out, err = run("cache", "why-full", "cube", "--limit", "2")
     assert (code, out) == (0, "")
-    assert "of its last 2 refreshes 2 PARTIALS: none computed everything where" in err
+    assert "its last 2 refreshes: 2 PARTIALS; none computed everything where" in err
     assert json.loads(run("cache", "why-full", "cube", "-o", "json")[1]) == []
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from cachemgr.config.result_settings import (
     ALLOWED,
-    SET_BY_DELTA,
     SettingsComparer,
     changes_results,
     result_settings,
@@ -55,7 +54,8 @@ def test_settings_that_nobody_cleared_change_results(key):
         "spark.sql.legacy.parameterSubstitution.constantsOnly",
         "spark.driver.memory",
         "spark.cachemgr.mode",
-        *SET_BY_DELTA,
+        "spark.sql.parquet.fieldId.read.enabled",
+        "spark.sql.parquet.fieldId.write.enabled",
     ],
 )
 def test_settings_on_the_list_do_not(key):

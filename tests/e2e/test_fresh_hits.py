@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 import cachemgr
-from cachemgr.config.result_settings import SET_BY_DELTA
+from cachemgr.delta.own_session import SET_BY_DELTA
 from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
@@ -77,7 +77,7 @@ def test_who_is_behind_and_not_needed_is_not_told_to_be_refreshed(lab) -> None:
     lab.plain.sql(MORE)
     check_fresh(lab, query)
     name, suggested = told()
-    assert suggested == [f"nothing: {name} answers, else this one may"]
+    assert suggested == [f"nothing: {name} answers; without it this one might"]
     lab.sql(f"REFRESH RELATIONAL CACHE {name}")  # nothing is read beside it any more
     assert told() == (name, suggested)
     with lab.caches_alone():  # then it may not
