@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 from cachemgr.delta.own_session import own_session
 from cachemgr.refresh.full.layout import Layout, Split
-from cachemgr.refresh.full.one_shuffle import FEW_PARTS, is_even, shuffle_once
+from cachemgr.refresh.full.one_shuffle import FEW_PARTS, has_floats, is_even, shuffle_once
+from matcher.model.expr import Col
+from matcher.model.ir import CachePlan, StoredColumn
 
 BASE_ROWS = 1e8
 
@@ -46,6 +48,23 @@ def test_a_group_has_no_more_parts_than_the_base_has_rows() -> None:
     two = [layout(Split(0), Split(1))]
     assert not is_even(two, {0: 9e6, 1: 1e6}, 1e7, tasks=4, cores=2)
     assert is_even(two, {0: 9e6, 1: 1e6}, 1e6, tasks=4, cores=2)
+
+
+@pytest.mark.parametrize(
+    ("type_", "floats"),
+    [
+        ("bigint", False),
+        ("decimal(12,2)", False),
+        ("string", False),
+        ("double", True),
+        ("float", True),
+        ("struct<a:double>", True),
+        ("array<float>", True),
+    ],
+)
+def test_noop_keys_that_spark_normalises_before_it_groups_by_them(type_: str, floats: bool) -> None:
+    keys = tuple(StoredColumn(n, Col(0, n, t)) for n, t in (("a", "string"), ("b", type_)))
+    assert has_floats(CachePlan("c", (), (), keys)) is floats
 
 
 @pytest.fixture(scope="module")
