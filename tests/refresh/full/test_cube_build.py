@@ -20,7 +20,7 @@ from cachemgr.refresh.full.build import build_rows
 from cachemgr.refresh.full.lattice import grouping_id
 from cachemgr.refresh.write import TableSpec, create_table, write_commit
 from cachemgr.vocabulary import RunState
-from matcher.model.expr import Agg, Call, Lit
+from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import GroupingSet, Measure
 from tests.worlds.refresh_star import AMOUNT, DAY, SALES, Star, cube_plan, rows_of
 
@@ -91,6 +91,27 @@ def test_what_the_cache_holds_tells_the_sizes_without_a_sample(
         assert rows_of(built.rows) == rows_of(build_rows(session, plan, reads).rows)
     finally:
         built.release()
+
+
+def test_noop_both_zeros_are_one_group(many: Star, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark normalises keys of floating-point numbers where it plans to group by them."""
+    monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
+    days = [[-0.0, 0.0, float("nan"), 1.5][i % 4] for i in range(400)]
+    rows = [(i % 3 + 1, "pen", day, i % 7, "1.00") for i, day in enumerate(days)]
+    plan = cube_plan(many)
+    many.write("scores", rows, SALES.replace("day int", "day double"), "overwrite")
+    *others, day = plan.keys or ()
+    keys = (*others, replace(day, expr=Col(0, "day", "double")))
+    session = own_session(many.spark, {})
+    reads = [TableRead(many.key("scores"), 0), TableRead(many.key("shops"), 0)]
+    built = build_rows(session, replace(plan, keys=keys), reads)
+    assert built.estimates, "it is built as a large one"
+    try:
+        found = rows_of(built.rows)
+    finally:
+        built.release()
+    plain = build_rows(own_session(many.spark, {}), replace(plan, keys=keys), reads, plain=True)
+    assert repr(found) == repr(rows_of(plain.rows))  # NaN equals nothing
 
 
 def test_noop_a_sample_is_drawn_where_helpers_may_be_worth_it(
