@@ -5,23 +5,19 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-import scala.Tuple4;
-
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DirectShufflePartitionID;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
-import org.apache.spark.sql.catalyst.planning.PhysicalAggregation$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
 import org.apache.spark.sql.catalyst.plans.physical.ShufflePartitionIdPassThrough;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.PlanLater;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
-import org.apache.spark.sql.execution.aggregate.AggUtils$;
 import org.apache.spark.sql.execution.aggregate.HashAggregateExec;
 import org.apache.spark.sql.execution.exchange.REPARTITION_BY_NUM$;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
@@ -31,16 +27,24 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
  * where Spark plans two. That holds where the partition depends on nothing but what is grouped by, so that all parts
  * of a group are sent to the same one. Anything else is left to Spark's own strategies.
  *
- * Spark: org.apache.spark.sql.execution.SparkStrategies.Aggregation, and AggUtils.
+ * Spark: org.apache.spark.sql.execution.SparkStrategies.Aggregation, whose plan this changes.
  */
 public final class ShuffleOnce extends SparkStrategy {
+    private final SparkSession own;
+
+    /** For Python, which calls what is static by an instance. */
     public ShuffleOnce() {
+        this(null);
+    }
+
+    private ShuffleOnce(SparkSession own) {
+        this.own = own;
     }
 
     /** Has a session of ours plan so. */
     public static void set(SparkSession own) {
         List all = Scala.list(own.experimental().extraStrategies());
-        all.add(0, new ShuffleOnce());
+        all.add(0, new ShuffleOnce(own));
         own.experimental().extraStrategies_$eq((scala.collection.immutable.Seq) Scala.seq(all));
     }
 
@@ -60,28 +64,18 @@ public final class ShuffleOnce extends SparkStrategy {
         if (repartition.optNumPartitions().isEmpty() || by.size() != 1 || !(by.get(0) instanceof DirectShufflePartitionID)) {
             return null;
         }
-        scala.Option parts = PhysicalAggregation$.MODULE$.unapply(repartition.child());
-        if (parts.isEmpty()) {
+        // Spark's own plan, which makes one of -0.0 and 0.0 among the keys, and of all NaN.
+        List plans = Scala.list(own.sessionState().planner().Aggregation().apply(repartition.child()));
+        if (plans.size() != 1 || !isPartialAndFinal((SparkPlan) plans.get(0))) {
             return null;
         }
-        Tuple4 aggregate = (Tuple4) parts.get();
-        List keys = Scala.list(aggregate._1());
-        for (Object each : Scala.list(aggregate._2())) {
-            if (!(each instanceof AggregateExpression) || ((AggregateExpression) each).isDistinct()) {
-                return null;
-            }
-        }
-        Expression place = overKeys(((DirectShufflePartitionID) by.get(0)).child(), keys, Scala.list(aggregate._3()));
+        HashAggregateExec last = (HashAggregateExec) plans.get(0);
+        List keys = Scala.list(last.groupingExpressions());
+        Expression place = overKeys(
+            ((DirectShufflePartitionID) by.get(0)).child(), keys, Scala.list(last.resultExpressions()));
         if (keys.isEmpty() || place == null) {
             return null;
         }
-        SparkPlan top = (SparkPlan) AggUtils$.MODULE$.planAggregateWithoutDistinct(
-            (scala.collection.immutable.Seq) aggregate._1(), (scala.collection.immutable.Seq) aggregate._2(),
-            (scala.collection.immutable.Seq) aggregate._3(), planLater((LogicalPlan) aggregate._4())).apply(0);
-        if (!(top instanceof HashAggregateExec)) {
-            return null; // others want their rows sorted, or fall back to it
-        }
-        HashAggregateExec last = (HashAggregateExec) top;
         SparkPlan sent = new ShuffleExchangeExec(
             new ShufflePartitionIdPassThrough(
                 new DirectShufflePartitionID(place), ((Integer) repartition.optNumPartitions().get()).intValue()),
@@ -91,6 +85,15 @@ public final class ShuffleOnce extends SparkStrategy {
             Scala.none(), last.isStreaming(), last.numShufflePartitions(), last.groupingExpressions(),
             last.aggregateExpressions(), last.aggregateAttributes(), last.initialInputBufferOffset(),
             last.resultExpressions(), sent);
+    }
+
+    /** Two halves, and nothing between them or below: no DISTINCT, and no function that has no halves. */
+    private static boolean isPartialAndFinal(SparkPlan plan) {
+        if (!(plan instanceof HashAggregateExec) || !(((HashAggregateExec) plan).child() instanceof HashAggregateExec)) {
+            return false; // others want their rows sorted, or fall back to it
+        }
+        HashAggregateExec first = (HashAggregateExec) ((HashAggregateExec) plan).child();
+        return first.child() instanceof PlanLater;
     }
 
     /** An expression over an aggregation's output as one over what it groups by; null where it reads anything else. */

@@ -28,7 +28,7 @@ from cachemgr.refresh.full.lattice import (
     why_not_rolled_up,
 )
 from cachemgr.refresh.full.layout import Layout, plan_layout, spread
-from cachemgr.refresh.full.one_shuffle import has_floats, is_even, shuffle_once
+from cachemgr.refresh.full.one_shuffle import is_even, shuffle_once
 from cachemgr.refresh.full.sample import Sizes, sizes_of
 from cachemgr.refresh.small import in_one_task
 from matcher.model.expr import Col
@@ -169,8 +169,7 @@ def _build_cube(
         layouts = [_layout(cube, sizes, estimates) for cube in cubes]
         groups = {s.grouping_id: estimates[s.keys] for s in plan.grouping_sets}
         tasks = PARTS_OF_A_CORE * n_cores if is_dealt_out else base.tasks(n_cores)
-        even = is_even(layouts, groups, sizes.base_rows, tasks, n_cores)
-        if even and not has_floats(plan):
+        if is_even(layouts, groups, sizes.base_rows, tasks, n_cores):
             shuffle_once(session)
         laid_out = [
             spread(part.rows, cube, layout, partition_by)

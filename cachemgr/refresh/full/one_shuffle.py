@@ -17,11 +17,9 @@ from pyspark.sql import SparkSession
 
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.refresh.full.layout import Layout
-from matcher.model.ir import CachePlan
 
 # So many parts one task puts together in less time than a shuffle more takes.
 FEW_PARTS: Final = 500_000
-_EXACT: Final = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "timestamp")
 
 
 def is_even(
@@ -48,17 +46,6 @@ def is_even(
             for file in range(files):
                 parts[number, split.first + file] += of_each
     return max(parts.values()) <= max(FEW_PARTS, parts.total() / cores)
-
-
-def has_floats(plan: CachePlan) -> bool:
-    """Whether a key is, or may hold, a floating-point number: Spark makes one of -0.0 and 0.0, and
-    of all NaN, before it groups by them, and the plan of one shuffle does not.
-
-    Args:
-        plan: A cube.
-    """
-    exact = (*_EXACT, "decimal")
-    return not all(key.expr.type.split("(")[0] in exact for key in plan.keys or ())
 
 
 def shuffle_once(session: SparkSession) -> None:

@@ -94,7 +94,7 @@ def test_what_the_cache_holds_tells_the_sizes_without_a_sample(
 
 
 def test_noop_both_zeros_are_one_group(many: Star, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark normalises keys of floating-point numbers where it plans to group by them."""
+    """Spark makes one key of them where it plans to group."""
     monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
     days = [[-0.0, 0.0, float("nan"), 1.5][i % 4] for i in range(400)]
     rows = [(i % 3 + 1, "pen", day, i % 7, "1.00") for i, day in enumerate(days)]

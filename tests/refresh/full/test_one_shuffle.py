@@ -10,9 +10,7 @@ from pyspark.sql import functions as F
 
 from cachemgr.delta.own_session import own_session
 from cachemgr.refresh.full.layout import Layout, Split
-from cachemgr.refresh.full.one_shuffle import FEW_PARTS, has_floats, is_even, shuffle_once
-from matcher.model.expr import Col
-from matcher.model.ir import CachePlan, StoredColumn
+from cachemgr.refresh.full.one_shuffle import FEW_PARTS, is_even, shuffle_once
 
 BASE_ROWS = 1e8
 
@@ -48,23 +46,6 @@ def test_a_group_has_no_more_parts_than_the_base_has_rows() -> None:
     two = [layout(Split(0), Split(1))]
     assert not is_even(two, {0: 9e6, 1: 1e6}, 1e7, tasks=4, cores=2)
     assert is_even(two, {0: 9e6, 1: 1e6}, 1e6, tasks=4, cores=2)
-
-
-@pytest.mark.parametrize(
-    ("type_", "floats"),
-    [
-        ("bigint", False),
-        ("decimal(12,2)", False),
-        ("string", False),
-        ("double", True),
-        ("float", True),
-        ("struct<a:double>", True),
-        ("array<float>", True),
-    ],
-)
-def test_noop_keys_that_spark_normalises_before_it_groups_by_them(type_: str, floats: bool) -> None:
-    keys = tuple(StoredColumn(n, Col(0, n, t)) for n, t in (("a", "string"), ("b", type_)))
-    assert has_floats(CachePlan("c", (), (), keys)) is floats
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +108,25 @@ def test_measures_may_be_conditional_and_keys_named_anew(once: SparkSession) -> 
 
     assert shuffles(renamed(once)) == 1
     assert placed(renamed(once)) == placed(renamed(own_session(once, {})))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", ["x", "CAST(x AS FLOAT)", "STRUCT(x)", "ARRAY(x)", "x * 2"])
+def test_both_zeros_are_one_key_and_so_is_every_nan(once: SparkSession, key: str) -> None:
+    numbers = "CASE id % 5 WHEN 0 THEN -0.0D WHEN 1 THEN 0.0D WHEN 2 THEN 1.5D WHEN 3 THEN "
+    numbers += "DOUBLE('NaN') ELSE -DOUBLE('NaN') END AS x"
+
+    def by_number(session: SparkSession) -> DataFrame:
+        rows = session.sql(
+            f"""SELECT {key} AS k, GROUPING_ID() AS gid, COUNT(*) AS n
+            FROM (SELECT {numbers} FROM range(0, 500, 1, 7)) GROUP BY GROUPING SETS (({key}), ())"""
+        )
+        return laid_out(rows, "IF(gid = 0 AND k IS NOT NULL, 1, 0)")
+
+    assert shuffles(by_number(once)) == 1
+    found = placed(by_number(once))
+    assert repr(found) == repr(placed(by_number(own_session(once, {}))))
+    assert sorted(row[2] for row in found) == [100, 200, 200, 500]
 
 
 @pytest.mark.spark
