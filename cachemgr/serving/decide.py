@@ -25,10 +25,11 @@ from cachemgr.serving.seen_tables import Seen
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.registry import Registry
-from matcher.model.ir import MatchOptions, Rewrite
+from matcher.model.ir import Block, MatchOptions, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.rules.choose import unheeded
+from matcher.rules.cost import LEAST_BESIDE
 
 
 class QueryBlocks(Protocol):
@@ -76,14 +77,20 @@ def decide(
         What was found for each block; the hits among them are consistent with each other, unless
         `keys_moved`.
     """
-    first = _walk(query, registry, eligibility, options, explain, most)
-    if first.keys_moved:
-        return first
-    live = query.tables_outside(first.hits) | _read_beside(first.hits)
-    reason = mixed_snapshots(first.hits, eligibility.query.seen, live)
-    if reason is None:
-        return first
-    return _walk(query, registry, eligibility.exact_only(reason), options, explain, most)
+
+    def walk(asked: Eligibility) -> tuple[Decision, Reason | None]:
+        """What is found, and why it must not run as it is."""
+        found = _walk(query, registry, asked, options, explain, most)
+        live = query.tables_outside(found.hits) | _read_beside(found.hits)
+        mixed = mixed_snapshots(found.hits, asked.query.seen, live)
+        return found, None if found.keys_moved else mixed
+
+    found, mixed = walk(eligibility)
+    if mixed is not None and any(hit.appended is not None for hit in found.hits):
+        found, mixed = walk(eligibility.alone_first())  # all may lag alike
+    if mixed is not None:
+        found, _ = walk(eligibility.exact_only(mixed))
+    return found
 
 
 def _read_beside(hits: Iterable[Hit]) -> frozenset[str]:
@@ -153,8 +160,20 @@ def _outcome(
     refused = refused_below(located.above, block, options)
     if refused is not None:
         return BlockOutcome(located.path, block, None, (), (refused,), False)
+    return _compared(located, block, registry, eligibility, options, explain, most)
+
+
+def _compared(
+    located: LocatedBlock,
+    block: Block,
+    registry: Registry,
+    eligibility: Eligibility,
+    options: MatchOptions,
+    explain: bool,
+    most: int | None,
+) -> BlockOutcome:
     cleared: dict[int, Cleared] = {}
-    behind: set[Reason] = set()
+    behind: dict[Reason, float] = {}
 
     def veto(rewrite: Rewrite) -> Reason | None:
         found = eligibility.clear(located, block, rewrite)
@@ -167,27 +186,32 @@ def _outcome(
         if not isinstance(found, Behind):
             return found
         if may_read_appended(located, eligibility):
-            behind.add(found.reason)
+            behind[found.reason] = min(rewrite.cost, behind.get(found.reason, rewrite.cost))
         return found.reason
 
     chosen = registry.decide(
         block, options, veto, explain=explain, most=most, first_rows=located.is_tail
     )
+    hit, reasons, candidates = None, chosen.reasons, chosen.candidates
     if chosen.rewrite is not None:
         found = cleared[id(chosen.rewrite)]
         hit = Hit(
             located.path, block, chosen.rewrite, found.cache, found.exact, found.sql, located.split
         )
-        candidates = not_needed(chosen.candidates, behind, hit)
-        return BlockOutcome(located.path, block, hit, candidates, chosen.reasons)
-    reasons, candidates = chosen.reasons, chosen.candidates
-    if behind:
-        with_appended = fresh_hit(located, block, registry, eligibility, options)
+    if behind and (hit is None or _may_cost_less(min(behind.values()), hit, eligibility)):
+        with_appended = fresh_hit(located, block, registry, eligibility, options, hit)
         if isinstance(with_appended, Hit):
-            candidates = not_needed(with_fresh(candidates, with_appended), behind, with_appended)
-            return BlockOutcome(located.path, block, with_appended, candidates, ())
-        reasons = tuple(dict.fromkeys((*reasons, *with_appended)))
-    return BlockOutcome(located.path, block, None, candidates, reasons)
+            hit, candidates = with_appended, with_fresh(candidates, with_appended)
+        elif hit is None:
+            reasons = tuple(dict.fromkeys((*reasons, *with_appended)))
+    if hit is None:
+        return BlockOutcome(located.path, block, None, candidates, reasons)
+    return BlockOutcome(located.path, block, hit, not_needed(candidates, behind, hit), ())
+
+
+def _may_cost_less(cost: float, alone: Hit, eligibility: Eligibility) -> bool:
+    """Whether a rewrite with appended rows beside it may cost less than one that needs none."""
+    return not eligibility.query.alone_first and cost + LEAST_BESIDE < alone.rewrite.cost
 
 
 def mixed_snapshots(hits: Iterable[Hit], seen: Seen, live: frozenset[str]) -> Reason | None:

@@ -61,6 +61,8 @@ class QueryState:
         promised: Joins whose keys are taken to hold in the tables that the query sees, before
             anybody looked.
         vouched: Somebody has authenticated that name, see `Asker`.
+        alone_first: A cache that may answer by itself is taken before one beside which appended
+            rows are read, whatever they cost.
     """
 
     seen: Seen
@@ -73,6 +75,7 @@ class QueryState:
     fresh: FreshLimits | None = None
     promised: tuple[JoinRecord, ...] = ()
     vouched: bool = True
+    alone_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,15 @@ class Eligibility:
         Args:
             reason: Why others are refused.
         """
+        return self._asking(replace(self.query, exact_only=reason))
+
+    def alone_first(self) -> Self:
+        """The same where no cache is read with appended rows that another one spares."""
+        return self._asking(replace(self.query, alone_first=True))
+
+    def _asking(self, query: QueryState) -> Self:
         found = copy(self)
-        found.query = replace(self.query, exact_only=reason)
+        found.query = query
         found.keys_moved = False
         return found
 

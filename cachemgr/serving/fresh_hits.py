@@ -22,6 +22,7 @@ from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.partials.merge import merge, render_merged
 from matcher.partials.split import States, split, why_not_by_value
 from matcher.render.select import NotRenderable, quote, render_stored
+from matcher.rules.cost import cost_beside
 
 STEP = "add_appended_rows"
 
@@ -58,6 +59,7 @@ def fresh_hit(
     registry: Registry,
     eligibility: Eligibility,
     options: MatchOptions,
+    alone: Hit | None = None,
 ) -> Hit | tuple[Reason, ...]:
     """Answer a block from a cache and the rows that were appended since, or say why not.
 
@@ -68,6 +70,7 @@ def fresh_hit(
         registry: The caches' plans.
         eligibility: Says of each rewrite whether its cache may serve.
         options: The matcher's switches.
+        alone: How the block is answered without such rows; only what costs less is looked for.
     """
     states = split(block, options)
     if isinstance(states, Reason):
@@ -84,6 +87,9 @@ def fresh_hit(
         found = eligibility.clear_with_appended(states.block, rewrite)
         if isinstance(found, Reason):
             return found
+        dearer = None if alone is None else _dearer(rewrite, found, block, alone)
+        if dearer is not None:
+            return dearer
         merged: Rewrite | Reason | None = bare
         if merged is None:
             joined = _keys(eligibility, options) if rewrite.extra else None
@@ -113,6 +119,23 @@ def fresh_hit(
     steps = (*chosen.rewrite.steps, STEP)
     rewrite = replace(chosen.rewrite, steps=steps)
     return Hit(located.path, block, rewrite, found.cache, True, sql, located.split, appended)
+
+
+def _dearer(rewrite: Rewrite, found: Cleared, block: Block, alone: Hit) -> Reason | None:
+    """Why a rewrite is not preferred to a hit that reads no appended rows; None if it is."""
+    cost, appended = rewrite.cost, found.appended
+    if appended is not None:
+        others = [r.key for r in block.relations if r.key != appended.table.location]
+        rows, size = appended.rows, sum(file.bytes for file in appended.files)
+        assert rows is not None, "bounded"
+        cost += cost_beside(found.cache.plan, others, rows, size)
+    if (len(rewrite.extra), cost) < (len(alone.rewrite.extra), alone.rewrite.cost):
+        return None
+    return Reason(
+        ReasonCode.TOO_MUCH_APPENDED,
+        f"cache {alone.cache.name} answers by itself and costs no more than {found.cache.name} "
+        "with the appended rows",
+    )
 
 
 def why_shown_above(
@@ -186,19 +209,21 @@ def _merged_by(
 
 
 def with_fresh(candidates: tuple[Candidate, ...], hit: Hit) -> tuple[Candidate, ...]:
-    """The candidates of a block, of which the one that its hit reads was refused as stale at first.
+    """The candidates of a block, of which the one that its hit reads was refused as stale at first,
+    and another one may have been chosen.
 
     Args:
         candidates: What was said of them.
         hit: The hit.
     """
     chosen = set_names(hit.cache.plan, hit.rewrite.grouping_set)
-    return tuple(
-        Candidate(c.cache, c.grouping_set, "chosen", (), hit.rewrite.cost)
-        if c.cache == hit.rewrite.cache and c.grouping_set == chosen
-        else c
-        for c in candidates
-    )
+
+    def told(one: Candidate) -> Candidate:
+        if one.cache == hit.rewrite.cache and one.grouping_set == chosen:
+            return Candidate(one.cache, one.grouping_set, "chosen", (), hit.rewrite.cost)
+        return replace(one, outcome="valid") if one.outcome == "chosen" else one
+
+    return tuple(sorted(map(told, candidates), key=lambda c: c.outcome != "chosen"))
 
 
 def not_needed(

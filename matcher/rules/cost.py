@@ -28,6 +28,8 @@ _POINT_SHARE: Final = 0.1
 # What it costs to open one table, and how much cheaper the base must be.
 _OPEN: Final = 100_000.0
 _MARGIN: Final = 1.1
+# What it costs at least to read rows of a table beside a cache.
+LEAST_BESIDE: Final = _OPEN
 _RANGE_SHARE: Final = 0.3
 
 
@@ -86,6 +88,21 @@ def base_cost(plan: CachePlan, tables: Sequence[str], *, passes: int) -> float |
     read = rows + float(sum(known[t] for t in tables)) / _BYTES_A_ROW
     joined = (len(tables) - 1) * _JOIN_SHARE * rows
     return read * (1.0 + _PASS_SHARE * passes) + joined
+
+
+def cost_beside(plan: CachePlan, others: Sequence[str], rows: int, size: int) -> float:
+    """What it costs to read rows of one table, joined to others, beside a cache.
+
+    Args:
+        plan: The cache, with what its last refresh counted.
+        others: Keys of the tables that the query joins to it.
+        rows: How many rows are read.
+        size: Of how many bytes.
+    """
+    known = dict(plan.base_bytes)
+    read = rows + (size + sum(known.get(other, 0) for other in others)) / _BYTES_A_ROW
+    joined = len(others) * _JOIN_SHARE * rows
+    return read * (1.0 + _PASS_SHARE) + joined + (1 + len(others)) * _OPEN
 
 
 def base_is_cheaper(cost: float, base: float | None, joins: int, tables: int) -> bool:

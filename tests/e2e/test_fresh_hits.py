@@ -370,6 +370,27 @@ def test_a_stale_answer_within_its_bound_is_taken_as_before(lab) -> None:
     )
 
 
+def test_appended_rows_go_before_a_large_cache_that_may_lag(lab) -> None:
+    lab.plain.sql(
+        "CREATE TABLE many USING delta AS SELECT id, id % 7 AS k, id AS v FROM range(300000)"
+    )
+    lab.cache("large MAX STALENESS UNLIMITED AS SELECT id, k, SUM(v) AS v FROM many GROUP BY id, k")
+    lab.cache("small AS SELECT k, SUM(v) AS v FROM many GROUP BY k")
+    lab.plain.sql("INSERT INTO many VALUES (1, 1, 1000000), (2, 9, 5)")
+    query = "SELECT k, SUM(v) AS v FROM many GROUP BY k"
+    found = cachemgr.explain(lab.spark, query)
+    assert [(c.cache, c.outcome) for c in found.candidates] == [
+        (f"{lab.schema}.small", "chosen"),
+        (f"{lab.schema}.large", "valid"),
+    ]
+    check_fresh(lab, query)
+    # each part by itself: no moment in which one has the appended rows and the other one has not
+    by_id = "SELECT id % 100 AS i, SUM(v) AS v FROM many WHERE id < 1000 GROUP BY id % 100"
+    both = f"SELECT k, v FROM ({query}) UNION ALL SELECT i, v FROM ({by_id})"
+    before = lab.plain.sql(f"SELECT SUM(v) FROM ({both.replace('many', 'many VERSION AS OF 0')})")
+    assert lab.sql(f"SELECT SUM(v) FROM ({both})") == before.collect()
+
+
 AVERAGES = (
     "SELECT region, AVG(amt) AS a FROM sales GROUP BY region",
     "SELECT AVG(amt) AS a, SUM(amt) AS s, COUNT(amt) AS n FROM sales",

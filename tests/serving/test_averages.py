@@ -2,83 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from cachemgr.base_state import BaseState, TableAt
-from cachemgr.config.result_settings import SettingsComparer
-from cachemgr.delta.base_columns import kept_columns
-from cachemgr.delta.base_commits import BaseCommit, CommitRange, FileAction
-from cachemgr.delta.changes import DataFile
-from cachemgr.delta.past import Past
+from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinSide
-from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decision import Hit
-from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.fresh_hits import fresh_hit
-from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
-from cachemgr.vocabulary import FreshnessKind, JoinState
+from cachemgr.vocabulary import JoinState
 from matcher.catalyst.reader import LocatedBlock
-from matcher.examples import block_of, plan_of
-from matcher.index.registry import Registry
-from matcher.model.integer_bounds import Bounds
+from matcher.examples import block_of
 from matcher.model.ir import MatchOptions, RecordPreservingJoin
 from matcher.model.reasons import Reason
+from tests.serving.grown_sales import BY_STORE, SALES, SMALL, STORES, cache, world
 
-SALES, STORES = "default.sales", "default.stores"
-MANY = 1 << 24  # INT alone proves no sum of so many rows
-SMALL = {(SALES, "qty"): (0, 50)}
 KEY = RecordPreservingJoin("j", SALES, STORES, (("store", "store"),))
-BY_STORE = "SELECT store, SUM(qty) AS q, COUNT(qty) AS k, COUNT(*) AS n FROM sales GROUP BY store"
 ROWS = "SELECT store, qty FROM sales"
 JOINED = (
     "SELECT city, SUM(qty) AS q, COUNT(qty) AS k FROM sales JOIN stores USING (store) GROUP BY city"
 )
 AVERAGE = "SELECT store, AVG(qty) AS a FROM sales GROUP BY store"
 BY_CITY = "SELECT city, AVG(qty) AS a FROM sales JOIN stores USING (store) GROUP BY city"
-# mapped by name, so that its files know it by another one
-QTY = {
-    "name": "qty",
-    "type": "integer",
-    "nullable": True,
-    "metadata": {"delta.columnMapping.physicalName": "col-1"},
-}
-SCHEMA = json.dumps({"type": "struct", "fields": [QTY]})
-COLUMNS = kept_columns(SCHEMA, {"qty"})
-
-
-def cache(
-    definition: str = BY_STORE,
-    *,
-    name: str = "c",
-    rows: int | None = MANY,
-    bounds: Mapping[tuple[str, str], Bounds] = SMALL,
-    joins: tuple[RecordPreservingJoin, ...] = (),
-) -> ServedCache:
-    plan = plan_of(definition)
-    plan = replace(plan, name=name, base_rows=rows, joins=joins, rows=10)
-    plan = replace(plan, bounds=tuple(bounds.items()))
-    return ServedCache(
-        id=name,
-        name=name,
-        plan=plan,
-        location=f"file:/{name}",
-        version=1,
-        snapshot={place: BaseState(f"id-{place}", 5, "txn:5", 50) for place in (SALES, STORES)},
-        freshness=FreshnessKind.STRICT,
-        max_staleness_seconds=None,
-        rewrite_enabled=True,
-        settings=frozenset(),
-        principals=None,
-        unvalidated=frozenset(),
-        reads=frozenset(),
-        columns={SALES: COLUMNS, STORES: "{}"},
-    )
 
 
 def asked(query: str, *caches: ServedCache, **how: Any) -> Hit | set[str]:
@@ -88,41 +35,13 @@ def asked(query: str, *caches: ServedCache, **how: Any) -> Hit | set[str]:
 
 
 def outcome(
-    query: str,
-    *caches: ServedCache,
-    appended: int | None = 7,
-    options: MatchOptions | None = None,
-    said: Mapping[str, Bounds] | None = None,
-    promised: tuple[JoinRecord, ...] = (),
+    query: str, *caches: ServedCache, options: MatchOptions | None = None, **how: Any
 ) -> Hit | tuple[Reason, ...]:
-    """What is decided of a query over sales to which so many rows were appended, of which the log
-    has so `said` the bounds."""
-    seen = {
-        SALES: [TableAt("sales", SALES, f"id-{SALES}", 6, 60, "txn:6", SCHEMA)],
-        STORES: [TableAt("stores", STORES, f"id-{STORES}", 5, 50, "txn:5", SCHEMA)],
-    }
-    file = FileAction(DataFile("f", "", 10, appended, bounds=said or {}), True)
-    histories = Histories(
-        lambda table, version, *, columns_then: Past("txn:5", 50, 60, SCHEMA),
-        lambda table, version: CommitRange(
-            "txn:5", 50, (BaseCommit(6, "txn:6", 60, added=(file,)),)
-        ),
-    )
-    registry, served = Registry(), {c.name: c for c in caches}
-    for one in caches:
-        registry.put(one.plan)
-    state = QueryState(
-        seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 1 << 40), promised=promised
-    )
-    checks = Checks(served.get, SettingsComparer(lambda key: None), histories, dict)
+    """What is decided of a query in such a `world`."""
+    registry, eligibility = world(*caches, **how)
     block = block_of(query)
-    return fresh_hit(
-        LocatedBlock((), block),
-        block,
-        registry,
-        Eligibility(state, checks),
-        options or MatchOptions(),
-    )
+    located = LocatedBlock((), block)
+    return fresh_hit(located, block, registry, eligibility, options or MatchOptions())
 
 
 def test_an_average_is_put_together_where_all_rows_are_proven_small() -> None:
