@@ -261,7 +261,7 @@ def _ahead(cache: ServedCache, table: TableAt) -> Reason:
     then = cache.snapshot[table.location].version
     return Reason(
         ReasonCode.STALE,
-        f"the query reads {table.name} at version {table.version}, and {cache.name} was made "
+        f"the query reads {table.name} at version {table.version}, and cache {cache.name} was made "
         f"from the later version {then}",
         f"run the query again; if the table was put back, REFRESH RELATIONAL CACHE {cache.name}",
     )

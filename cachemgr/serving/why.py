@@ -19,7 +19,7 @@ from cachemgr.serving.served_cache import matcher_name
 SCANNED = 10_000
 LATEST = 10
 # How reasons name the cache that they speak of.
-_NAMED: Final = re.compile(r"\bcache ([^\s,;:]+)")
+_NAMED: Final = re.compile(r"\b(?:cache|snapshot of) ([^\s,;:]+)")
 
 
 @dataclass(frozen=True)
