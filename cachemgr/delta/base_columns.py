@@ -81,6 +81,9 @@ def physical_name(kept: str, name: str) -> str | None:
 
 GONE: Final = "is gone"
 """What became of a column that a table has no more: no refresh can read it."""
+RETYPED: Final = "was "
+"""How it begins to say of a column that it has another type: what stores that type cannot be
+refreshed."""
 
 
 def changed_columns(kept: str, schema: str) -> Mapping[str, str]:
@@ -108,7 +111,7 @@ def _difference(then: list[Any], now: list[Any] | None) -> str:
     if then[2] != now[2]:
         return "is another column of that name"
     if then[0] != now[0]:
-        return f"was {_shown(then[0])} and is {_shown(now[0])}"
+        return f"{RETYPED}{_shown(then[0])} and is {_shown(now[0])}"
     if then[1] != now[1]:
         return "may be NULL now" if now[1] else "may no longer be NULL"
     return "has another collation or length"

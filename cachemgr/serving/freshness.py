@@ -15,7 +15,13 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from cachemgr.base_state import BaseState, TableAt, counted
-from cachemgr.delta.base_columns import GONE, changed_columns, columns_read, kept_columns
+from cachemgr.delta.base_columns import (
+    GONE,
+    RETYPED,
+    changed_columns,
+    columns_read,
+    kept_columns,
+)
 from cachemgr.delta.base_commits import CommitRange, CommitsOf, unreadable
 from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.delta.past import UNKNOWN_PAST, Past
@@ -184,9 +190,12 @@ def _look(cache: ServedCache, table: TableAt, now_ms: int, histories: Histories)
         return _Moved(_ahead(cache, table))
     changes = histories.changes(table, then)
     strict = cache.freshness is FreshnessKind.STRICT
-    if strict and changes.kind in (ChangeKind.SIGNED, ChangeKind.UNKNOWN):
-        return _Moved(_stale_strict(cache, table, changes))
     kept = cache.columns.get(table.location)
+    if strict and changes.kind in (ChangeKind.SIGNED, ChangeKind.UNKNOWN):
+        # no refresh may help where its columns are other ones
+        past = UNKNOWN_PAST if kept is None else histories.past(table, then.version)
+        others = None if past is UNKNOWN_PAST else _other_columns(cache, table, kept, past)
+        return _Moved(others or _stale_strict(cache, table, changes))
     past = histories.past(table, then.version, columns_then=kept is None)
     if past is UNKNOWN_PAST:
         return _Moved(_unknown(table.name, "its log cannot be read now"))
@@ -224,6 +233,8 @@ def _other_columns(
         what = "; ".join(f"column {name} {how}" for name, how in changed.items())
         if GONE in changed.values():
             cure = f"add the column again, or drop or replace cache {cache.name}"
+        elif any(how.startswith(RETYPED) for how in changed.values()):
+            cure = f"{cure}; create it with OR REPLACE where it would store another type"
     return Reason(
         ReasonCode.COLUMNS_CHANGED,
         f"{table.name} has other columns than when cache {cache.name} was refreshed: {what}",

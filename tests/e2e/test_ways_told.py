@@ -122,6 +122,21 @@ def test_a_cache_with_another_column_by_now_answers_nothing(lab) -> None:
     assert "column cust was integer and is long" in found["answers"]
 
 
+def test_a_table_that_was_overwritten_with_a_column_of_another_type(lab) -> None:
+    by_region = "SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
+    lab.cache(f"r AS {by_region}")
+    rows = lab.plain.sql("SELECT * EXCEPT (amt), CAST(amt AS DECIMAL(20,2)) AS amt FROM sales")
+    over = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    over.saveAsTable("sales")
+    lab.miss(by_region, "COLUMNS_CHANGED")
+    assert "create it with OR REPLACE" in cachemgr.explain(lab.spark, by_region).text()
+    with pytest.raises(CacheManagerError, match="create the cache again with OR REPLACE"):
+        lab.sql("REFRESH RELATIONAL CACHE r")
+    lab.sql(f"CREATE OR REPLACE RELATIONAL CACHE r AS {by_region}")
+    lab.sql("REFRESH RELATIONAL CACHE r")
+    lab.hit(by_region)
+
+
 def test_a_change_whose_own_sum_overflows_is_computed_with_everything(
     lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -300,7 +300,8 @@ def after(*ranges, past=PAST, before="txn:5", **fields):
         ]
         return CommitRange(before, 50, tuple(commits))
 
-    return Histories(lambda table, version, *, columns_then: replace(past, **fields), read)
+    found = replace(past, **fields) if fields else past
+    return Histories(lambda table, version, *, columns_then: found, read)
 
 
 def judged(found, histories, *tables):
@@ -342,6 +343,19 @@ def test_noop_the_same_rows_under_other_columns_are_not_the_same(kind, seconds):
 def test_strict_says_what_happened_since(what, told):
     reason = judged(cache(), after(("a", what)), moved()).reason
     assert reason.code is ReasonCode.STALE and reason.detail.endswith(f"is STRICT: {told}")
+
+
+def test_strict_says_that_rows_went_and_columns_are_other_ones_now():
+    wide = CHANGES["widened"][0]
+    reason = judged(cache(), after(("a", DELETE), columns=wide), moved()).reason
+    assert reason.code is ReasonCode.COLUMNS_CHANGED and "is decimal(20,0)" in reason.detail
+    assert "OR REPLACE" in reason.suggestion
+    gone = after(("a", DELETE), columns=CHANGES["gone"][0])
+    assert "REFRESH" not in judged(cache(), gone, moved()).reason.suggestion
+    stored_without = replace(cache(), columns={})
+    for found, past in ((stored_without, PAST), (cache(), UNKNOWN_PAST)):
+        reason = judged(found, after(("a", DELETE), past=past), moved()).reason
+        assert reason.code is ReasonCode.STALE
 
 
 def test_rows_that_were_appended_are_told_where_they_are_all_that_is_in_the_way():
