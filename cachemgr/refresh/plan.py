@@ -501,12 +501,14 @@ def _incremental(
     stages += [WriteDelta(delta, request.plan.keys is not None, request.head.version), Measure()]
     if request.plan.joins:
         stages.append(CheckJoins(request.plan.joins, delta))
-    told = weighed.told()
+    share = delta.cost / max(delta.full_cost, 1)
+    told = [moved, f"expected to cost {share:.0%} of a full refresh", weighed.told()]
+    if not weighed.takes_change:
+        told.append(f"AUTO would compute everything{_feed_told(request, delta)}")
     return RefreshPlan(
         request.cache,
         _way(request, delta),
-        f"{moved}; expected to cost {delta.cost / max(delta.full_cost, 1):.0%} of a full refresh"
-        + (f"; {told}" if told else ""),
+        "; ".join(filter(None, told)),
         (*stages, Publish()),
         estimate=(delta.cost, delta.full_cost),
         weighed=weighed,

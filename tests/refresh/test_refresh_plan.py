@@ -291,7 +291,10 @@ def test_a_change_that_is_as_dear_as_everything_is_left_to_full() -> None:
     plan = plan_refresh(request)
     assert plan.mode == "FULL" and plan.code is FullCode.FULL_IS_CHEAPER
     assert plan.estimate is not None and plan.estimate[1] > 0.8 * plan.estimate[0]
-    assert plan_refresh(replace(request, mode="INCREMENTAL")).mode == "REPLACE"
+    asked_for = plan_refresh(replace(request, mode="INCREMENTAL"))
+    assert asked_for.mode == "REPLACE"
+    assert asked_for.reason.endswith("% of a full refresh; AUTO would compute everything")
+    assert "AUTO" not in plan_refresh(GREW).reason
 
 
 def test_past_runs_decide_where_they_tell_more_than_bytes() -> None:
