@@ -25,7 +25,7 @@ from matcher.rules.coarsen_time import coarsen_time
 from matcher.rules.derive_null_tests import derive_null_test, filter_by_null_test
 from matcher.rules.filter_by_image import filter_by_image, is_redundant
 from matcher.rules.join_tables import fetch
-from matcher.rules.map_outer_joins import filter_found
+from matcher.rules.map_outer_joins import check_found, filter_found
 
 # Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
 BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
@@ -75,13 +75,15 @@ def derive_filters(attempt: ViewAttempt) -> ViewAttempt:
         number = Lit(attempt.grouping_set.grouping_id, "bigint")
         column_id = Col(0, GROUPING_ID_COLUMN, "bigint", nullable=False)
         own.append(Call("eq", (column_id, number), "boolean", nullable=False))
-    own += filter_found(attempt)
+    found_by_joins, untold = filter_found(attempt)
+    own += found_by_joins
     derived: dict[Expr, Expr] = {}
     for predicate in attempt.shared.pending:
         found = _derive_filter(attempt, predicate)
         known = (*own, *attempt.notes.key_filters, *derived.values())
         if found is not None and found not in known:
             derived[predicate] = found
+    check_found(attempt, untold, derived.values())
     conditions = {
         rel: _condition(attempt, join, rel)
         for join in attempt.shared.extra_outer_joins

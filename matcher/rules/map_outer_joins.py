@@ -7,7 +7,8 @@ neither loses, repeats nor changes a row.
 - The cache has a LEFT join more: it may be ignored if a unique key of its one table stands in the
   condition, so that it finds at most one row, and the cache has no predicate on that table.
 - The query has an inner join where the cache has LEFT: the rows for which nothing was found are
-  filtered out, by a stored column of that side that is never NULL where something was found.
+  filtered out, by a stored column of that side that is never NULL where something was found, or by
+  a filter of the query's that no NULL of that side passes.
 - The query outer-joins a table that the cache does not have: it is joined to the cache.
 
 All else is refused: rows that are missing cannot be made up, and a stricter ON of a LEFT join
@@ -16,10 +17,10 @@ changes rows and drops none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from matcher.model.expr import Call, Col, Expr, columns
+from matcher.model.expr import Call, Col, Expr, columns, transform
 from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
@@ -201,15 +202,20 @@ def check_conditions(attempt: PlanAttempt) -> PlanAttempt:
     return replace(attempt, filtered=filtered, steps=(*attempt.steps, "filter_found"))
 
 
-def filter_found(attempt: ViewAttempt) -> list[Expr]:
+def filter_found(attempt: ViewAttempt) -> tuple[list[Expr], dict[frozenset[int], Reason]]:
     """The filters that keep the rows for which the cache's LEFT joins found something.
 
-    Raises:
-        Refused: OUTER_JOIN_DIFFERS where no stored column tells.
+    Args:
+        attempt: The query and the view, with what the rules before have found.
+
+    Returns:
+        The filters, and for each join that no stored column tells of why it is refused, by the
+        tables that it joins.
     """
     shared = attempt.shared
     found_there = [(join.right, _never_null_where_found(join)) for join in shared.inner_of]
     filters: list[Expr] = []
+    untold: dict[frozenset[int], Reason] = {}
     for rels, telling in (*shared.kept, *found_there):
         for expr, column in attempt.view.stored(attempt.grouping_set):
             if expr in telling:
@@ -218,8 +224,35 @@ def filter_found(attempt: ViewAttempt) -> list[Expr]:
                 filters.append(Call("isnotnull", (found,), "boolean", False))
                 break
         else:
-            raise Refused(_cannot_tell(attempt, rels, telling), lacking=1)
-    return filters
+            untold[rels] = _cannot_tell(attempt, rels, telling)
+    return filters, untold
+
+
+def check_found(
+    attempt: ViewAttempt, untold: Mapping[frozenset[int], Reason], filters: Iterable[Expr]
+) -> None:
+    """Check that the query's own filters, as they stand over the cache, keep no row for which a
+    join found nothing, where no stored column tells: there all columns of its tables are NULL.
+
+    Args:
+        attempt: The query and the view.
+        untold: From `filter_found`.
+        filters: The filters over the cache's columns.
+
+    Raises:
+        Refused: The reason of a join of which a row that lacks its tables may pass.
+    """
+    if not untold:
+        return
+    own = {c.name: expr for expr, c in attempt.view.stored(attempt.grouping_set)}
+    rejected: set[int] = set()
+    for each in filters:
+        if all(column.rel == 0 and column.name in own for column in columns(each)):
+            over_tables = transform(each, lambda e: own[e.name] if isinstance(e, Col) else None)
+            rejected |= PredicateContext((over_tables,)).rejected()
+    for rels, reason in untold.items():
+        if rels.isdisjoint(rejected):
+            raise Refused(reason, lacking=1)
 
 
 def _never_null_where_found(join: OuterJoinKey) -> frozenset[Col]:
@@ -344,6 +377,6 @@ def _cannot_tell(attempt: ViewAttempt, rels: frozenset[int], telling: frozenset[
         ReasonCode.OUTER_JOIN_DIFFERS,
         f"{attempt.view_name()} also has rows for which {_names(attempt.shared, rels)} was not "
         "found, and stores no column that tells them apart",
-        f"add {names[0]} to the {'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list "
-        f"of {attempt.view.name}",
+        f"add {names[0]} of {_names(attempt.shared, rels)} to the "
+        f"{'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list of {attempt.view.name}",
     )
