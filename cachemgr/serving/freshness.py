@@ -234,7 +234,10 @@ def _other_columns(
         if GONE in changed.values():
             cure = f"add the column again, or drop or replace cache {cache.name}"
         elif any(how.startswith(RETYPED) for how in changed.values()):
-            cure = f"{cure}; create it with OR REPLACE where it would store another type"
+            cure = (
+                f"create cache {cache.name} again with OR REPLACE; where it would store the same "
+                f"types as before, {cure} is enough"
+            )
     return Reason(
         ReasonCode.COLUMNS_CHANGED,
         f"{table.name} has other columns than when cache {cache.name} was refreshed: {what}",

@@ -27,7 +27,9 @@ from matcher.model.ir import (
     GroupingSet,
     LapsedJoin,
     RecordPreservingJoin,
+    Rewrite,
 )
+from matcher.partials.coarser import of_keys_read
 from matcher.partials.collapse import holds_partials, of_one_set, render_collapsed
 from matcher.render.select import quote
 
@@ -83,7 +85,10 @@ class ServedCache:
 
 
 def collapsing_sql(
-    cache: ServedCache, grouping_set: GroupingSet | None, table_sql: str
+    cache: ServedCache,
+    grouping_set: GroupingSet | None,
+    table_sql: str,
+    rewrite: Rewrite | None = None,
 ) -> str | None:
     """The SELECT that reads what a rewrite reads of a cache as one row a group; None where it is
     stored so. Of one set of a cube it gives the columns of that set.
@@ -93,6 +98,7 @@ def collapsing_sql(
         grouping_set: The set of a cube that is read; None for several, and for a cache that is no
             cube.
         table_sql: How its table is spelled in FROM, without an alias.
+        rewrite: All that reads it, so that it may be read by fewer keys; None for whatever comes.
     """
     if not holds_partials(cache.plan, grouping_set):
         return None
@@ -102,6 +108,8 @@ def collapsing_sql(
         where = f"{quote(GROUPING_ID_COLUMN)} = {grouping_set.grouping_id}L"
         plan = of_one_set(plan, grouping_set)
         table_sql = f"(SELECT * FROM {table_sql} WHERE {where})"
+    if rewrite is not None:
+        plan = of_keys_read(plan, rewrite)
     return render_collapsed(plan, table_sql, match_options(dict(cache.settings)))
 
 

@@ -421,7 +421,7 @@ class CacheSession:
     def _stored(self, hit: Hit, read: TableRead) -> object:
         """What a hit reads of its cache where that is not pinned: one row a group."""
         relation = self._files(hit, read)
-        sql = collapsing_sql(hit.cache, hit.rewrite.grouping_set, STORED)
+        sql = collapsing_sql(hit.cache, hit.rewrite.grouping_set, STORED, hit.rewrite)
         return relation if sql is None else Collapsed(relation, sql)
 
     def _load(

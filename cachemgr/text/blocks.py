@@ -126,7 +126,7 @@ def text_at_versions(blocks: TextBlocks, decision: Decision, heads: Mapping[str,
 def _sql(hit: Hit, heads: Mapping[str, TableAt]) -> str:
     assert hit.cache.version is not None
     cache = _read(hit.cache.location, hit.cache.version)
-    collapsing = collapsing_sql(hit.cache, hit.rewrite.grouping_set, cache)
+    collapsing = collapsing_sql(hit.cache, hit.rewrite.grouping_set, cache, hit.rewrite)
     cache = cache if collapsing is None else f"(\n{collapsing}\n)"
     extra = [
         _read(unquote(e.relation.key), _version(e.relation.key, e.relation.name, heads))

@@ -129,7 +129,7 @@ def test_a_table_that_was_overwritten_with_a_column_of_another_type(lab) -> None
     over = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     over.saveAsTable("sales")
     lab.miss(by_region, "COLUMNS_CHANGED")
-    assert "create it with OR REPLACE" in cachemgr.explain(lab.spark, by_region).text()
+    assert "again with OR REPLACE" in cachemgr.explain(lab.spark, by_region).text()
     with pytest.raises(CacheManagerError, match="create the cache again with OR REPLACE"):
         lab.sql("REFRESH RELATIONAL CACHE r")
     lab.sql(f"CREATE OR REPLACE RELATIONAL CACHE r AS {by_region}")
