@@ -213,6 +213,19 @@ def _lattice_rows(
         return parts, lambda: None
     computed = _select(session, _with_sets(plan, [f.keys for f in lattice.families]), relations)
     computed.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        parts += _of_ancestors(session, plan, computed, lattice)
+    except BaseException:
+        computed.unpersist()
+        raise
+    return parts, lambda: _unpersist(computed)
+
+
+def _of_ancestors(
+    session: SparkSession, plan: CachePlan, computed: DataFrame, lattice: Lattice
+) -> list[_Part]:
+    """The rows of the ancestors that are stored, and of the sets that come from each."""
+    parts = []
     # Named by its plan: Spark does not find what it holds again below a second Expand, and would
     # compute it from the base once for each family.
     held = computed._jdf.queryExecution().withCachedData()
@@ -226,7 +239,7 @@ def _lattice_rows(
         if family.children:
             mine = ancestors.where(F.col(GROUPING_ID_COLUMN) == grouping_id(family.keys, width))
             parts.append(_Part(_roll_up(mine, plan, family.children), family.children))
-    return parts, lambda: _unpersist(computed)
+    return parts
 
 
 def _unpersist(rows: DataFrame) -> None:

@@ -74,6 +74,26 @@ def test_the_lattice_gives_the_same_rows(
         built.release()
 
 
+def test_a_refresh_that_ends_while_it_plans_leaves_no_ancestor_in_memory(
+    many: Star, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def held() -> int:
+        return int(many.spark._jsparkSession.sharedState().cacheManager().numCachedEntries())
+
+    monkeypatch.setattr(sample, "ABOVE_ROWS", 1)
+    monkeypatch.setattr(build, "LEAST_SAVED", 0)
+    monkeypatch.setattr(build, "_roll_up", interrupted)
+    session = own_session(many.spark, {})
+    reads = [TableRead(many.key("sales"), 1), TableRead(many.key("shops"), 0)]
+    before = held()
+    with pytest.raises(KeyboardInterrupt):
+        build_rows(session, cube_plan(many), reads)
+    assert held() == before
+
+
 def test_what_the_cache_holds_tells_the_sizes_without_a_sample(
     many: Star, monkeypatch: pytest.MonkeyPatch
 ) -> None:
