@@ -135,6 +135,7 @@ def _dearer(rewrite: Rewrite, found: Cleared, block: Block, alone: Hit) -> Reaso
         ReasonCode.TOO_MUCH_APPENDED,
         f"cache {alone.cache.name} answers by itself and costs no more than {found.cache.name} "
         "with the appended rows",
+        f"nothing: {alone.cache.name} answers",
     )
 
 
