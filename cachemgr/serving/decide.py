@@ -81,9 +81,10 @@ def decide(
     def walk(asked: Eligibility) -> tuple[Decision, Reason | None]:
         """What is found, and why it must not run as it is."""
         found = _walk(query, registry, asked, options, explain, most)
+        if found.keys_moved:
+            return found, None
         live = query.tables_outside(found.hits) | _read_beside(found.hits)
-        mixed = mixed_snapshots(found.hits, asked.query.seen, live)
-        return found, None if found.keys_moved else mixed
+        return found, mixed_snapshots(found.hits, asked.query.seen, live)
 
     found, mixed = walk(eligibility)
     if mixed is not None and any(hit.appended is not None for hit in found.hits):

@@ -44,7 +44,7 @@ def of_keys_read(plan: CachePlan, rewrite: Rewrite) -> CachePlan:
     aggregated, plain = _parts(rewrite)
     read = {column.name for expr in (*aggregated, *plain) for column in _own(expr)}
     used = [measure for name, measure in measures.items() if name in read]
-    if any(column.name in measures for expr in plain for column in _own(expr)):
+    if any(_reads_any(expr, measures) for expr in plain):
         return plan  # a value that the keys determine, and no state
     if not all(_merges(agg, measures) for agg in aggregated):
         return plan
@@ -80,14 +80,18 @@ def _own(expr: Expr) -> Iterator[Col]:
     return (column for column in columns(expr) if column.rel == 0)
 
 
+def _reads_any(expr: Expr, measures: Mapping[str, Measure]) -> bool:
+    return any(column.name in measures for column in _own(expr))
+
+
 def _merges(agg: Agg, measures: Mapping[str, Measure]) -> bool:
     """Whether an aggregate takes the states of one measure and merges them, or does not mind how
     often a row is there."""
-    if not any(column.name in measures for column in _own(agg)):
+    if not _reads_any(agg, measures):
         return agg.distinct or agg.func in _BLIND_TO_REPEATS
     if agg.distinct or len(agg.args) != 1:
         return False
-    if agg.filter is not None and any(column.name in measures for column in _own(agg.filter)):
+    if agg.filter is not None and _reads_any(agg.filter, measures):
         return False
     (state,) = agg.args
     while isinstance(state, Call) and state.op == "cast":

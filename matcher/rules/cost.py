@@ -84,10 +84,7 @@ def base_cost(plan: CachePlan, tables: Sequence[str], *, passes: int) -> float |
     known = dict(plan.base_bytes)
     if plan.base_rows is None or plan.limit is not None or not known.keys() >= set(tables):
         return None
-    rows = float(plan.base_rows)
-    read = rows + float(sum(known[t] for t in tables)) / _BYTES_A_ROW
-    joined = (len(tables) - 1) * _JOIN_SHARE * rows
-    return read * (1.0 + _PASS_SHARE * passes) + joined
+    return _joined_cost(plan.base_rows, sum(known[t] for t in tables), len(tables) - 1, passes)
 
 
 def cost_beside(plan: CachePlan, others: Sequence[str], rows: int, size: int) -> float:
@@ -100,9 +97,14 @@ def cost_beside(plan: CachePlan, others: Sequence[str], rows: int, size: int) ->
         size: Of how many bytes.
     """
     known = dict(plan.base_bytes)
-    read = rows + (size + sum(known.get(other, 0) for other in others)) / _BYTES_A_ROW
-    joined = len(others) * _JOIN_SHARE * rows
-    return read * (1.0 + _PASS_SHARE) + joined + (1 + len(others)) * _OPEN
+    size += sum(known.get(other, 0) for other in others)
+    return _joined_cost(rows, size, len(others), passes=1) + (1 + len(others)) * _OPEN
+
+
+def _joined_cost(rows: int, size: int, joins: int, passes: int) -> float:
+    """What it costs to read rows, with so many bytes of all tables, and to join and group them."""
+    read = rows + size / _BYTES_A_ROW
+    return read * (1.0 + _PASS_SHARE * passes) + joins * _JOIN_SHARE * rows
 
 
 def base_is_cheaper(cost: float, base: float | None, joins: int, tables: int) -> bool:

@@ -216,7 +216,7 @@ def _lattice_rows(
     try:
         parts += _of_ancestors(session, plan, computed, lattice)
     except BaseException:
-        computed.unpersist()
+        _unpersist(computed)
         raise
     return parts, lambda: _unpersist(computed)
 
