@@ -102,8 +102,8 @@ def lab(spark, place: Place, tmp_path_factory) -> Iterator[Lab]:
     found.sql("RESTRICT BASE TABLE cust")
     # the service follows a moment later
     until(lambda: _rewritten(place, found, "friend", "narrow")["hit"], 10, "the caches are known")
-    refused = ("viewer", "narrow")
-    until(lambda: not _rewritten(place, found, *refused)["hit"], 10, "the grant is known")
+    for cache, known in (("narrow", "the grant is known"), ("pay", "the restriction is known")):
+        until(lambda c=cache: not _rewritten(place, found, "viewer", c)["hit"], 10, known)
     yield found
     next(labs, None)
 
