@@ -95,6 +95,9 @@ class ServedJoin(_Model):
     validated: bool
     state: str
     validated_versions: dict[str, list[str | int | None]]
+    finds_each: Annotated[
+        bool, Field(description="False of a LEFT JOIN: a row finds one row or none.")
+    ]
 
 
 class Catalog(_Model):

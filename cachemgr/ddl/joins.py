@@ -40,7 +40,7 @@ def create_join(cur: Cursor) -> CreateRecordPreservingJoin:
     name = cur.name("join name")
     cur.expect("AS")
     left = _table(cur)
-    cur.expect("INNER", "JOIN")
+    finds_each = _kind(cur)
     second = cur.peek()
     right = _table(cur)
     if _same_sides(left, right):
@@ -52,12 +52,32 @@ def create_join(cur: Cursor) -> CreateRecordPreservingJoin:
     cur.expect("ON")
     keys = _keys(cur, left, right)
     cur.expect("PRESERVES")
+    preserved = cur.peek()
     preserves = _preserved(cur, left, right)
+    if preserves is Side.RIGHT and not finds_each:
+        raise cur.fail(
+            "a LEFT JOIN keeps the rows of its left table", _sides(left, right)[:1], preserved
+        )
     validated = True
     if cur.accept("NOT", label="NOT VALIDATED"):
         cur.expect("VALIDATED")
         validated = False
-    return CreateRecordPreservingJoin(name, left, right, keys, preserves, if_not_exists, validated)
+    return CreateRecordPreservingJoin(
+        name, left, right, keys, preserves, if_not_exists, validated, finds_each
+    )
+
+
+def _kind(cur: Cursor) -> bool:
+    """Read INNER JOIN or LEFT [OUTER] JOIN; whether it is the first."""
+    if cur.sees("RIGHT"):
+        raise cur.fail("write it the other way round", ("INNER JOIN", "LEFT JOIN"))
+    is_left = cur.accept("LEFT", label="LEFT JOIN") is not None
+    if is_left:
+        cur.accept("OUTER", label="")
+        cur.expect("JOIN")
+    else:
+        cur.expect("INNER", "JOIN")
+    return not is_left
 
 
 def matches(table: TableRef, qualifier: tuple[str, ...]) -> bool:

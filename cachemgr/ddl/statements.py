@@ -250,7 +250,8 @@ class JoinKey:
 
 @dataclass(frozen=True, slots=True)
 class CreateRecordPreservingJoin:
-    """CREATE RECORD PRESERVING JOIN [IF NOT EXISTS] name AS a INNER JOIN b ON … PRESERVES a."""
+    """CREATE RECORD PRESERVING JOIN [IF NOT EXISTS] name AS a {INNER | LEFT} JOIN b ON …
+    PRESERVES a; LEFT does not say that a row of a finds one of b (`finds_each`)."""
 
     name: QualifiedName
     left: TableRef
@@ -259,6 +260,7 @@ class CreateRecordPreservingJoin:
     preserves: Side = Side.LEFT
     if_not_exists: bool = False
     validated: bool = True
+    finds_each: bool = True
 
     @property
     def preserved(self) -> TableRef:

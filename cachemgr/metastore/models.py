@@ -21,6 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
     text,
+    true,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -265,6 +266,7 @@ class JoinRow(Base):
     validated_versions: Mapped[dict[str, Any]]
     validated_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
+    finds_each: Mapped[bool] = mapped_column(server_default=true())
 
 
 class GrantRow(Base):

@@ -238,6 +238,7 @@ def join_record(row: JoinRow) -> JoinRecord:
         validated_versions={p: BaseState(*v) for p, v in row.validated_versions.items()},
         validated_at=row.validated_at,
         created_at=row.created_at,
+        finds_each=row.finds_each,
     )
 
 
@@ -257,6 +258,7 @@ def join_row(record: JoinRecord, now: datetime) -> JoinRow:
         validated_versions={p: list(v) for p, v in record.validated_versions.items()},
         validated_at=record.validated_at,
         created_at=now,
+        finds_each=record.finds_each,
     )
 
 

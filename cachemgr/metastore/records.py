@@ -12,6 +12,7 @@ from cachemgr.base_state import BaseState
 from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.roles import Role
 from cachemgr.vocabulary import FreshnessKind, JoinState, Origin, Outcome, RefreshMode, RunState
+from matcher.model.ir import RecordPreservingJoin
 
 Json = Mapping[str, Any]
 
@@ -321,7 +322,8 @@ class JoinSide:
 
 @dataclass(frozen=True)
 class JoinRecord:
-    """A record-preserving join: each row of `left` finds exactly one row of `right`.
+    """A record-preserving join: each row of `left` finds exactly one row of `right` where it
+    `finds_each` (INNER JOIN), else one or none (LEFT JOIN).
 
     `validated` says whether the declaration asked for validation (it is False after
     NOT VALIDATED); `state` is what the last validation found.
@@ -339,6 +341,27 @@ class JoinRecord:
     validated_versions: Mapping[str, BaseState] = field(default_factory=dict)
     validated_at: datetime | None = None
     created_at: datetime | None = None
+    finds_each: bool = True
+
+    @property
+    def kind(self) -> str:
+        """The join that keeps each row exactly once, as SQL spells it."""
+        return "INNER" if self.finds_each else "LEFT"
+
+    @property
+    def telling(self) -> tuple[JoinSide, ...]:
+        """The tables whose rows say whether it holds: of a LEFT JOIN the joined one alone."""
+        return (self.left, self.right) if self.finds_each else (self.right,)
+
+    def as_fact(self, *, validated: bool = True) -> RecordPreservingJoin:
+        """The join as the matcher knows it.
+
+        Args:
+            validated: Whether it was found to hold where the matcher is to rely on it.
+        """
+        keys = tuple((left, right) for left, right in self.keys)
+        places = (self.left.location, self.right.location)
+        return RecordPreservingJoin(self.name, *places, keys, validated, self.finds_each)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from cachemgr.refresh.by_change.past_runs import REMEMBERED, PastRun, past_runs
 from cachemgr.refresh.job import Job
 from cachemgr.refresh.plan import ADOPT, DELTA_WAYS, Published, RefreshRequest
 from cachemgr.refresh.source import Source
-from cachemgr.refresh.validate_snapshot_joins import as_fact, declared_joins, is_checked, joins_text
+from cachemgr.refresh.validate_snapshot_joins import declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties
 from cachemgr.vocabulary import RunState
 
@@ -32,7 +32,7 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
     newest = head(job.session, job.table.location)
     adoptable = _adoptable(job, run)
     joins = declared_joins(job.metastore, job.plan)
-    wanted = tuple(as_fact(j, is_checked(j)) for j in joins)
+    wanted = tuple(j.as_fact(validated=is_checked(j)) for j in joins)
     return RefreshRequest(
         cache=job.name,
         mode=mode,

@@ -3,7 +3,7 @@ ANTI.
 
 `A INNER JOIN B` keeps each row of A exactly once if B is unique on the key, and every key of A is
 found in B. NOT IN would answer the second question wrongly as soon as B's key holds one NULL: then
-nothing is "not in", and every lost row is missed.
+nothing is "not in", and every lost row is missed. `A LEFT JOIN B` asks for the first alone.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def validate_join(
     *,
     told: str = "",
     names: tuple[str, str] | None = None,
+    finds_each: bool = True,
 ) -> JoinCheck:
     """Check a record-preserving join at pinned versions.
 
@@ -100,6 +101,7 @@ def validate_join(
         versions: Location to the version that is read.
         told: The join's name, for messages.
         names: Those of both tables; None takes their places.
+        finds_each: Whether a left row without a partner is lost, as by an INNER JOIN.
 
     Returns:
         What was found; `ok` says whether the join holds.
@@ -121,7 +123,7 @@ def validate_join(
     session = own_session(spark, {})
     reads = {"__l": TableRead(left, versions[left]), "__r": TableRead(right, versions[right])}
     try:
-        return _checked(session, reads, keys, versions)
+        return _checked(session, reads, keys, versions, finds_each)
     except AnalysisException as error:
         # only here: each refresh would pay for looking at the columns first
         _refuse_lost_keys(session, reads, keys, told, names or (left, right), error)
@@ -194,21 +196,23 @@ def _checked(
     reads: Mapping[str, TableRead],
     keys: Sequence[tuple[str, str]],
     versions: Mapping[str, int],
+    finds_each: bool,
 ) -> JoinCheck:
     tables: dict[str, object] = dict(reads)
     if is_small(session, reads.values()):
         plan_for_one_task(session)
         tables = {name: in_one_task(session, read) for name, read in reads.items()}
-    found = run_select(session, _both_sql(keys), tables).collect()
-    _, groups, _, example, _ = next(row for row in found if row[0] == _DUPLICATES)
-    _, lost, nulls, _, lost_example = next(row for row in found if row[0] == _LOST)
+    found = run_select(session, _wrong_sql(keys, finds_each), tables).collect()
+    rows = {row["what"]: row for row in found}
+    groups = rows[_DUPLICATES]["n"]
+    lost, nulls = (rows[_LOST]["n"], rows[_LOST]["nulls"]) if finds_each else (0, 0)
     text = _multiplied_sql(keys)
     multiplied = run_select(session, text, tables).collect()[0][0] if groups else 0
     examples = {}
     if groups:
-        examples["duplicate"] = tuple(example)
+        examples["duplicate"] = tuple(rows[_DUPLICATES]["example"])
     if lost:
-        examples["lost"] = tuple(lost_example)
+        examples["lost"] = tuple(rows[_LOST]["lost"])
     return JoinCheck(
         ok=not groups and not lost,
         duplicates=groups,
@@ -220,13 +224,15 @@ def _checked(
     )
 
 
-def _both_sql(keys: Sequence[tuple[str, str]]) -> str:
+def _wrong_sql(keys: Sequence[tuple[str, str]], finds_each: bool) -> str:
     """What is wrong on either side, in one query: a job that reads each table once more is dear."""
-    return (
+    text = (
         f"SELECT {_DUPLICATES} AS what, n, 0L AS nulls, example, NULL AS lost "
-        f"FROM ({_duplicates_sql(keys)}) AS a "
-        f"UNION ALL SELECT {_LOST}, n, nulls, NULL, example FROM ({_lost_sql(keys)}) AS b"
+        f"FROM ({_duplicates_sql(keys)}) AS a"
     )
+    if not finds_each:
+        return text
+    return f"{text} UNION ALL SELECT {_LOST}, n, nulls, NULL, example FROM ({_lost_sql(keys)}) AS b"
 
 
 def _struct(columns: Sequence[str]) -> str:

@@ -34,12 +34,6 @@ def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, .
     )
 
 
-def as_fact(join: JoinRecord, validated: bool) -> RecordPreservingJoin:
-    """A declared join as the matcher knows it."""
-    keys = tuple((a, b) for a, b in join.keys)
-    return RecordPreservingJoin(join.name, join.left.location, join.right.location, keys, validated)
-
-
 def is_checked(join: JoinRecord) -> bool:
     """False for a join that was declared NOT VALIDATED and never validated since."""
     return join.validated or join.state is not JoinState.NOT_VALIDATED
@@ -74,7 +68,7 @@ def check_joins(
     broken: dict[str, str] = {}
     for join in joins:
         if not is_checked(join):
-            facts.append(as_fact(join, validated=False))
+            facts.append(join.as_fact(validated=False))
             continue
         message = _known(join, pinned)
         if message is None:
@@ -85,7 +79,7 @@ def check_joins(
         if message:
             broken[join.name] = message
         else:
-            facts.append(as_fact(join, validated=True))
+            facts.append(join.as_fact())
     return tuple(facts), broken
 
 
@@ -102,8 +96,9 @@ def check_joins_on_delta(
 ) -> tuple[tuple[RecordPreservingJoin, ...], dict[str, str]]:
     """The same after rows were appended to one table, of what held before: on those rows alone.
 
-    A table that did not change is still unique on the key, and its rows still find theirs. A join
-    whose joined side grew, or that is not among those that held, is validated as a whole.
+    A table that did not change is still unique on the key, and its rows still find theirs; no row
+    is lost by a LEFT JOIN. A join whose joined side grew, or that is not among those that held, is
+    validated as a whole.
 
     Args:
         session: A session of ours.
@@ -123,18 +118,18 @@ def check_joins_on_delta(
     for join in joins:
         if join.name not in held or not is_checked(join) or join.right.location == grown:
             whole.append(join)
-        elif join.left.location != grown or all_kept:
+        elif join.left.location != grown or all_kept or not join.finds_each:
             proven.append(join)
         else:
             rows.append(join)
     facts, broken = check_joins(session, metastore, whole, tables, now)
-    found = [as_fact(join, validated=True) for join in proven]
+    found = [join.as_fact() for join in proven]
     lost = rows_lost(session, rows, delta, versions_of(tables)) if rows else {}
     pinned = {t.location: t for t in tables}
     for join in rows:
         check = lost[join.name]
         if check.ok:
-            found.append(as_fact(join, validated=True))
+            found.append(join.as_fact())
             continue
         message = check.message(join.name, join.left.name, join.right.name, join.keys)
         if is_marked(join, marked_keys(metastore.reader.restricted_tables())):
@@ -158,6 +153,7 @@ def _checked(
             versions,
             told=join.name,
             names=(left.name, right.name),
+            finds_each=join.finds_each,
         )
     except JoinValidationError as error:
         if error.code != JOIN_COLUMN_LOST:
@@ -170,7 +166,7 @@ def _known(join: JoinRecord, pinned: Mapping[str, TableAt]) -> str | None:
     """What an earlier validation at these very versions found ('' for a join that holds), else
     None.
     """
-    for side in (join.left, join.right):
+    for side in join.telling:
         table = pinned[side.location]
         checked = join.validated_versions.get(side.location)
         if checked is None or not checked.is_same(table.state):
@@ -220,15 +216,17 @@ def move_validations(
     if all(then[place].version == table.version for place, table in now.items()):
         return
     for join in declared_joins(metastore, plan):
-        sides = (join.left.location, join.right.location)
+        sides = (join.left, join.right)
         if join.state is JoinState.VALID and all(
-            _was_found_in(join, side, then[place]) for side, place in enumerate(sides)
+            _was_found_in(join, number, then[side.location])
+            for number, side in enumerate(sides)
+            if side in join.telling
         ):
             metastore.writer.update_join_state(
                 join.name,
                 JoinState.VALID,
                 message=join.message,
-                validated_versions={place: now[place].state for place in sides},
+                validated_versions={s.location: now[s.location].state for s in sides},
                 validated_at=join.validated_at,
             )
 
@@ -248,6 +246,6 @@ def joins_text(joins: Sequence[JoinRecord]) -> list[str]:
     """
     return sorted(
         f"{j.name}: {j.left.location} {j.right.location} {[list(k) for k in j.keys]} "
-        f"{'checked' if is_checked(j) else 'not validated'}"
+        f"{'' if j.finds_each else 'LEFT '}{'checked' if is_checked(j) else 'not validated'}"
         for j in joins
     )

@@ -1,7 +1,7 @@
 """Dimensions that were appended to since a cache's refresh, and changed none of its rows.
 
-A record-preserving join that held at the snapshot gave each row of its left side one row of the
-right side. Rows that were appended to the right side under keys that were not there give it no
+A record-preserving INNER join that held at the snapshot gave each row of its left side one row of
+the right side. Rows that were appended to the right side under keys that were not there give it no
 other one. So the rows of a block that joins the two by that join's keys are the same before and
 after, as far as they come from rows of the left side that the cache has read.
 """
@@ -85,7 +85,8 @@ def _key_of(block: Block, cache: ServedCache, place: str) -> tuple[str, ...]:
     """The columns of a table's key by which the block joins it, as a join does that held at the
     snapshot; none if it reads the table otherwise."""
     for join in cache.plan.joins:
-        if join.validated and join.right == place and _is_joined_by(block, join):
+        proven = join.validated and join.finds_each
+        if proven and join.right == place and _is_joined_by(block, join):
             return tuple(right for _, right in join.keys)
     return ()
 

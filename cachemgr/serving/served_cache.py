@@ -200,7 +200,7 @@ def _of_joins(
     names, tables = {join.name for join in holding}, {relation.key for relation in plan.relations}
     lapsed = tuple(
         LapsedJoin(
-            RecordPreservingJoin(join.name, join.left.location, join.right.location, join.keys),
+            join.as_fact(),
             join.state is JoinState.BROKEN,
         )
         for join in declared
@@ -231,19 +231,21 @@ def joins_holding(
     Returns:
         The joins, those NOT VALIDATED marked so.
     """
-    held = {(j.name.lower(), j.left, j.right, j.keys) for j in plan.joins if j.validated}
+    held = {(j.name.lower(), replace(j, name="")) for j in plan.joins if j.validated}
     tables = {relation.key for relation in plan.relations}
     found = []
     for join in joins:
         left, right = join.left.location, join.right.location
         if join.state is JoinState.BROKEN or not {left, right} <= tables:
             continue
-        proven = (join.name.lower(), left, right, join.keys) in held or (
+        proven = (join.name.lower(), replace(join.as_fact(), name="")) in held or (
             join.state is JoinState.VALID
-            and (not snapshot or all(_same_version(join, p, snapshot) for p in (left, right)))
+            and (
+                not snapshot or all(_same_version(join, s.location, snapshot) for s in join.telling)
+            )
         )
         if proven or not join.validated:
-            found.append(RecordPreservingJoin(join.name, left, right, join.keys, proven))
+            found.append(join.as_fact(validated=proven))
     return tuple(found)
 
 

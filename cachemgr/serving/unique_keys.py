@@ -30,7 +30,7 @@ def keys_seen(joins: Iterable[JoinRecord], seen: Seen) -> tuple[RecordPreserving
         if checked is not None:
             states = [table.state for table in seen.get(join.right.location, ())]
             if states and all(checked.is_same(state) for state in states):
-                found.append(_key(join))
+                found.append(join.as_fact())
     return tuple(found)
 
 
@@ -40,10 +40,6 @@ def _validated_at(join: JoinRecord) -> BaseState | None:
     if join.state is not JoinState.VALID or checked is None:
         return None
     return None if checked.table_id is None or checked.version is None else checked
-
-
-def _key(join: JoinRecord) -> RecordPreservingJoin:
-    return RecordPreservingJoin(join.name, join.left.location, join.right.location, join.keys)
 
 
 def keys_promised(
@@ -56,7 +52,7 @@ def keys_promised(
         places: Where the query's tables lie.
     """
     return tuple(
-        _key(join)
+        join.as_fact()
         for join in joins
         if join.right.location in places and _validated_at(join) is not None
     )

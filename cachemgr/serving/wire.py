@@ -30,7 +30,7 @@ from cachemgr.metastore.records import (
 from cachemgr.vocabulary import FreshnessKind, JoinState, RunState
 from matcher.model.codec import PLAN_VERSION
 
-_FORMAT = 3
+_FORMAT = 4
 CATALOG_VERSION: Final = f"{_FORMAT}.{PLAN_VERSION}"
 """What both sides must agree on: the form of these data, and the meaning of plans in them."""
 
@@ -188,6 +188,7 @@ def encode_join(join: JoinRecord) -> dict[str, Any]:
         "validated": join.validated,
         "state": join.state.value,
         "validatedVersions": {p: list(v) for p, v in join.validated_versions.items()},
+        "findsEach": join.finds_each,
     }
 
 
@@ -210,6 +211,7 @@ def decode_join(data: Mapping[str, Any]) -> JoinRecord:
         validated=data["validated"],
         state=JoinState(data["state"]),
         validated_versions={p: BaseState(*v) for p, v in data["validatedVersions"].items()},
+        finds_each=data["findsEach"],
     )
 
 

@@ -62,7 +62,7 @@ from cachemgr.vocabulary import JoinState
 from matcher.catalyst.once import Once
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.registry import Registry
-from matcher.model.ir import CachePlan, RecordPreservingJoin
+from matcher.model.ir import CachePlan
 from matcher.model.reasons import Reason, ReasonCode
 
 # Long enough for a small registry, short enough that no first query waits for a large one.
@@ -386,9 +386,7 @@ def would_answer(
     fingerprint = session.comparer.fingerprint(explicit)
     places = {relation.key for relation in plan.relations}
     joins = tuple(
-        RecordPreservingJoin(
-            j.name, j.left.location, j.right.location, j.keys, j.state is JoinState.VALID
-        )
+        j.as_fact(validated=j.state is JoinState.VALID)
         for j in session.feed.joins()
         if j.state is not JoinState.BROKEN and {j.left.location, j.right.location} <= places
     )

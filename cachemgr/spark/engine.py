@@ -184,6 +184,7 @@ class SparkEngine:
             versions,
             told=join.name,
             names=(join.left.name, join.right.name),
+            finds_each=join.finds_each,
         )
         seen = {place: s.state for place, s in states.items() if isinstance(s, TableAt)}
         return JoinVerdict(

@@ -36,7 +36,7 @@ CACHES: Final = (
 DESCRIBED: Final = ("col_name", "data_type", "comment")
 CREATE_TEXT: Final = ("createtab_stmt",)
 JOINS: Final = (
-    "name", "preserved", "joined", "keys", "state", "message", "validated_at timestamp",
+    "name", "preserved", "joined", "kind", "keys", "state", "message", "validated_at timestamp",
 )  # fmt: skip
 RESTRICTED: Final = ("name", "location", "table_id", "restricted_by", "restricted_at")
 STEPS: Final = ("step int", "stage", "detail")

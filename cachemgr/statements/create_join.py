@@ -48,6 +48,7 @@ def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRec
         right=JoinSide(right.name, right.location, right.table_id),
         keys=keys,
         validated=statement.validated,
+        finds_each=statement.finds_each,
     )
 
 

@@ -269,6 +269,7 @@ def join_rows(joins: Sequence[JoinRecord]) -> ResultRows:
                 j.name,
                 j.left.name,
                 j.right.name,
+                j.kind,
                 ", ".join(f"{a} = {b}" for a, b in j.keys),
                 j.state.value,
                 j.message,

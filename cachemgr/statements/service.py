@@ -442,24 +442,27 @@ class CacheService:
             raise JoinValidationError(
                 ErrorCode.JOIN_DOES_NOT_HOLD,
                 f"{found}; nothing was created: correct the data and run the statement again"
-                f"{self._other_side(record)}",
+                f"{self._what_holds(record)}",
             )
-        return JoinRecord(
-            name=record.name,
-            definition=record.definition,
-            left=record.left,
-            right=record.right,
-            keys=record.keys,
-            id=record.id,
+        return replace(
+            record,
             validated=True,
             state=JoinState.VALID,
             validated_versions=verdict.versions,
             validated_at=self._now(),
         )
 
-    def _other_side(self, record: JoinRecord) -> str:
-        """What to write where it is the other side whose rows each have one partner."""
+    def _what_holds(self, record: JoinRecord) -> str:
+        """What to write where a LEFT JOIN keeps each row, or where it is the other side whose rows
+        each have one partner."""
         left, right = record.left, record.right
+        if not record.finds_each:
+            return ""
+        if not self._engine.validate(replace(record, finds_each=False)).message:
+            return (
+                f"; or write LEFT JOIN, which holds: no row of {left.name} has several partners. "
+                "Caches that join it so answer queries without it"
+            )
         keys = tuple((key, preserved) for preserved, key in record.keys)
         if self._engine.validate(replace(record, left=right, right=left, keys=keys)).message:
             return ""

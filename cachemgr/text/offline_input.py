@@ -178,7 +178,9 @@ def join(statement: CreateRecordPreservingJoin, schema: Schema) -> RecordPreserv
     pairs = tuple(_key(key, left, right, name) for key in statement.keys)
     if statement.preserved is not statement.left:
         left, right, pairs = right, left, tuple((b, a) for a, b in pairs)
-    return RecordPreservingJoin(name, left.key, right.key, pairs, statement.validated)
+    return RecordPreservingJoin(
+        name, left.key, right.key, pairs, statement.validated, statement.finds_each
+    )
 
 
 def _table(parts: tuple[str, ...], join: str, schema: Schema) -> Table:

@@ -119,7 +119,10 @@ def encode_plan(plan: CachePlan) -> dict[str, Any]:
         "exact_sums": sorted(plan.exact_sums),
         "non_null": sorted(plan.non_null),
         "joins": [
-            [j.name, j.left, j.right, [list(k) for k in j.keys], int(j.validated)]
+            [
+                *(j.name, j.left, j.right, [list(k) for k in j.keys], int(j.validated)),
+                *(() if j.finds_each else (0,)),  # plans that were stored before have none of these
+            ]
             for j in plan.joins
         ],
         "outer": [_encode_join(j) for j in plan.outer],
@@ -161,8 +164,8 @@ def decode_plan(data: dict[str, Any], share: Sharing | None = None) -> CachePlan
         exact_sums=frozenset(data["exact_sums"]),
         non_null=frozenset(data["non_null"]),
         joins=tuple(
-            RecordPreservingJoin(n, left, right, tuple((a, b) for a, b in keys), bool(v))
-            for n, left, right, keys, v in data["joins"]
+            RecordPreservingJoin(n, left, right, tuple((a, b) for a, b in keys), *map(bool, said))
+            for n, left, right, keys, *said in data["joins"]
         ),
         # plans stored before there were outer joins have none
         outer=tuple(_decode_join(*parts) for parts in data.get("outer", ())),

@@ -33,14 +33,16 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class RecordPreservingJoin:
-    """`left INNER JOIN right ON keys` keeps each row of `left` exactly once; `keys` are (left
-    column, right column)."""
+    """`left INNER JOIN right ON keys` keeps each row of `left` exactly once, where `finds_each`;
+    else `left LEFT JOIN right` does. `keys` are (left column, right column), a unique key of
+    `right` in either case."""
 
     name: str
     left: str
     right: str
     keys: tuple[tuple[str, str], ...]
     validated: bool = True
+    finds_each: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,13 @@ def why_lapsed(view: PreparedPlan, rels: Collection[int]) -> tuple[str, str] | N
     places = {table.key for rel, table in tables if rel in rels}
     refresh = f"REFRESH RELATIONAL CACHE {view.name}"
     lapsed = [j for j in view.plan.lapsed if j.join.right in places]
-    broken = next((j.join.name for j in lapsed if j.broken), None)
+    broken = next((j.join for j in lapsed if j.broken), None)
     if broken is not None:
+        partners = "no partner, or several" if broken.finds_each else "several partners"
         return (
-            f"record-preserving join {broken} does not hold: some row has no partner, or several",
+            f"record-preserving join {broken.name} does not hold: some row has {partners}",
             f"SHOW RECORD PRESERVING JOINS names one; correct it, then VALIDATE RECORD PRESERVING "
-            f"JOIN {broken} and {refresh}",
+            f"JOIN {broken.name} and {refresh}",
         )
     if lapsed:
         name = lapsed[0].join.name

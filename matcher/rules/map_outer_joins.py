@@ -2,8 +2,8 @@
 neither loses, repeats nor changes a row.
 
 - The same join (kind, tables, condition) on both sides: nothing to do. Filters stand above it.
-- A LEFT or SEMI join by exactly the keys of a record-preserving join finds one row for each: it is
-  the inner join, on either side.
+- A LEFT or SEMI join by exactly the keys of a record-preserving INNER join finds one row for each:
+  it is the inner join, on either side.
 - The cache has a LEFT join more: it may be ignored if a unique key of its one table stands in the
   condition, so that it finds at most one row, and the cache has no predicate on that table.
 - The query has an inner join where the cache has LEFT: the rows for which nothing was found are
@@ -110,7 +110,9 @@ def _keeps_each_row(
     given = {(outer.name, inner.name) for outer, inner in sides if inner.rel == candidate.right[0]}
     for join in joins:
         same = (
-            join.left == relations[anchor].key and join.right == relations[candidate.right[0]].key
+            join.finds_each
+            and join.left == relations[anchor].key
+            and join.right == relations[candidate.right[0]].key
         )
         if same and anchor not in nullable and set(join.keys) == given and len(given) == len(sides):
             return join.name
@@ -356,8 +358,8 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
         )
     but = f", and the query does not ask for {spell(part)}" if part is not None else ""
     cure = (
-        f"declare a cache without this join of {_names(attempt, join.right)}, or a record-"
-        "preserving join that says it finds at most one row"
+        f"declare a cache without this join of {_names(attempt, join.right)}, or that it finds at "
+        "most one row: CREATE RECORD PRESERVING JOIN … AS … LEFT JOIN … PRESERVES …"
     )
     # no declared join says anything of what the query reads
     unread = join.right.isdisjoint(attempt.query.tables)

@@ -2,9 +2,8 @@
 ones neither lose nor multiply a row.
 
 An extra table B may be ignored if the cache joins it to a table A that stays, on exactly the keys
-of a record-preserving
-join A → B, and puts no other predicate on B (DESIGN §5; Goldstein and Larson's
-cardinality-preserving joins, section 3.2).
+of a record-preserving INNER join A → B, and puts no other predicate on B (DESIGN §5; Goldstein and
+Larson's cardinality-preserving joins, section 3.2).
 The equalities of the ignored joins hold for every row of the query too, and are added to what its
 predicates say.
 """
@@ -155,7 +154,7 @@ def _way(
     touching = _about(predicates, extra, True)
     context = PredicateContext(_about(predicates, extra, False))
     for join in usable:
-        if join.right != _key(view, extra):
+        if not join.finds_each or join.right != _key(view, extra):
             continue
         for anchor in present - {extra}:
             if _key(view, anchor) == join.left:
@@ -206,7 +205,7 @@ def _is_not_null_of_key(predicate: Expr, extra: int, left_of: dict[str, str]) ->
 
 def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Reason:
     name = _name(view, extra)
-    declared = [j for j in view.plan.joins if j.right == _key(view, extra)]
+    declared = [j for j in view.plan.joins if j.finds_each and j.right == _key(view, extra)]
     if not declared:
         why, cure = _why_not_preserving(view, extra, predicates)
         return Reason(
@@ -230,6 +229,12 @@ def _why_not_preserving(
     lapsed = why_lapsed(view, (extra,))
     if lapsed is not None:
         return lapsed
+    loose = next((j.name for j in view.plan.joins if j.right == _key(view, extra)), None)
+    if loose is not None:
+        return (
+            f"by record-preserving join {loose} a row finds one of it or none",
+            f"join it by LEFT JOIN in the definition of {view.name}",
+        )
     return (
         "nothing says that this join keeps each row exactly once",
         f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}",

@@ -1,10 +1,9 @@
 """The declared tables, views and facts that the text door resolves names against.
 
 Read from `CREATE SCHEMA`, `CREATE TABLE`, `CREATE VIEW` and `USE` statements in Spark's dialect.
-NOT NULL, PRIMARY KEY, UNIQUE
-and FOREIGN KEY are taken as facts. A foreign key is a record-preserving join only when it is
-declared RELY, its columns are
-NOT NULL, and it refers to exactly a primary or unique key: each weaker case could lose or multiply
+NOT NULL, PRIMARY KEY, UNIQUE and FOREIGN KEY are taken as facts. A foreign key is a
+record-preserving join only when it is declared RELY and refers to exactly a primary or unique key;
+where one of its columns may be NULL, only as a LEFT JOIN. Each weaker case could lose or multiply
 rows. Lookup ignores case.
 """
 
@@ -158,7 +157,7 @@ class Schema:
             unique = {frozenset(target.primary_key), *target.unique_keys} - {frozenset()}
             if (
                 len(columns) != len(others)
-                or any(c is None or c.nullable for c in columns)
+                or any(c is None for c in columns)
                 or frozenset(r.lower() for r in referenced) not in unique
             ):
                 continue
@@ -166,7 +165,10 @@ class Schema:
             names = tuple((c.name, o.name) for c, o in pairs if c is not None and o is not None)
             # joined on unequal types a key could be found twice, or not at all
             if all(c and o and c.type == o.type for c, o in zip(columns, others, strict=True)):
-                yield RecordPreservingJoin(key.name, table.key, target.key, names, validated=True)
+                yield RecordPreservingJoin(
+                    *(key.name, table.key, target.key, names),
+                    finds_each=not any(c.nullable for c in columns if c),
+                )
 
 
 class _Reader:

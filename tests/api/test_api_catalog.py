@@ -249,10 +249,12 @@ JOIN = JoinRecord(
 )
 
 
-def test_joins_are_sent(client, store):
-    store.writer.create_join(JOIN, now=store.reader.now())
+@pytest.mark.parametrize("finds_each", [True, False])
+def test_joins_are_sent(client, store, finds_each):
+    join = replace(JOIN, finds_each=finds_each)
+    store.writer.create_join(join, now=store.reader.now())
     [sent] = [decode_join(j) for j in catalog(client)["joins"]]
-    assert sent == replace(JOIN, id="", definition="")
+    assert sent == replace(join, id="", definition="")
 
 
 def test_a_poll_that_waits_hears_of_a_change_at_once_and_of_nothing_at_its_end(

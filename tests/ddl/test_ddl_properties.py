@@ -102,8 +102,10 @@ def _joins(draw: st.DrawFn) -> ddl.CreateRecordPreservingJoin:
                 resolved=form != "bare",
             )
         )
-    flags = draw(st.tuples(st.sampled_from(ddl.Side), st.booleans(), st.booleans()))
-    return ddl.CreateRecordPreservingJoin(draw(_NAME), left, right, tuple(keys), *flags)
+    finds_each = draw(st.booleans())
+    sides = st.sampled_from(ddl.Side) if finds_each else st.just(ddl.Side.LEFT)
+    flags = draw(st.tuples(sides, st.booleans(), st.booleans()))
+    return ddl.CreateRecordPreservingJoin(draw(_NAME), left, right, tuple(keys), *flags, finds_each)
 
 
 _MODE = st.none() | st.sampled_from(ddl.RefreshMode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import inspect, text
@@ -12,6 +13,7 @@ from cachemgr.metastore import migrate, open_metastore
 from cachemgr.metastore.database import make_engine
 from cachemgr.metastore.database import metastore_url as parse_url
 from cachemgr.metastore.models import VERSION_TABLE, Base
+from cachemgr.metastore.records import JoinRecord, JoinSide
 
 
 def tables_of(url: str) -> set[str]:
@@ -155,6 +157,19 @@ def test_not_created_unless_asked(empty_metastore_url):
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url, create=False) as store:
         assert store.reader.revision() == 0
+
+
+def test_joins_of_before_find_each_row_and_no_older_release_sees_another(empty_metastore_url, now):
+    sides = (JoinSide("a", "file:/a", "ia"), JoinSide("b", "file:/b", "ib"))
+    inner = JoinRecord("inner", "…", *sides, (("x", "y"),))
+    with open_metastore(empty_metastore_url) as store:
+        store.writer.create_join(inner, now=now)
+        store.writer.create_join(replace(inner, name="left", id="l", finds_each=False), now=now)
+        assert [j.kind for j in store.reader.joins()] == ["INNER", "LEFT"]
+    migrate.downgrade(empty_metastore_url, "0011")
+    migrate.upgrade(empty_metastore_url)
+    with open_metastore(empty_metastore_url) as store:
+        assert [(j.name, j.finds_each) for j in store.reader.joins()] == [("inner", True)]
 
 
 def test_caches_from_before_the_queue_get_a_schedule(empty_metastore_url, new_cache, now):

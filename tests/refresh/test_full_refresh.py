@@ -443,6 +443,19 @@ def test_joins_that_held_are_part_of_the_snapshot(star: Star) -> None:
     assert all(state.commit.startswith("txn:") for state in tables.values())
 
 
+def test_a_left_join_holds_though_rows_find_nothing(star: Star) -> None:
+    star.declare_join(finds_each=False)
+    cache = star.cache(flat_plan(star))
+    star.sell((77, "pen", 1, 1, "1.00"), (None, "pen", 1, 1, "1.00"))
+    run = star.refresh(cache)
+    assert [(j.name, j.finds_each) for j in decode_plan(run.plan).joins] == [("sales_shops", False)]
+    star.write("shops", [(1, "Oslo", "again")], SHOPS, "append")
+    run = star.refresh(cache)
+    assert decode_plan(run.plan).joins == ()
+    message = star.store.reader.join("sales_shops").message
+    assert "would be multiplied" in message and "lost" not in message
+
+
 def test_a_join_broken_after_its_declaration_stops_being_used(star: Star) -> None:
     star.declare_join()
     cache = star.cache(flat_plan(star))

@@ -16,10 +16,12 @@ pytestmark = pytest.mark.spark
 KEYS = (("shop_id", "id"),)
 
 
-def check(star: Star, keys: tuple[tuple[str, str], ...] = KEYS) -> JoinCheck:
+def check(
+    star: Star, keys: tuple[tuple[str, str], ...] = KEYS, *, finds_each: bool = True
+) -> JoinCheck:
     places = (star.key("sales"), star.key("shops"))
     versions = versions_of(base_tables(star.spark, dict(zip(places, places, strict=True))))
-    return validate_join(star.spark, *places, keys, versions)
+    return validate_join(star.spark, *places, keys, versions, finds_each=finds_each)
 
 
 def text(found: JoinCheck) -> str:
@@ -40,6 +42,20 @@ def test_lost_rows_are_counted_also_when_the_right_side_holds_a_null_key(star: S
     assert (found.ok, found.lost_rows, found.null_keys, found.duplicates) == (False, 3, 1, 0)
     assert "3 rows of sales would be lost, 1 of them with a NULL key" in text(found)
     assert "for example shop_id = 7" in text(found)
+
+
+def test_a_left_join_loses_no_row(star: Star) -> None:
+    star.sell((7, "pen", 1, 1, "1.00"), (None, "pen", 1, 1, "1.00"))
+    star.write("shops", [(None, "Nowhere", None), (None, "Nowhere", None)], SHOPS, "append")
+    assert check(star, finds_each=False).ok and not check(star).ok
+
+
+def test_a_left_join_multiplies_rows_as_an_inner_one_does(star: Star) -> None:
+    star.write("shops", [(2, "Roma", "south")], SHOPS, "append")
+    star.sell((7, "pen", 1, 1, "1.00"))
+    found = check(star, finds_each=False)
+    assert (found.ok, found.duplicates, found.multiplied, found.lost_rows) == (False, 1, 2, 0)
+    assert "2 rows of sales would be multiplied" in text(found) and "lost" not in text(found)
 
 
 def test_only_null_keys(star: Star) -> None:

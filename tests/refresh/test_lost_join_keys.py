@@ -14,8 +14,8 @@ JOIN = JoinRecord(
 
 
 def checked(monkeypatch, code: str):
-    def fails(*given, told, names):
-        assert names == ("orders", "cust")
+    def fails(*given, told, names, finds_each):
+        assert names == ("orders", "cust") and finds_each
         raise JoinValidationError(code, f"record-preserving join {told}: no column id")
 
     monkeypatch.setattr(validate_snapshot_joins, "validate_join", fails)

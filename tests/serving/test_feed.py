@@ -275,6 +275,21 @@ def test_noop_a_join_validated_at_the_same_number_of_another_history(checked):
     assert holding([join(validated_versions={**SNAPSHOT, **checked})]) == ()
 
 
+def test_a_left_join_holds_while_the_joined_table_is_as_it_was_validated():
+    grown = {**SNAPSHOT, A: BaseState("ia", 3)}
+    (found,) = holding([join(validated_versions=grown, finds_each=False)])
+    assert not found.finds_each
+    assert holding([join(validated_versions=grown)]) == ()
+    changed = {**SNAPSHOT, B: BaseState("ib", 3)}
+    assert holding([join(validated_versions=changed, finds_each=False)]) == ()
+
+
+def test_noop_a_left_join_declared_anew_as_an_inner_one_does_not_inherit():
+    loose = replace(HELD, finds_each=False)
+    assert holding([join(validated_versions={})], loose) == ()
+    assert holding([join(validated_versions={}, finds_each=False)], loose) == (loose,)
+
+
 def test_noop_a_dropped_join_does_not_serve():
     assert holding([], HELD) == ()
 

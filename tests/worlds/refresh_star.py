@@ -133,7 +133,7 @@ class Star:
         found = current_versions(self.spark, {location: location})[location]
         return -1 if found is None else found.version
 
-    def declare_join(self, *, checked: bool = True) -> JoinRecord:
+    def declare_join(self, *, checked: bool = True, finds_each: bool = True) -> JoinRecord:
         record = JoinRecord(
             name="sales_shops",
             definition="…",
@@ -143,6 +143,7 @@ class Star:
             id=new_id(),
             validated=checked,
             state=JoinState.VALID if checked else JoinState.NOT_VALIDATED,
+            finds_each=finds_each,
         )
         return self.store.writer.create_join(record, now=self.clock())
 

@@ -253,7 +253,7 @@ class TailMaker:
         return any(
             self._new_keys.are_new(table, then, changes, tuple(right for _, right in join.keys))
             for join in self._cache.plan.joins
-            if join.validated and join.right == table.location
+            if join.validated and join.finds_each and join.right == table.location
         )
 
     def _joins_kept(self, pinned: PinnedSet) -> tuple[RecordPreservingJoin, ...]:

@@ -101,7 +101,8 @@ def literal(type: str, value: str) -> str:
 @dataclass(frozen=True)
 class Link:
     """`left.column` refers to `right.id`; `preserving` if each left row meets exactly one right
-    row, `declared` if (and how) that is said: 'fk', 'join' or ''."""
+    row, `declared` if (and how) that is said: 'fk', 'join' or ''. Of one that is not, 'left' says
+    that it meets one or none."""
 
     left: str
     column: str
@@ -161,10 +162,10 @@ class World:
     @property
     def joins(self) -> str:
         return "".join(
-            f"CREATE RECORD PRESERVING JOIN {k.left}_{k.right} AS {k.left} INNER JOIN {k.right} "
-            f"ON {k.on} PRESERVES {k.left};\n"
+            f"CREATE RECORD PRESERVING JOIN {k.left}_{k.right} AS {k.left} "
+            f"{'INNER' if k.preserving else 'LEFT'} JOIN {k.right} ON {k.on} PRESERVES {k.left};\n"
             for k in self.links
-            if k.declared == "join"
+            if k.declared in ("join", "left")
         )
 
     def columns(self, tables: list[str]) -> list[Column]:
@@ -239,7 +240,8 @@ class _Maker:
         found = []
         for right in rights:
             preserving = self.rng.random() < 0.7
-            declared = self.rng.choice(["fk", "fk", "join", ""]) if preserving else ""
+            ways = ["fk", "fk", "join", ""] if preserving else ["left", ""]
+            declared = self.rng.choice(ways)
             found.append(Link(left, f"{left}_k{right[1:]}", right, preserving, declared))
         return found
 

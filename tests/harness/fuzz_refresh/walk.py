@@ -31,7 +31,7 @@ _SHAPES: Final = {
         "by_cat", "cube", "averages", "expressions", "left_join", "zoned", "semi",
     ),
     Manner.GROWING: tuple(SHAPES.keys() - {"top", "distinct_shops", "floats"}),
-    Manner.JOINED: ("by_grp", "cube", "joined_rows", "zoned"),
+    Manner.JOINED: ("by_grp", "cube", "joined_rows", "left_join", "zoned"),
 }  # fmt: skip
 
 

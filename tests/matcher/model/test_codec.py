@@ -78,6 +78,13 @@ def test_a_plan_comes_back_as_it_was() -> None:
     assert decode_plan(json.loads(json.dumps(encode_plan(cube())))) == cube()
 
 
+def test_left_joins_come_back_and_inner_ones_are_stored_as_before() -> None:
+    (join,) = cube().joins
+    assert [len(parts) for parts in encode_plan(cube())["joins"]] == [5]
+    plan = replace(cube(), joins=(replace(join, finds_each=False), join))
+    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
+
+
 def test_outer_joins_come_back_and_older_plans_have_none() -> None:
     hung = OuterJoin(
         "left", (1,), query().predicates[:1], (Col(1, "d_datekey", "int", nullable=False),)

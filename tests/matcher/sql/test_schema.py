@@ -60,18 +60,22 @@ def test_a_foreign_key_is_a_record_preserving_join() -> None:
     assert joins(by_unique)[0].keys == (("x", "u"),)
 
 
+def test_a_foreign_key_that_may_be_null_finds_one_row_or_none() -> None:
+    (found,) = joins("CREATE TABLE c (k INT, FOREIGN KEY (k) REFERENCES p (k) RELY)")
+    assert found.keys == (("k", "k"),) and not found.finds_each
+
+
 @pytest.mark.parametrize(
     "child",
     [
         "CREATE TABLE c (k INT NOT NULL, FOREIGN KEY (k) REFERENCES p (k) NOT ENFORCED NORELY)",
         "CREATE TABLE c (k INT NOT NULL, FOREIGN KEY (k) REFERENCES p (k))",
-        "CREATE TABLE c (k INT, FOREIGN KEY (k) REFERENCES p (k) RELY)",
         "CREATE TABLE c (k BIGINT NOT NULL, FOREIGN KEY (k) REFERENCES p (k) RELY)",
         "CREATE TABLE c (k INT NOT NULL, FOREIGN KEY (k) REFERENCES nowhere (k) RELY)",
         "CREATE TABLE c (k INT NOT NULL, s STRING NOT NULL, "
         "FOREIGN KEY (k, s) REFERENCES p (k, u) RELY)",
     ],
-    ids=["norely", "not-rely", "nullable", "other-type", "no-table", "not-a-key"],
+    ids=["norely", "not-rely", "other-type", "no-table", "not-a-key"],
 )
 def test_a_weaker_foreign_key_is_not(child: str) -> None:
     assert joins(child) == ()

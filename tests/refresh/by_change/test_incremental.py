@@ -621,6 +621,17 @@ def test_a_join_is_checked_on_the_appended_rows(star: Star) -> None:
     check(star, cache, plan)
 
 
+def test_appended_rows_that_find_nothing_break_no_left_join(star: Star) -> None:
+    star.declare_join(finds_each=False)
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    assert star.refresh(cache).facts["joins"] == ["sales_shops"]
+    star.sell((99, "pen", 1, 1, "1.00"), (None, "pen", 1, 1, "1.00"))
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "REPLACE" and run.facts["joins"] == ["sales_shops"]
+    check(star, cache, plan)
+
+
 def test_a_filter_hides_no_lost_row(star: Star) -> None:
     """The counts tell nothing where the definition filters."""
     star.declare_join()
