@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Final
 
 from matcher.model.expr import Col, Expr, walk
@@ -79,14 +81,29 @@ def physical_name(kept: str, name: str) -> str | None:
     return None if found is None else str(found[2])
 
 
-GONE: Final = "is gone"
-"""What became of a column that a table has no more: no refresh can read it."""
-RETYPED: Final = "was "
-"""How it begins to say of a column that it has another type: what stores that type cannot be
-refreshed."""
+class Fate(Enum):
+    """What became of a column. No refresh can read one that is gone, nor refresh what stores the
+    type of one that has another."""
+
+    GONE = auto()
+    RETYPED = auto()
+    OTHER = auto()
 
 
-def changed_columns(kept: str, schema: str) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """What became of a column.
+
+    Args:
+        fate: The kind of change.
+        words: What is said of the column.
+    """
+
+    fate: Fate
+    words: str
+
+
+def changed_columns(kept: str, schema: str) -> Mapping[str, ColumnChange]:
     """The columns that are other ones now than a snapshot holds.
 
     Args:
@@ -94,7 +111,7 @@ def changed_columns(kept: str, schema: str) -> Mapping[str, str]:
         schema: The table's schema now.
 
     Returns:
-        Each column's name to what became of it, in words for people; empty if all are the same.
+        Each column's name to what became of it; empty if all are the same.
     """
     now = dict(_columns(schema))
     then: dict[str, list[Any]] = json.loads(kept)
@@ -105,16 +122,29 @@ def changed_columns(kept: str, schema: str) -> Mapping[str, str]:
     }
 
 
-def _difference(then: list[Any], now: list[Any] | None) -> str:
+def changes_told(changed: Mapping[str, ColumnChange]) -> str:
+    """What became of columns, for people.
+
+    Args:
+        changed: What `changed_columns` gave.
+
+    >>> changes_told({"a": ColumnChange(Fate.GONE, "is gone")})
+    'column a is gone'
+    """
+    return "; ".join(f"column {name} {change.words}" for name, change in changed.items())
+
+
+def _difference(then: list[Any], now: list[Any] | None) -> ColumnChange:
     if now is None:
-        return GONE
+        return ColumnChange(Fate.GONE, "is gone")
     if then[2] != now[2]:
-        return "is another column of that name"
+        return ColumnChange(Fate.OTHER, "is another column of that name")
     if then[0] != now[0]:
-        return f"{RETYPED}{_shown(then[0])} and is {_shown(now[0])}"
+        return ColumnChange(Fate.RETYPED, f"was {_shown(then[0])} and is {_shown(now[0])}")
     if then[1] != now[1]:
-        return "may be NULL now" if now[1] else "may no longer be NULL"
-    return "has another collation or length"
+        words = "may be NULL now" if now[1] else "may no longer be NULL"
+        return ColumnChange(Fate.OTHER, words)
+    return ColumnChange(Fate.OTHER, "has another collation or length")
 
 
 def _shown(kind: Any) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cachemgr.base_state import TableAt
-from cachemgr.delta.base_columns import changed_columns
+from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.delta.commits import Head
 from cachemgr.delta.places import as_path, scheme_of
@@ -284,7 +284,7 @@ def _why_moved(old: SnapshotTableRecord, table: TableAt, changes: Changes | None
     columns = changed_columns(old.columns, table.columns)
     if not columns:
         return None
-    return f"{told}, but " + "; ".join(f"column {name} {how}" for name, how in columns.items())
+    return f"{told}, but {changes_told(columns)}"
 
 
 def _moved_on(request: RefreshRequest) -> bool:

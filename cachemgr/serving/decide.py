@@ -10,6 +10,7 @@ decided again with exact caches only, and what was dropped says `MIXED_SNAPSHOTS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from cachemgr.serving.decision import BlockOutcome, Decision, Hit
@@ -78,13 +79,13 @@ def decide(
         `keys_moved`.
     """
 
-    def walk(asked: Eligibility) -> tuple[Decision, Reason | None]:
+    def walk(eligibility: Eligibility) -> tuple[Decision, Reason | None]:
         """What is found, and why it must not run as it is."""
-        found = _walk(query, registry, asked, options, explain, most)
+        found = _walk(query, _Asked(registry, eligibility, options, explain, most))
         if found.keys_moved:
             return found, None
         live = query.tables_outside(found.hits) | _read_beside(found.hits)
-        return found, mixed_snapshots(found.hits, asked.query.seen, live)
+        return found, mixed_snapshots(found.hits, eligibility.query.seen, live)
 
     found, mixed = walk(eligibility)
     if mixed is not None and any(hit.appended is not None for hit in found.hits):
@@ -101,20 +102,25 @@ def _read_beside(hits: Iterable[Hit]) -> frozenset[str]:
     return frozenset(joined | {h.appended.table.name for h in hits if h.appended is not None})
 
 
-def _walk(
-    query: QueryBlocks,
-    registry: Registry,
-    eligibility: Eligibility,
-    options: MatchOptions,
-    explain: bool,
-    most: int | None,
-) -> Decision:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the blocks of a query are decided by; see `decide`."""
+
+    registry: Registry
+    eligibility: Eligibility
+    options: MatchOptions
+    explain: bool
+    most: int | None
+
+
+def _walk(query: QueryBlocks, asked: _Asked) -> Decision:
+    registry, eligibility = asked.registry, asked.eligibility
     outcomes: list[BlockOutcome] = []
     served_once = False
 
     def visit(located: LocatedBlock) -> bool:
         nonlocal served_once
-        outcome = _outcome(located, registry, eligibility, options, explain, most)
+        outcome = _outcome(located, asked)
         if located.once is Once.PERHAPS:
             served_once |= outcome.hit is not None
             return False
@@ -130,7 +136,7 @@ def _walk(
     return Decision(
         tuple(outcomes),
         _unheeded(outcomes, registry, eligibility.query.only),
-        lambda block, reasons: registry.why(block, options, reasons),
+        lambda block, reasons: registry.why(block, asked.options, reasons),
         served_once,
         eligibility.keys_moved,
     )
@@ -147,32 +153,18 @@ def _unheeded(
     return unheeded(hinted, used, known, candidates)
 
 
-def _outcome(
-    located: LocatedBlock,
-    registry: Registry,
-    eligibility: Eligibility,
-    options: MatchOptions,
-    explain: bool,
-    most: int | None,
-) -> BlockOutcome:
+def _outcome(located: LocatedBlock, asked: _Asked) -> BlockOutcome:
     block = located.block
     if block is None:
         return BlockOutcome(located.path, None, None, (), tuple(located.reasons), False)
-    refused = refused_below(located.above, block, options)
+    refused = refused_below(located.above, block, asked.options)
     if refused is not None:
         return BlockOutcome(located.path, block, None, (), (refused,), False)
-    return _compared(located, block, registry, eligibility, options, explain, most)
+    return _compared(located, block, asked)
 
 
-def _compared(
-    located: LocatedBlock,
-    block: Block,
-    registry: Registry,
-    eligibility: Eligibility,
-    options: MatchOptions,
-    explain: bool,
-    most: int | None,
-) -> BlockOutcome:
+def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcome:
+    registry, eligibility, options = asked.registry, asked.eligibility, asked.options
     cleared: dict[int, Cleared] = {}
     behind: dict[Reason, float] = {}
 
@@ -191,7 +183,12 @@ def _compared(
         return found.reason
 
     chosen = registry.decide(
-        block, options, veto, explain=explain, most=most, first_rows=located.is_tail
+        block,
+        options,
+        veto,
+        explain=asked.explain,
+        most=asked.most,
+        first_rows=located.is_tail,
     )
     hit, reasons, candidates = None, chosen.reasons, chosen.candidates
     if chosen.rewrite is not None:

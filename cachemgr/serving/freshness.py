@@ -16,9 +16,9 @@ from typing import Final, Protocol
 
 from cachemgr.base_state import BaseState, TableAt, counted
 from cachemgr.delta.base_columns import (
-    GONE,
-    RETYPED,
+    Fate,
     changed_columns,
+    changes_told,
     columns_read,
     kept_columns,
 )
@@ -230,10 +230,11 @@ def _other_columns(
         changed = _changed_columns(kept, past.columns)
         if not changed:
             return None
-        what = "; ".join(f"column {name} {how}" for name, how in changed.items())
-        if GONE in changed.values():
+        what = changes_told(changed)
+        fates = {change.fate for change in changed.values()}
+        if Fate.GONE in fates:
             cure = f"add the column again, or drop or replace cache {cache.name}"
-        elif any(how.startswith(RETYPED) for how in changed.values()):
+        elif Fate.RETYPED in fates:
             cure = (
                 f"create cache {cache.name} again with OR REPLACE; where it would store the same "
                 f"types as before, {cure} is enough"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from cachemgr.base_state import TableAt
-from cachemgr.delta.base_columns import changed_columns
+from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.delta.changes import ChangeKind, Changes
 from cachemgr.metastore.records import SnapshotRecord, SnapshotTableRecord
 from cachemgr.refresh.by_change.why_full import FullCode, WhyFull
@@ -177,8 +177,7 @@ def _moved(
     kept = then[place].columns
     changed = {} if kept is None else changed_columns(kept, table.columns)
     if kept is None or changed:
-        what = "; ".join(f"column {name} {how}" for name, how in changed.items())
-        detail = what or "the snapshot does not say what its columns were"
+        detail = changes_told(changed) or "the snapshot does not say what its columns were"
         return WhyFull(FullCode.COLUMNS_CHANGED, f"{table.name}: {detail}")
     if found.kind is ChangeKind.SIGNED and any(not file.bytes for file in found.removed):
         detail = f"{table.name}: its log does not say which files went"
