@@ -28,6 +28,7 @@ from matcher.predicates.context import PredicateContext, column_equality, fixed_
 from matcher.predicates.implication import implies
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell, stored
 from matcher.rules.lapsed_joins import why_lapsed
+from matcher.rules.map_relations import spell_join
 
 
 def with_inner_joins(attempt: PlanAttempt) -> PlanAttempt:
@@ -357,12 +358,13 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
             "or of both can be told apart",
         )
     but = f", and the query does not ask for {spell(part)}" if part is not None else ""
-    cure = (
-        f"declare a cache without this join of {_names(attempt, join.right)}, or that it finds at "
-        "most one row: CREATE RECORD PRESERVING JOIN … AS … LEFT JOIN … PRESERVES …"
-    )
+    cure = f"declare a cache without this join of {_names(attempt, join.right)}"
     # no declared join says anything of what the query reads
     unread = join.right.isdisjoint(attempt.query.tables)
+    if unread and join.kind == "left" and len(join.right) == 1:
+        (rel,) = join.right
+        declared = spell_join(attempt.view, rel, join.on, "LEFT")
+        cure += f", or CREATE RECORD PRESERVING JOIN … AS {declared}, if it finds at most one row"
     lapsed = why_lapsed(attempt.view, join.right) if unread else None
     if lapsed is not None:
         but, cure = f", and {lapsed[0]}", lapsed[1]

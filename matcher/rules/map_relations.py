@@ -10,6 +10,7 @@ predicates say.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from matcher.model.expr import Call, Col, Expr, columns
@@ -235,14 +236,22 @@ def _why_not_preserving(
             f"by record-preserving join {loose} a row finds one of it or none",
             f"join it by LEFT JOIN in the definition of {view.name}",
         )
+    declared = spell_join(view, extra, predicates, "INNER")
     return (
         "nothing says that this join keeps each row exactly once",
-        f"declare CREATE RECORD PRESERVING JOIN … AS {_spell_join(view, extra, predicates)}",
+        f"declare CREATE RECORD PRESERVING JOIN … AS {declared}",
     )
 
 
-def _spell_join(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> str:
-    """The join of the extra table with one other, as its declaration would say it."""
+def spell_join(view: PreparedPlan, extra: int, predicates: Iterable[Expr], kind: str) -> str:
+    """The join of a table with one other, as its declaration would say it.
+
+    Args:
+        view: The cache that joins them.
+        extra: The joined table.
+        predicates: What it is joined by.
+        kind: INNER or LEFT.
+    """
     by_anchor: dict[int, list[str]] = {}
     table, name = _declared(view, extra, "b")
     for pair in map(column_equality, predicates):
@@ -252,10 +261,10 @@ def _spell_join(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) ->
         equal = f"{_declared(view, outer.rel, 'a')[1]}.{outer.name} = {name}.{inner.name}"
         by_anchor.setdefault(outer.rel, []).append(equal)
     if len(by_anchor) != 1:
-        return f"… INNER JOIN {table} ON … PRESERVES …"
+        return f"… {kind} JOIN {table} ON … PRESERVES …"
     ((anchor, equals),) = by_anchor.items()
     outer_table, left = _declared(view, anchor, "a")
-    return f"{outer_table} INNER JOIN {table} ON {' AND '.join(equals)} PRESERVES {left}"
+    return f"{outer_table} {kind} JOIN {table} ON {' AND '.join(equals)} PRESERVES {left}"
 
 
 def _declared(view: PreparedPlan, rel: int, alias: str) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cachemgr.text import offline
 from matcher.index.miss_reasons import best_reasons
 from matcher.model.ir import GroupingSet, Miss
@@ -32,17 +34,18 @@ def test_a_cache_that_matches_comes_before_all_that_do_not() -> None:
     ]
 
 
-def test_the_join_to_declare_can_be_written_of_folders_too() -> None:
+@pytest.mark.parametrize("kind", ["INNER", "LEFT"])
+def test_the_join_to_declare_can_be_written_of_folders_too(kind: str) -> None:
     workspace = offline.prepare(
         _TABLES,
         "CREATE RELATIONAL CACHE c AS SELECT e.n, u.country FROM `file:/data/events` e "
-        "JOIN `file:/data/users` u ON e.user_id = u.user_id",
+        f"{kind} JOIN `file:/data/users` u ON e.user_id = u.user_id",
         {},
     )
     result = offline.explain_query(workspace, "SELECT n FROM `file:/data/events`")
     (told,) = result["candidates"][0]["reasons"]
     assert (
-        "AS delta.`/data/events` a INNER JOIN delta.`/data/users` b ON a.user_id = b.user_id "
+        f"AS delta.`/data/events` a {kind} JOIN delta.`/data/users` b ON a.user_id = b.user_id "
         "PRESERVES a" in told["suggestion"]
     )
 
