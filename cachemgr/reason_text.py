@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,22 +38,26 @@ def reason_text(reason: Mapping[str, Any]) -> str:
     return f"{reason['code']}: {reason['detail']}{cure}"
 
 
-def candidate_rows(candidates: Iterable[Mapping[str, Any]]) -> list[CandidateRow]:
+def candidate_rows(
+    candidates: Iterable[Mapping[str, Any]], told: Iterable[Mapping[str, Any]] = ()
+) -> list[CandidateRow]:
     """The views that were considered, in their order. Sets of one cache that are refused by the
     same codes and would be helped by the same change are one row: a cube has dozens.
 
     Args:
         candidates: As EXPLAIN REWRITE FORMAT JSON gives them.
+        told: The reasons that stand above the rows, and are not written out again.
     """
+    above = frozenset(map(reason_text, told))
     alike: dict[object, list[Mapping[str, Any]]] = {}
     for number, one in enumerate(candidates):
         is_refused_set = one["grouping_set"] is not None and one["outcome"] == "refused"
         asked = tuple((r["code"], r["suggestion"]) for r in one["reasons"])
         alike.setdefault((one["cache"], asked) if is_refused_set else number, []).append(one)
-    return [_row(found) for found in alike.values()]
+    return [_row(found, above) for found in alike.values()]
 
 
-def _row(found: list[Mapping[str, Any]]) -> CandidateRow:
+def _row(found: list[Mapping[str, Any]], above: Collection[str]) -> CandidateRow:
     finest = max(found, key=lambda one: len(one["grouping_set"] or ()))
     keys, cost = finest["grouping_set"], finest["cost"]
     more = f" and {plural(len(found) - 1, 'other set')}" if len(found) > 1 else ""
@@ -62,5 +66,9 @@ def _row(found: list[Mapping[str, Any]]) -> CandidateRow:
         sets=None if keys is None else f"({', '.join(keys)}){more}",
         outcome=finest["outcome"],
         cost=None if cost is None else f"{cost:.0f}",
-        reasons=tuple(map(reason_text, finest["reasons"])),
+        reasons=tuple(
+            f"{reason['code']}, as above" if text in above else text
+            for reason in finest["reasons"]
+            for text in (reason_text(reason),)
+        ),
     )

@@ -24,6 +24,12 @@ def test_a_reason_says_what_would_help() -> None:
     assert reason_text(told | {"suggestion": "add a"}) == "X: lacks a (add a)"
 
 
+def test_what_stands_above_is_not_said_again() -> None:
+    found = [candidate(None, ("AGG", "add SUM(b)"), ("STALE", "refresh"))]
+    (row,) = candidate_rows(found, found[0]["reasons"][:1])
+    assert row.reasons == ("AGG, as above", "STALE: cache lacks (refresh)")
+
+
 def test_sets_that_are_refused_alike_are_one_row() -> None:
     lacks = ("AGG", "add SUM(b)")
     found = candidate_rows(

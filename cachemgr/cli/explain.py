@@ -132,7 +132,7 @@ def _print(result: Mapping[str, Any]) -> None:
     reasons = result.get("reasons", ())  # offline the candidates alone have some
     show_reasons(reasons)
     if result["candidates"]:
-        show_candidates(result["candidates"])
+        show_candidates(result["candidates"], reasons)
     elif not result["hit"] and not reasons:
         typer.echo("no cache reads any of the query's tables")
     if result["rewritten_sql"]:

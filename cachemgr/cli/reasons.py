@@ -24,13 +24,16 @@ def show_reasons(reasons: Sequence[Mapping[str, Any]]) -> None:
         typer.echo(printable(reason_text(reason)))
 
 
-def show_candidates(candidates: Sequence[Mapping[str, Any]]) -> None:
+def show_candidates(
+    candidates: Sequence[Mapping[str, Any]], told: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """The views that were considered, as a table; sets of a cube that are refused alike in one row.
 
     Args:
         candidates: As EXPLAIN REWRITE FORMAT JSON gives them.
+        told: The reasons that were shown before.
     """
-    rows = candidate_rows(candidates)
+    rows = candidate_rows(candidates, told)
     show_rows(
         _HEADINGS,
         [[r.cache, r.sets or "-", r.outcome, r.cost or "-", "\n".join(r.reasons)] for r in rows],

@@ -163,7 +163,8 @@ class Explanation:
             note = " (NOT VALIDATED)" if name in self.unvalidated_joins else ""
             items.append(("record-preserving join", name + note))
         items += [("reason", reason_text(reason_data(r))) for r in self.reasons]
-        for row in candidate_rows(map(candidate_data, self.candidates)):
+        told = map(reason_data, self.reasons)
+        for row in candidate_rows(map(candidate_data, self.candidates), told):
             sets = "" if row.sets is None else f" {row.sets}"
             cost = "" if row.cost is None else f", cost {row.cost}"
             why = f": {'; '.join(row.reasons)}" if row.reasons else ""
