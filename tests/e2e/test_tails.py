@@ -18,6 +18,7 @@ from cachemgr.spark.held.pins import PinKey, PinStore
 from cachemgr.spark.held.tail_maker import TailMaker
 from cachemgr.spark.held.tail_pace import Tempo
 from cachemgr.spark.held.tails import TailStore
+from tests.processes import until
 from tests.worlds.lab_star import CUST, CUST_ROWS, JOIN
 
 pytestmark = pytest.mark.spark
@@ -202,6 +203,13 @@ def test_parts_that_were_put_together_are_kept_for_those_who_read_them(
     without_pauses.sweep()
     assert without_pauses._pins.stats().pins == 1
     by_tail(lab, QUERIES[0])
+
+
+def test_a_tail_of_a_dropped_cache_goes_by_itself(lab, without_pauses: TailStore) -> None:
+    grow(lab, without_pauses, keep=15.0, commits=1)
+    lab.sql("DROP RELATIONAL CACHE by_region")
+    assert without_pauses._pins.stats().pins == 1, "a query may still read it"
+    until(lambda: without_pauses._pins.stats().pins == 0, 60, "nothing else happens, and it goes")
 
 
 def test_and_so_are_those_of_the_tail_before(

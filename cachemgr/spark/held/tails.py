@@ -42,6 +42,8 @@ _MOST_PACES: Final = 10_000
 # Up to so many appended rows all sets of a cube share one tail, grouped by all of its keys: one is
 # there for whichever is read next, and to add up so many rows in memory takes no time to speak of.
 _FEW_ROWS: Final = 250_000
+# Seconds after which what is no longer recent is looked for.
+_SOON: Final = 0.1
 # Tails that are made at the same time.
 _THREADS: Final = 2
 
@@ -114,6 +116,7 @@ class TailStore:
         self._pins = PinStore(spark, 0, self._is_wanted, "cachemgr-tails", _THREADS)
         self._joined = JoinedTables(self._pins)
         self._closed = False
+        self._later: threading.Timer | None = None
         self._lock = threading.Lock()
         self._states: defaultdict[_Place, _State] = defaultdict(_State)
         self._paces: Bounded[Pace] = Bounded(_MOST_PACES)
@@ -297,18 +300,32 @@ class TailStore:
             return any(state.making is not None for state in self._states.values())
 
     def sweep(self) -> None:
-        """Let go of all tails that nobody wants."""
+        """Let go of all tails that nobody wants; of recent ones a while later."""
         with self._lock:
             places = tuple(self._states)
         gone = [at for at in places if not self._wanted(at.pin)]
         with self._lock:
             for at in gone:
                 state = self._states[at]
-                if state.making is None and (
-                    state.made is None or not self._is_recent(state.made.at)
-                ):
+                if state.making is not None:
+                    continue
+                if state.made is None or not self._is_recent(state.made.at):
                     del self._states[at]
+                else:
+                    self._sweep_later()
         self._pins.sweep()
+
+    def _sweep_later(self) -> None:
+        """Sweep once more when nothing is recent any more; the lock is held."""
+        if self._later is None and not self._closed:
+            self._later = threading.Timer(self.tempo.keep + _SOON, self._swept_later)
+            self._later.daemon = True
+            self._later.start()
+
+    def _swept_later(self) -> None:
+        with self._lock:
+            self._later = None
+        self.sweep()
 
     def resize(self, max_bytes: int) -> None:
         """Give the tails another bound.
@@ -322,6 +339,8 @@ class TailStore:
         """Let go of everything."""
         self._closed = True
         with self._lock:
+            if self._later is not None:
+                self._later.cancel()
             for state in self._states.values():
                 if state.making is not None:
                     state.making.awaited.set()
@@ -346,6 +365,8 @@ class TailStore:
                     before = state.made.keys if state.made is not None else frozenset()
                     recent = {k: t for k, t in state.replaced.items() if self._is_recent(t)}
                     state.replaced = recent | dict.fromkeys(before - made.keys, now)
+                    if state.replaced:
+                        self._sweep_later()
                     state.made = made
                 if counts:
                     self._pace(at).ended(now - making.began, made is not None, now, self.tempo)
