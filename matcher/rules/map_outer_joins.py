@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, columns, transform
 from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
@@ -29,6 +30,8 @@ from matcher.predicates.implication import implies
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell, stored
 from matcher.rules.lapsed_joins import why_lapsed
 from matcher.rules.map_relations import spell_join
+
+_MOST_NAMED: Final = 3
 
 
 def with_inner_joins(attempt: PlanAttempt) -> PlanAttempt:
@@ -205,20 +208,22 @@ def check_conditions(attempt: PlanAttempt) -> PlanAttempt:
     return replace(attempt, filtered=filtered, steps=(*attempt.steps, "filter_found"))
 
 
-def filter_found(attempt: ViewAttempt) -> tuple[list[Expr], dict[frozenset[int], Reason]]:
+def filter_found(
+    attempt: ViewAttempt,
+) -> tuple[list[Expr], dict[frozenset[int], frozenset[Col]]]:
     """The filters that keep the rows for which the cache's LEFT joins found something.
 
     Args:
         attempt: The query and the view, with what the rules before have found.
 
     Returns:
-        The filters, and for each join that no stored column tells of why it is refused, by the
-        tables that it joins.
+        The filters, and for each join that no stored column tells of the columns that would, by
+        the tables that it joins.
     """
     shared = attempt.shared
     found_there = [(join.right, _never_null_where_found(join)) for join in shared.inner_of]
     filters: list[Expr] = []
-    untold: dict[frozenset[int], Reason] = {}
+    untold: dict[frozenset[int], frozenset[Col]] = {}
     for rels, telling in (*shared.kept, *found_there):
         for expr, column in attempt.view.stored(attempt.grouping_set):
             if expr in telling:
@@ -227,12 +232,14 @@ def filter_found(attempt: ViewAttempt) -> tuple[list[Expr], dict[frozenset[int],
                 filters.append(Call("isnotnull", (found,), "boolean", False))
                 break
         else:
-            untold[rels] = _cannot_tell(attempt, rels, telling)
+            untold[rels] = telling
     return filters, untold
 
 
 def check_found(
-    attempt: ViewAttempt, untold: Mapping[frozenset[int], Reason], filters: Iterable[Expr]
+    attempt: ViewAttempt,
+    untold: Mapping[frozenset[int], frozenset[Col]],
+    filters: Iterable[Expr],
 ) -> None:
     """Check that the query's own filters, as they stand over the cache, keep no row for which a
     join found nothing, where no stored column tells: there all columns of its tables are NULL.
@@ -243,7 +250,7 @@ def check_found(
         filters: The filters over the cache's columns.
 
     Raises:
-        Refused: The reason of a join of which a row that lacks its tables may pass.
+        Refused: OUTER_JOIN_DIFFERS where a row that lacks the tables of a join may pass.
     """
     if not untold:
         return
@@ -253,9 +260,9 @@ def check_found(
         if all(column.rel == 0 and column.name in own for column in columns(each)):
             over_tables = transform(each, lambda e: own[e.name] if isinstance(e, Col) else None)
             rejected |= PredicateContext((over_tables,)).rejected()
-    for rels, reason in untold.items():
-        if rels.isdisjoint(rejected):
-            raise Refused(reason, lacking=1)
+    passing = {rels: telling for rels, telling in untold.items() if rels.isdisjoint(rejected)}
+    if passing:
+        raise Refused(_cannot_tell(attempt, passing), lacking=len(passing))
 
 
 def _never_null_where_found(join: OuterJoinKey) -> frozenset[Col]:
@@ -375,12 +382,18 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
     )
 
 
-def _cannot_tell(attempt: ViewAttempt, rels: frozenset[int], telling: frozenset[Col]) -> Reason:
-    names = sorted(spell(c) for c in telling) or ["a column that is never NULL there"]
+def _cannot_tell(attempt: ViewAttempt, passing: Mapping[frozenset[int], frozenset[Col]]) -> Reason:
+    tables = [_names(attempt.shared, rels) for rels in passing]
+    columns = [
+        " or ".join(sorted(map(spell, telling))[:_MOST_NAMED]) or "a column that is never NULL"
+        for telling in passing.values()
+    ]
+    wanted = [f"{column} of {table}" for column, table in zip(columns, tables, strict=True)]
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
-        f"{attempt.view_name()} also has rows for which {_names(attempt.shared, rels)} was not "
-        "found, and stores no column that tells them apart",
-        f"add {names[0]} of {_names(attempt.shared, rels)} to the "
-        f"{'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list of {attempt.view.name}",
+        f"{attempt.view_name()} also has rows for which {' or '.join(tables)} was not found, and "
+        "stores no column that tells them apart",
+        f"add {' and '.join(wanted)} to the "
+        f"{'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list of {attempt.view.name}, "
+        "or filter by a column that is NULL where nothing was found",
     )

@@ -98,3 +98,23 @@ def test_sets_that_ask_for_the_same_change_say_it_once_in_the_name_of_the_finest
     (told,) = result["reasons"]
     assert "SUM(b) cannot be computed from grouping set (g, h) of cache c" in told["detail"]
     assert len(result["candidates"]) == 4, "each set has its own line in the data"
+
+
+def test_all_left_joins_whose_found_rows_are_not_told_are_named() -> None:
+    workspace = offline.prepare(
+        "CREATE TABLE f (i INT, s INT, n BIGINT); CREATE TABLE items (i INT, brand STRING); "
+        "CREATE TABLE stores (s INT, city STRING)",
+        "CREATE RELATIONAL CACHE c AS SELECT brand, city, SUM(n) AS n FROM f "
+        "LEFT JOIN items ON f.i = items.i LEFT JOIN stores ON f.s = stores.s GROUP BY brand, city",
+        {},
+    )
+    query = (
+        "SELECT brand, city, SUM(n) AS n FROM f JOIN items ON f.i = items.i "
+        "JOIN stores ON f.s = stores.s GROUP BY brand, city"
+    )
+    told = offline.explain_query(workspace, query)["candidates"][0]["reasons"][0]
+    assert "stores or items was not found" in told["detail"]
+    assert "add s of stores and i of items to the GROUP BY list of c" in told["suggestion"]
+    filtered = query.replace("GROUP BY", "WHERE city = 'Rome' GROUP BY")
+    told = offline.explain_query(workspace, filtered)["candidates"][0]["reasons"][0]
+    assert "add i of items to the GROUP BY list" in told["suggestion"]
