@@ -18,7 +18,7 @@ from cachemgr.refresh.account import planned
 from cachemgr.refresh.by_change.delta_rows import delta_rows
 from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.by_change.measure_delta import (
-    keeps_all_rows,
+    joins_that_kept_all_rows,
     measure_delta,
     totals_with,
     watched_set,
@@ -184,11 +184,11 @@ def _check_joins(job: Job, delta: Delta, progress: Progress) -> None:
         job.session,
         job.metastore,
         declared_joins(job.metastore, job.plan),
-        frozenset(j.name for j in held),
+        held,
         job.tables,
         delta,
         _moment(job),
-        all_kept=keeps_all_rows(job.plan, held, facts, delta, progress.measured),
+        kept=joins_that_kept_all_rows(job.plan, held, facts, delta, progress.measured),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -87,12 +87,12 @@ def check_joins_on_delta(
     session: SparkSession,
     metastore: Metastore,
     joins: Sequence[JoinRecord],
-    held: frozenset[str],
+    held: Collection[RecordPreservingJoin],
     tables: Sequence[TableAt],
     delta: Delta,
     now: datetime,
     *,
-    all_kept: bool,
+    kept: Collection[RecordPreservingJoin],
 ) -> tuple[tuple[RecordPreservingJoin, ...], dict[str, str]]:
     """The same after rows were appended to one table, of what held before: on those rows alone.
 
@@ -104,11 +104,12 @@ def check_joins_on_delta(
         session: A session of ours.
         metastore: Where the joins' states are kept.
         joins: The joins to check.
-        held: The names of those that held at the versions that the appended rows came after.
+        held: Those that held at the versions that the appended rows came after. One that was
+            declared since under the name of another is none of them.
         tables: The pinned base tables.
         delta: What was appended.
         now: This moment.
-        all_kept: The counts tell already that each appended row found its partner in each join.
+        kept: Those of which the counts tell already that each appended row found its partner.
 
     Returns:
         As `check_joins` does.
@@ -116,9 +117,10 @@ def check_joins_on_delta(
     grown = delta.table.location
     proven, rows, whole = [], [], []
     for join in joins:
-        if join.name not in held or not is_checked(join) or join.right.location == grown:
+        fact = join.as_fact()
+        if fact not in held or not is_checked(join) or join.right.location == grown:
             whole.append(join)
-        elif join.left.location != grown or all_kept or not join.finds_each:
+        elif join.left.location != grown or fact in kept or not join.finds_each:
             proven.append(join)
         else:
             rows.append(join)

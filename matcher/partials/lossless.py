@@ -2,7 +2,8 @@
 
 Where a definition is nothing but one table joined to others by keys that are unique there, it has
 each row of that table once at most. Does it have as many rows as were put in, then each of them
-found its partners: nothing else could have made up for a loss.
+found its partners: nothing else could have made up for a loss. Of joins by other keys that says
+nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from matcher.model.expr import Call, Col, Expr
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
 
-def joins_by_unique_keys_alone(
+def joins_told_by_counts(
     plan: CachePlan, held: Iterable[RecordPreservingJoin], grown: str
-) -> bool:
-    """Whether a definition is nothing but one table joined to others by their unique keys.
+) -> tuple[RecordPreservingJoin, ...]:
+    """The joins that a definition consists of, if it is nothing but one table joined to others by
+    their unique keys; none if it is anything else.
 
     Args:
         plan: The cache.
@@ -29,22 +31,30 @@ def joins_by_unique_keys_alone(
     ... )
     >>> fact, stores = [relation.key for relation in joined.relations]
     >>> held = [RecordPreservingJoin("j", fact, stores, (("store", "store"),))]
-    >>> joins_by_unique_keys_alone(joined, held, fact), joins_by_unique_keys_alone(joined, [], fact)
-    (True, False)
+    >>> other = RecordPreservingJoin("k", fact, stores, (("item", "store"),))
+    >>> [j.name for j in joins_told_by_counts(joined, [*held, other], fact)]
+    ['j']
+    >>> joins_told_by_counts(joined, [other], fact)
+    ()
     """
     places = [relation.key for relation in plan.relations]
-    by_right = {join.right: join for join in held if join.left in places}
-    others = [place for place in places if place != grown]
-    if plan.outer or len(set(places)) != len(places) or not set(others) <= by_right.keys():
-        return False
-    wanted = {
-        frozenset({(by_right[place].left, left.lower()), (place, right.lower())})
-        for place in others
-        for left, right in by_right[place].keys
-    }
     pairs = [equal_columns(part) for part in plan.predicates]
+    if plan.outer or len(set(places)) != len(places) or None in pairs:
+        return ()
     found = {frozenset((places[c.rel], c.name.lower()) for c in pair) for pair in pairs if pair}
-    return None not in pairs and found == wanted
+    its_own = tuple(join for join in held if _equalities(join) <= found)
+    joined = {join.right for join in its_own}
+    others = {place for place in places if place != grown}
+    if joined != others or frozenset().union(*map(_equalities, its_own)) != found:
+        return ()
+    return its_own
+
+
+def _equalities(join: RecordPreservingJoin) -> frozenset[frozenset[tuple[str, str]]]:
+    return frozenset(
+        frozenset({(join.left, left.lower()), (join.right, right.lower())})
+        for left, right in join.keys
+    )
 
 
 def equal_columns(condition: Expr) -> tuple[Col, Col] | None:

@@ -133,13 +133,20 @@ class Star:
         found = current_versions(self.spark, {location: location})[location]
         return -1 if found is None else found.version
 
-    def declare_join(self, *, checked: bool = True, finds_each: bool = True) -> JoinRecord:
+    def declare_join(
+        self,
+        *,
+        name: str = "sales_shops",
+        keys: tuple[tuple[str, str], ...] = (("shop_id", "id"),),
+        checked: bool = True,
+        finds_each: bool = True,
+    ) -> JoinRecord:
         record = JoinRecord(
-            name="sales_shops",
+            name=name,
             definition="…",
             left=JoinSide("default.sales", self.key("sales"), None),
             right=JoinSide("default.shops", self.key("shops"), None),
-            keys=(("shop_id", "id"),),
+            keys=keys,
             id=new_id(),
             validated=checked,
             state=JoinState.VALID if checked else JoinState.NOT_VALIDATED,

@@ -32,7 +32,7 @@ from cachemgr.refresh.measure import (
 from matcher.model.expr import Col
 from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
-from matcher.partials.lossless import joins_by_unique_keys_alone
+from matcher.partials.lossless import joins_told_by_counts
 
 # so many rows that no type bounds a sum of them
 _ANY_NUMBER: Final = 1 << 62
@@ -105,15 +105,15 @@ def totals_with(
     return {name: before[name] + count for name, count in seen.items()}
 
 
-def keeps_all_rows(
+def joins_that_kept_all_rows(
     plan: CachePlan,
     held: Iterable[RecordPreservingJoin],
     facts: Mapping[str, Any],
     delta: Delta,
     measured: Measured,
-) -> bool:
-    """Whether the counts tell that each appended row came through the definition's joins just
-    once: then each of these found its partner, since nothing else could have made up for a loss.
+) -> tuple[RecordPreservingJoin, ...]:
+    """The joins of which the counts tell that each appended row came through just once: then each
+    of these found its partner, since nothing else could have made up for a loss.
 
     Args:
         plan: The cache.
@@ -126,8 +126,10 @@ def keeps_all_rows(
     before = (facts.get("totals") or {}).get(name)
     after = measured.totals.get(name)
     if plan.keys is None or added is None or before is None or after is None or delta.is_signed:
-        return False
-    return after - before == added and joins_by_unique_keys_alone(plan, held, delta.table.location)
+        return ()
+    if after - before != added:
+        return ()
+    return joins_told_by_counts(plan, held, delta.table.location)
 
 
 def _sizes(before: CachePlan, delta: Delta, commit: Commit) -> tuple[GroupingSet, ...]:

@@ -34,7 +34,7 @@ from matcher.model.ir import CachePlan, GroupingSet, RecordPreservingJoin
 from matcher.normalize.stored_block import stored_block
 from matcher.partials.collapse import merged_rows
 from matcher.partials.linear import why_not_linear
-from matcher.partials.lossless import joins_by_unique_keys_alone
+from matcher.partials.lossless import joins_told_by_counts
 from matcher.partials.partial_rows import why_not_partials
 from matcher.render.select import quote, render_stored
 
@@ -260,8 +260,8 @@ class TailMaker:
         """The joins of the cache, if the new part's rows tell that they kept each row."""
         plan, grown = self._cache.plan, self._appended.table.location
         rows = rows_of(self._new_files())
-        joins = tuple(join for join in plan.joins if join.validated)
-        if rows is None or not joins_by_unique_keys_alone(plan, joins, grown):
+        joins = joins_told_by_counts(plan, [join for join in plan.joins if join.validated], grown)
+        if rows is None or not joins:
             return ()
         text = f"SELECT SUM({quote(rows_name(plan))}) FROM {TAIL}"
         with suspended(self._spark):

@@ -12,7 +12,7 @@ import pytest
 
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import RefreshError
-from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, new_id
 from cachemgr.vocabulary import RunState
 from matcher.model.codec import decode_plan
 from matcher.model.expr import Agg
@@ -629,6 +629,36 @@ def test_appended_rows_that_find_nothing_break_no_left_join(star: Star) -> None:
     star.sell((99, "pen", 1, 1, "1.00"), (None, "pen", 1, 1, "1.00"))
     run = star.refresh(cache, mode="INCREMENTAL")
     assert run.mode == "REPLACE" and run.facts["joins"] == ["sales_shops"]
+    check(star, cache, plan)
+
+
+@pytest.mark.parametrize("finds_each", [True, False])
+def test_a_join_declared_anew_by_other_keys_does_not_inherit(star: Star, finds_each: bool) -> None:
+    """Under the name of one that held, and which the counts told of."""
+    first = star.declare_join(finds_each=finds_each)
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    assert star.refresh(cache).facts["joins"] == ["sales_shops"]
+    star.store.writer.drop_join("sales_shops")
+    by_day = replace(first, id=new_id(), keys=(("day", "id"),), finds_each=True)
+    star.store.writer.create_join(by_day, now=star.clock())
+    star.sell((1, "pen", 99, 1, "1.00"))
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "REPLACE" and run.facts["joins"] == []
+    assert "day = 99" in run.facts["joins_broken"]["sales_shops"]
+    check(star, cache, plan)
+
+
+def test_counts_tell_nothing_of_a_join_by_other_keys(star: Star) -> None:
+    star.declare_join()
+    star.declare_join(name="by_day", keys=(("day", "id"),))
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    assert star.refresh(cache).facts["joins"] == ["by_day", "sales_shops"]
+    star.sell((1, "pen", 99, 1, "1.00"))
+    run = star.refresh(cache, mode="INCREMENTAL")
+    assert run.mode == "REPLACE" and run.facts["joins"] == ["sales_shops"]
+    assert "day = 99" in run.facts["joins_broken"]["by_day"]
     check(star, cache, plan)
 
 
