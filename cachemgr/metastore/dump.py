@@ -37,7 +37,8 @@ from cachemgr.metastore.registry_reads import registry_mark
 from cachemgr.metastore.writes import GAP, Writes, bump_revision
 from cachemgr.vocabulary import RunState
 
-FORMAT: Final = 1
+# Raised with what an older release must not ignore: 2 has LEFT joins, no INNER ones.
+FORMAT: Final = 2
 _OF_A_CACHE: Final = (GroupingSetRow, GrantRow, ScheduleRow, LeaseRow, CommitNumberRow)
 _SHARED: Final[tuple[type[Base], ...]] = (JoinRow, RestrictedTableRow, BaseTableRow)
 # What a base table's row tells of the moment alone; sessions do not hear of it either.

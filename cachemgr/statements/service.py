@@ -459,9 +459,11 @@ class CacheService:
         if not record.finds_each:
             return ""
         if not self._engine.validate(replace(record, finds_each=False)).message:
+            on = " AND ".join(f"{left.name}.{a} = {right.name}.{b}" for a, b in record.keys)
             return (
-                f"; or write LEFT JOIN, which holds: no row of {left.name} has several partners. "
-                "Caches that join it so answer queries without it"
+                f"; or declare {left.name} LEFT JOIN {right.name} ON {on} PRESERVES {left.name}, "
+                "which holds: no row has several partners. Caches that join it so answer queries "
+                "without it"
             )
         keys = tuple((key, preserved) for preserved, key in record.keys)
         if self._engine.validate(replace(record, left=right, right=left, keys=keys)).message:

@@ -9,18 +9,22 @@ from dataclasses import replace
 from matcher.normalize.normal_form import PreparedPlan
 
 
-def why_lapsed(view: PreparedPlan, rels: Collection[int]) -> tuple[str, str] | None:
+def why_lapsed(
+    view: PreparedPlan, rels: Collection[int], *, finding_each: bool
+) -> tuple[str, str] | None:
     """Why the declared join of a table is not relied on, and what to do; None if none is declared
     that lapsed.
 
     Args:
         view: The cache.
         rels: The table, maybe none of its own.
+        finding_each: Whether a LEFT JOIN, by which a row may find nothing, would not help.
     """
     tables = zip(view.relations, view.plan.relations, strict=True)
     places = {table.key for rel, table in tables if rel in rels}
     refresh = f"REFRESH RELATIONAL CACHE {view.name}"
-    lapsed = [j for j in view.plan.lapsed if j.join.right in places]
+    of_use = [j for j in view.plan.lapsed if j.join.finds_each or not finding_each]
+    lapsed = [j for j in of_use if j.join.right in places]
     broken = next((j.join for j in lapsed if j.broken), None)
     if broken is not None:
         partners = "no partner, or several" if broken.finds_each else "several partners"

@@ -29,7 +29,7 @@ from matcher.predicates.context import PredicateContext, column_equality, fixed_
 from matcher.predicates.implication import implies
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell, stored
 from matcher.rules.lapsed_joins import why_lapsed
-from matcher.rules.map_relations import spell_join
+from matcher.rules.map_relations import spell_join, unvalidated
 
 _MOST_NAMED: Final = 3
 
@@ -339,7 +339,8 @@ def _not_in_cache(attempt: PlanAttempt, join: OuterJoinKey) -> Reason:
     name = attempt.view.name
     detail = f"cache {name} has no {_words(attempt, join)}, as the query has"
     # an INNER join that keeps each row is as good as a LEFT one
-    lapsed = why_lapsed(attempt.view, join.right if join.kind == "left" else ())
+    inner = join.right if join.kind == "left" else ()
+    lapsed = why_lapsed(attempt.view, inner, finding_each=True)
     if lapsed is not None:
         return Reason(ReasonCode.OUTER_JOIN_DIFFERS, f"{detail}, and {lapsed[0]}", lapsed[1])
     return Reason(
@@ -371,8 +372,13 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
     if unread and join.kind == "left" and len(join.right) == 1:
         (rel,) = join.right
         declared = spell_join(attempt.view, rel, join.on, "LEFT")
-        cure += f", or CREATE RECORD PRESERVING JOIN … AS {declared}, if it finds at most one row"
-    lapsed = why_lapsed(attempt.view, join.right) if unread else None
+        waiting = unvalidated(attempt.view, rel)
+        cure += (
+            f", or CREATE RECORD PRESERVING JOIN … AS {declared}, if it finds at most one row"
+            if waiting is None
+            else f", or VALIDATE RECORD PRESERVING JOIN {waiting}"
+        )
+    lapsed = why_lapsed(attempt.view, join.right, finding_each=False) if unread else None
     if lapsed is not None:
         but, cure = f", and {lapsed[0]}", lapsed[1]
     return Reason(

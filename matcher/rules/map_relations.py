@@ -227,13 +227,13 @@ def _why_not_preserving(
     view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]
 ) -> tuple[str, str]:
     """Why nothing may be relied on that says that a join keeps each row once, and what to do."""
-    lapsed = why_lapsed(view, (extra,))
+    lapsed = why_lapsed(view, (extra,), finding_each=True)
     if lapsed is not None:
         return lapsed
-    loose = next((j.name for j in view.plan.joins if j.right == _key(view, extra)), None)
-    if loose is not None:
+    loose = [j for j in view.plan.joins if j.validated and j.right == _key(view, extra)]
+    if loose:
         return (
-            f"by record-preserving join {loose} a row finds one of it or none",
+            f"by record-preserving join {loose[0].name} a row finds one of it or none",
             f"join it by LEFT JOIN in the definition of {view.name}",
         )
     declared = spell_join(view, extra, predicates, "INNER")
@@ -241,6 +241,17 @@ def _why_not_preserving(
         "nothing says that this join keeps each row exactly once",
         f"declare CREATE RECORD PRESERVING JOIN … AS {declared}",
     )
+
+
+def unvalidated(view: PreparedPlan, rel: int) -> str | None:
+    """The name of a record-preserving join to a table that nobody validated; None if there is none.
+
+    Args:
+        view: The cache.
+        rel: The table.
+    """
+    place = _key(view, rel)
+    return next((j.name for j in view.plan.joins if not j.validated and j.right == place), None)
 
 
 def spell_join(view: PreparedPlan, extra: int, predicates: Iterable[Expr], kind: str) -> str:

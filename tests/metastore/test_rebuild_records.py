@@ -13,6 +13,7 @@ from cachemgr.errors import MetastoreError
 from cachemgr.journal.journal import FOLDER, keep_journal
 from cachemgr.journal.rebuild import look, rebuild
 from cachemgr.metastore import open_metastore
+from cachemgr.metastore.dump import FORMAT
 from cachemgr.metastore.records import CacheRecord, Publication
 
 
@@ -38,7 +39,7 @@ def kept(store, tmp_path):
 def test_a_damaged_record_gives_way_to_the_one_before(store, kept):
     cache = make(store, kept)
     folder = kept / FOLDER / cache.id
-    (folder / f"{10**6:020d}.json").write_text('{"format": 1, "ro')
+    (folder / f"{10**6:020d}.json").write_text(f'{{"format": {FORMAT}, "ro')
     (folder / ".half.json").write_text("{}")
     (folder / "notes.txt").write_text("hello")
     found = find(kept)
@@ -48,7 +49,7 @@ def test_a_damaged_record_gives_way_to_the_one_before(store, kept):
 
 def test_a_record_of_a_later_format_stops_it(store, kept):
     cache = make(store, kept)
-    (kept / FOLDER / cache.id / f"{10**6:020d}.json").write_text('{"format": 2}')
+    (kept / FOLDER / cache.id / f"{10**6:020d}.json").write_text(json.dumps({"format": FORMAT + 1}))
     with pytest.raises(MetastoreError) as caught:
         find(kept)
     assert caught.value.code == "RECORD_FORMAT"
