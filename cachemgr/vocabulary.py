@@ -28,6 +28,11 @@ class RefreshMode(StrEnum):
         return self.value.replace("_", " ")
 
 
+def kind_of_join(finds_each: bool) -> str:
+    """The record-preserving join as SQL spells it: INNER where each row finds one, else LEFT."""
+    return "INNER" if finds_each else "LEFT"
+
+
 class FreshnessKind(StrEnum):
     """What a hit may lag behind the base tables."""
 

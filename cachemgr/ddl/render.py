@@ -45,7 +45,7 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
     ValidateRecordPreservingJoin,
 )
-from cachemgr.vocabulary import FreshnessKind, RefreshMode
+from cachemgr.vocabulary import FreshnessKind, RefreshMode, kind_of_join
 from matcher.render.select import quote as quote_name
 from scheduler.triggers import Cron, Every, OnCommit, OnDemand, TargetLag, Trigger
 
@@ -237,11 +237,11 @@ def _create(statement: CreateRelationalCache) -> str:
 
 def _create_join(join: CreateRecordPreservingJoin) -> str:
     condition = "IF NOT EXISTS " if join.if_not_exists else ""
-    kind = "INNER" if join.finds_each else "LEFT"
     keys = " AND ".join(f"{_column(key.left)} = {_column(key.right)}" for key in join.keys)
     return (
         f"CREATE RECORD PRESERVING JOIN {condition}{render_name(join.name)} AS\n"
-        f"  {_table(join.left)} {kind} JOIN {_table(join.right)} ON {keys}\n"
+        f"  {_table(join.left)} {kind_of_join(join.finds_each)} JOIN {_table(join.right)}"
+        f" ON {keys}\n"
         f"  PRESERVES {render_name(as_name(join.preserved))}"
         f"{'' if join.validated else ' NOT VALIDATED'}"
     )

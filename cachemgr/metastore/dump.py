@@ -37,7 +37,8 @@ from cachemgr.metastore.registry_reads import registry_mark
 from cachemgr.metastore.writes import GAP, Writes, bump_revision
 from cachemgr.vocabulary import RunState
 
-# Raised with what an older release must not ignore: 2 has LEFT joins, no INNER ones.
+# Raised with what an older release must refuse: 1 knows no LEFT record-preserving joins, and would
+# take each for an INNER one.
 FORMAT: Final = 2
 _OF_A_CACHE: Final = (GroupingSetRow, GrantRow, ScheduleRow, LeaseRow, CommitNumberRow)
 _SHARED: Final[tuple[type[Base], ...]] = (JoinRow, RestrictedTableRow, BaseTableRow)

@@ -11,7 +11,15 @@ from typing import Any, Final
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.roles import Role
-from cachemgr.vocabulary import FreshnessKind, JoinState, Origin, Outcome, RefreshMode, RunState
+from cachemgr.vocabulary import (
+    FreshnessKind,
+    JoinState,
+    Origin,
+    Outcome,
+    RefreshMode,
+    RunState,
+    kind_of_join,
+)
 from matcher.model.ir import RecordPreservingJoin
 
 Json = Mapping[str, Any]
@@ -346,7 +354,7 @@ class JoinRecord:
     @property
     def kind(self) -> str:
         """The join that keeps each row exactly once, as SQL spells it."""
-        return "INNER" if self.finds_each else "LEFT"
+        return kind_of_join(self.finds_each)
 
     @property
     def telling(self) -> tuple[JoinSide, ...]:

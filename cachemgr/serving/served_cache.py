@@ -231,14 +231,14 @@ def joins_holding(
     Returns:
         The joins, those NOT VALIDATED marked so.
     """
-    held = {(j.name.lower(), replace(j, name="")) for j in plan.joins if j.validated}
+    held = {replace(j, name=j.name.lower()) for j in plan.joins if j.validated}
     tables = {relation.key for relation in plan.relations}
     found = []
     for join in joins:
         left, right = join.left.location, join.right.location
         if join.state is JoinState.BROKEN or not {left, right} <= tables:
             continue
-        proven = (join.name.lower(), replace(join.as_fact(), name="")) in held or (
+        proven = replace(join.as_fact(), name=join.name.lower()) in held or (
             join.state is JoinState.VALID
             and (
                 not snapshot or all(_same_version(join, s.location, snapshot) for s in join.telling)

@@ -41,6 +41,7 @@ from matcher.model.ir import (
     Measure,
     OuterJoin,
     Output,
+    Relation,
     SortKey,
     StoredColumn,
 )
@@ -243,6 +244,10 @@ class NormalQuery:
         self._classes: dict[Col, list[Col]] | None = None
         self._linked: tuple[tuple[tuple[int, str], ...], ...] | None = None
         self._minus_zero: tuple[Expr | None] | None = None
+
+    def relation(self, rel: int) -> Relation:
+        """The table that an interned number stands for."""
+        return self.block.relations[self.relations.index(rel)]
 
     def context(self, equalities: tuple[tuple[Col, Col], ...] = ()) -> PredicateContext:
         """What the query's predicates say, together with equalities that record-preserving joins
@@ -451,6 +456,10 @@ class PreparedPlan:
         # the cheapest set first: the first that is valid wins inside one cube
         self.sets: Final = _by_size(plan.grouping_sets) if plan.is_cube else ((None, 0),)
         self._removals: dict[tuple[frozenset[int], bool], object] = {}
+
+    def relation(self, rel: int) -> Relation:
+        """The table that an interned number stands for."""
+        return self.plan.relations[self.relations.index(rel)]
 
     def stored(self, grouping_set: GroupingSet | None) -> list[tuple[Expr, StoredColumn]]:
         """The key (or plain) columns that rows of this view carry."""

@@ -108,8 +108,7 @@ def contain_limit(attempt: ViewAttempt) -> ViewAttempt:
 def _between(attempt: ViewAttempt) -> list[tuple[Operator, str]]:
     found = []
     if attempt.shared.extra:
-        relations = attempt.query.block.relations
-        names = [relations[attempt.query.relations.index(rel)].name for rel in attempt.shared.extra]
+        names = [attempt.query.relation(rel).name for rel in attempt.shared.extra]
         found.append((Operator.INNER_JOIN, f"a join with {', '.join(names)}"))
     # the key by which a table is joined once more loses no row
     own = [f for f in attempt.compensating() if all(c.rel == 0 for c in columns(f))]

@@ -58,7 +58,7 @@ def _join_again(attempt: ViewAttempt, rel: int) -> bool:
     """True if the table, one of the cache's, could be joined by a unique key, by filters that are
     added."""
     view = attempt.view
-    place = view.plan.relations[view.relations.index(rel)].key
+    place = view.relation(rel).key
     for join in view.plan.joins:
         if join.right == place and (join.validated or attempt.options.trust_unvalidated):
             keys = _stored_key(attempt, rel, join)
@@ -123,7 +123,7 @@ def joined_once(attempt: ViewAttempt) -> bool:
 def _by_key(attempt: ViewAttempt, rel: int, join: RecordPreservingJoin, absent: set[int]) -> bool:
     """True if each column of the table's key is equal to one of a table that is not `absent`."""
     query, context = attempt.query, attempt.context
-    if query.block.relations[query.relations.index(rel)].key != join.right:
+    if query.relation(rel).key != join.right:
         return False
     return all(
         any(m.rel not in absent for m in context.members(Col(rel, name, "")))

@@ -24,12 +24,11 @@ from typing import Final
 from matcher.model.expr import Call, Col, Expr, columns, transform
 from matcher.model.ir import OuterJoin, RecordPreservingJoin, Relation
 from matcher.model.reasons import Reason, ReasonCode
-from matcher.normalize.normal_form import NormalQuery, OuterJoinKey
+from matcher.normalize.normal_form import NormalQuery, OuterJoinKey, PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality, fixed_columns
 from matcher.predicates.implication import implies
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt, spell, stored
-from matcher.rules.lapsed_joins import why_lapsed
-from matcher.rules.map_relations import spell_join, unvalidated
+from matcher.rules.declared_joins import spell_join, unvalidated, why_lapsed
 
 _MOST_NAMED: Final = 3
 
@@ -296,7 +295,7 @@ def _finds_at_most_one(
         return None
     if any(c.rel == rel for p in view.predicates for c in columns(p)):
         return None
-    place = view.plan.relations[view.relations.index(rel)].key
+    place = view.relation(rel).key
     bound = {
         inner.name
         for pair in map(column_equality, join.on)
@@ -315,10 +314,8 @@ def _names(attempt: PlanAttempt, rels: Iterable[int]) -> str:
     view, query = attempt.view, attempt.query
     found = []
     for rel in sorted(rels):
-        if rel in view.relations:
-            found.append(view.plan.relations[view.relations.index(rel)].name)
-        else:
-            found.append(query.block.relations[query.relations.index(rel)].name)
+        side = view if rel in view.relations else query
+        found.append(side.relation(rel).name)
     return ", ".join(found)
 
 
@@ -368,24 +365,26 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
     but = f", and the query does not ask for {spell(part)}" if part is not None else ""
     cure = f"declare a cache without this join of {_names(attempt, join.right)}"
     # no declared join says anything of what the query reads
-    unread = join.right.isdisjoint(attempt.query.tables)
-    if unread and join.kind == "left" and len(join.right) == 1:
-        (rel,) = join.right
-        declared = spell_join(attempt.view, rel, join.on, "LEFT")
-        waiting = unvalidated(attempt.view, rel)
-        cure += (
-            f", or CREATE RECORD PRESERVING JOIN … AS {declared}, if it finds at most one row"
-            if waiting is None
-            else f", or VALIDATE RECORD PRESERVING JOIN {waiting}"
-        )
-    lapsed = why_lapsed(attempt.view, join.right, finding_each=False) if unread else None
-    if lapsed is not None:
-        but, cure = f", and {lapsed[0]}", lapsed[1]
+    if join.right.isdisjoint(attempt.query.tables):
+        lapsed = why_lapsed(attempt.view, join.right, finding_each=False)
+        if lapsed is not None:
+            but, cure = f", and {lapsed[0]}", lapsed[1]
+        elif join.kind == "left" and len(join.right) == 1:
+            cure += f", or {_join_to_rely_on(attempt.view, join)}"
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
         f"the query has no {_words(attempt, join)}, as cache {name} has{but}",
         cure,
     )
+
+
+def _join_to_rely_on(view: PreparedPlan, join: OuterJoinKey) -> str:
+    (rel,) = join.right
+    waiting = unvalidated(view, rel)
+    if waiting is not None:
+        return f"VALIDATE RECORD PRESERVING JOIN {waiting}"
+    declared = spell_join(view, rel, join.on, "LEFT")
+    return f"CREATE RECORD PRESERVING JOIN … AS {declared}, if it finds at most one row"
 
 
 def _cannot_tell(attempt: ViewAttempt, passing: Mapping[frozenset[int], frozenset[Col]]) -> Reason:
@@ -401,5 +400,5 @@ def _cannot_tell(attempt: ViewAttempt, passing: Mapping[frozenset[int], frozense
         "stores no column that tells them apart",
         f"add {' and '.join(wanted)} to the "
         f"{'GROUP BY' if attempt.view.keys is not None else 'SELECT'} list of {attempt.view.name}, "
-        "or filter by a column that is NULL where nothing was found",
+        "or filter by one of its columns so that no NULL passes",
     )

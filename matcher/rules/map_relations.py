@@ -10,7 +10,6 @@ predicates say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from matcher.model.expr import Call, Col, Expr, columns
@@ -19,7 +18,7 @@ from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import OCCURRENCE, PreparedPlan
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.rules.attempt import PlanAttempt, Refused, spell
-from matcher.rules.lapsed_joins import why_lapsed
+from matcher.rules.declared_joins import spell_join, why_lapsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +154,10 @@ def _way(
     touching = _about(predicates, extra, True)
     context = PredicateContext(_about(predicates, extra, False))
     for join in usable:
-        if not join.finds_each or join.right != _key(view, extra):
+        if not join.finds_each or join.right != view.relation(extra).key:
             continue
         for anchor in present - {extra}:
-            if _key(view, anchor) == join.left:
+            if view.relation(anchor).key == join.left:
                 pairs = _only_join_keys(touching, extra, anchor, join, context)
                 if pairs is not None:
                     return _Way(extra, tuple(pairs), (join.name,))
@@ -205,8 +204,8 @@ def _is_not_null_of_key(predicate: Expr, extra: int, left_of: dict[str, str]) ->
 
 
 def _why_not(view: PreparedPlan, extra: int, predicates: tuple[Expr, ...]) -> Reason:
-    name = _name(view, extra)
-    declared = [j for j in view.plan.joins if j.finds_each and j.right == _key(view, extra)]
+    name = view.relation(extra).name
+    declared = [j for j in view.plan.joins if j.finds_each and j.right == view.relation(extra).key]
     if not declared:
         why, cure = _why_not_preserving(view, extra, predicates)
         return Reason(
@@ -230,7 +229,7 @@ def _why_not_preserving(
     lapsed = why_lapsed(view, (extra,), finding_each=True)
     if lapsed is not None:
         return lapsed
-    loose = [j for j in view.plan.joins if j.validated and j.right == _key(view, extra)]
+    loose = [j for j in view.plan.joins if j.validated and j.right == view.relation(extra).key]
     if loose:
         return (
             f"by record-preserving join {loose[0].name} a row finds one of it or none",
@@ -243,59 +242,6 @@ def _why_not_preserving(
     )
 
 
-def unvalidated(view: PreparedPlan, rel: int) -> str | None:
-    """The name of a record-preserving join to a table that nobody validated; None if there is none.
-
-    Args:
-        view: The cache.
-        rel: The table.
-    """
-    place = _key(view, rel)
-    return next((j.name for j in view.plan.joins if not j.validated and j.right == place), None)
-
-
-def spell_join(view: PreparedPlan, extra: int, predicates: Iterable[Expr], kind: str) -> str:
-    """The join of a table with one other, as its declaration would say it.
-
-    Args:
-        view: The cache that joins them.
-        extra: The joined table.
-        predicates: What it is joined by.
-        kind: INNER or LEFT.
-    """
-    by_anchor: dict[int, list[str]] = {}
-    table, name = _declared(view, extra, "b")
-    for pair in map(column_equality, predicates):
-        if pair is None or sum(c.rel == extra for c in pair) != 1:
-            continue
-        inner, outer = pair if pair[0].rel == extra else (pair[1], pair[0])
-        equal = f"{_declared(view, outer.rel, 'a')[1]}.{outer.name} = {name}.{inner.name}"
-        by_anchor.setdefault(outer.rel, []).append(equal)
-    if len(by_anchor) != 1:
-        return f"… {kind} JOIN {table} ON … PRESERVES …"
-    ((anchor, equals),) = by_anchor.items()
-    outer_table, left = _declared(view, anchor, "a")
-    return f"{outer_table} {kind} JOIN {table} ON {' AND '.join(equals)} PRESERVES {left}"
-
-
-def _declared(view: PreparedPlan, rel: int, alias: str) -> tuple[str, str]:
-    """A table as it can be written in a declaration, and what its columns are qualified by: one
-    that is known by its folder alone needs an alias."""
-    name = _name(view, rel)
-    if "/" not in name:
-        return name, name
-    return f"delta.`{name.removeprefix('file:')}` {alias}", alias
-
-
-def _key(view: PreparedPlan, rel: int) -> str:
-    return view.plan.relations[view.relations.index(rel)].key
-
-
-def _name(view: PreparedPlan, rel: int) -> str:
-    return view.plan.relations[view.relations.index(rel)].name
-
-
 def _table_name(attempt: PlanAttempt, rel: int) -> str:
-    block = attempt.query.block
-    name = block.relations[attempt.query.relations.index(rel)].name
+    name = attempt.query.relation(rel).name
     return name if rel < OCCURRENCE else f"{name} (again)"

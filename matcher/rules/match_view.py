@@ -20,9 +20,9 @@ from matcher.predicates.null_sources import NULL_TESTS
 from matcher.rules import PLAN_RULES, VIEW_RULES
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt
 from matcher.rules.cost import base_cost, base_is_cheaper, rewrite_cost
+from matcher.rules.declared_joins import if_they_held
 from matcher.rules.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.rules.join_tables import joined
-from matcher.rules.lapsed_joins import if_they_held
 from matcher.rules.restate_guards import filters_in_order
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 

@@ -380,6 +380,21 @@ def test_who_waits_reads_it_after_a_refresh_as_well(lab, held: Held) -> None:
     assert count(lab, "tail_hits") == before + 1
 
 
+def test_and_one_whose_cache_is_dropped_meanwhile_goes_by_itself(
+    lab, held: Held, without_pauses: TailStore
+) -> None:
+    without_pauses.tempo = Tempo(most=0.0, pause=0.0, keep=1.0)
+    lab.cache(GROUPED)
+    append(lab, 100)
+    without_tail(lab, QUERIES[0])
+    assert held.begun.wait(30)
+    lab.sql("DROP RELATIONAL CACHE by_region")
+    time.sleep(2.0)  # swept while it is made
+    held.may_end.set()
+    until(lambda: not without_pauses._states, 30, "it goes")
+    assert without_pauses._pins.stats().pins == 0
+
+
 def test_it_is_begun_when_the_query_that_asked_for_it_is_done(
     lab, held: Held, without_pauses: TailStore
 ) -> None:

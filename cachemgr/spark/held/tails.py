@@ -307,9 +307,8 @@ class TailStore:
         with self._lock:
             for at in gone:
                 state = self._states[at]
-                if state.making is not None:
-                    continue
-                if state.made is None or not self._is_recent(state.made.at):
+                is_recent = state.made is not None and self._is_recent(state.made.at)
+                if state.making is None and not is_recent:
                     del self._states[at]
                 else:
                     self._sweep_later()
@@ -347,13 +346,13 @@ class TailStore:
         self._pins.close()
 
     def _finish(self, at: _Place, making: _Making, maker: TailMaker) -> None:
-        made, counts = None, True
+        made, wanted = None, True
         try:
             pinned = self._pins.get(making.key)
             made = None if pinned is None else maker.made(making.key, pinned)
             if pinned is not None and made is None:
                 self._useless.put(_digest(at, making.files), True)
-            counts = made is not None or self._wanted(at.pin)  # else a newer state was published
+            wanted = self._wanted(at.pin)  # else a newer state was published, or it was dropped
         except Exception as error:
             warn(_log, f"queries read files of {at.grown}, whose tail cannot be used", error)
         finally:
@@ -365,10 +364,10 @@ class TailStore:
                     before = state.made.keys if state.made is not None else frozenset()
                     recent = {k: t for k, t in state.replaced.items() if self._is_recent(t)}
                     state.replaced = recent | dict.fromkeys(before - made.keys, now)
-                    if state.replaced:
-                        self._sweep_later()
                     state.made = made
-                if counts:
+                if state.replaced or not wanted:
+                    self._sweep_later()
+                if made is not None or wanted:
                     self._pace(at).ended(now - making.began, made is not None, now, self.tempo)
             making.done.set()
             self._pins.sweep()  # parts that were put together a while ago

@@ -1,12 +1,14 @@
-"""Declared record-preserving joins on which a cache may not rely, as a refusal names them, and what
-a query lacks besides."""
+"""Record-preserving joins as a refusal names them: those to declare or to validate, those on which
+a cache may not rely any more, and what a query lacks besides."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from matcher.model.expr import Expr
 from matcher.normalize.normal_form import PreparedPlan
+from matcher.predicates.context import column_equality
 
 
 def why_lapsed(
@@ -54,3 +56,47 @@ def if_they_held(view: PreparedPlan, read: Collection[int]) -> PreparedPlan | No
     if not held:
         return None
     return view.variant(replace(plan, joins=(*plan.joins, *held), lapsed=()), held)
+
+
+def unvalidated(view: PreparedPlan, rel: int) -> str | None:
+    """The name of a record-preserving join to a table that nobody validated; None if there is none.
+
+    Args:
+        view: The cache.
+        rel: The table.
+    """
+    place = view.relation(rel).key
+    return next((j.name for j in view.plan.joins if not j.validated and j.right == place), None)
+
+
+def spell_join(view: PreparedPlan, extra: int, predicates: Iterable[Expr], kind: str) -> str:
+    """The join of a table with one other, as its declaration would say it.
+
+    Args:
+        view: The cache that joins them.
+        extra: The joined table.
+        predicates: What it is joined by.
+        kind: INNER or LEFT.
+    """
+    by_anchor: dict[int, list[str]] = {}
+    table, name = _declared(view, extra, "b")
+    for pair in map(column_equality, predicates):
+        if pair is None or sum(c.rel == extra for c in pair) != 1:
+            continue
+        inner, outer = pair if pair[0].rel == extra else (pair[1], pair[0])
+        equal = f"{_declared(view, outer.rel, 'a')[1]}.{outer.name} = {name}.{inner.name}"
+        by_anchor.setdefault(outer.rel, []).append(equal)
+    if len(by_anchor) != 1:
+        return f"… {kind} JOIN {table} ON … PRESERVES …"
+    ((anchor, equals),) = by_anchor.items()
+    outer_table, left = _declared(view, anchor, "a")
+    return f"{outer_table} {kind} JOIN {table} ON {' AND '.join(equals)} PRESERVES {left}"
+
+
+def _declared(view: PreparedPlan, rel: int, alias: str) -> tuple[str, str]:
+    """A table as it can be written in a declaration, and what its columns are qualified by: one
+    that is known by its folder alone needs an alias."""
+    name = view.relation(rel).name
+    if "/" not in name:
+        return name, name
+    return f"delta.`{name.removeprefix('file:')}` {alias}", alias
