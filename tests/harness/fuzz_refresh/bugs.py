@@ -203,6 +203,13 @@ def _all_found_theirs(original: Any) -> Any:
     return check
 
 
+def _all_told(original: Any) -> Any:
+    def kept(plan: Any, held: Any, *rest: Any) -> Any:
+        return tuple(held) if original(plan, held, *rest) else ()
+
+    return kept
+
+
 def _parents_facts(original: Any) -> Any:
     from dataclasses import replace
 
@@ -311,6 +318,10 @@ BUGS: Final[Mapping[str, Bug]] = {
     "keys not looked at": Bug(
         "a dimension that was appended to counts as one with new keys alone",
         {"cachemgr.spark.held.new_keys:NewKeyChecks.are_new": _always_new},
+    ),
+    "all joins told by counts": Bug(
+        "the counts of a definition's joins prove every declared join of its tables",
+        {"cachemgr.refresh.stages:joins_that_kept_all_rows": _all_told},
     ),
     "join not re-checked": Bug(
         "a join counts as held for rows that came since",

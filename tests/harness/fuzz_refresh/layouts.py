@@ -24,11 +24,19 @@ VIEWS: Final[Mapping[str, str]] = {
     "net_sales": "SELECT id, cat, shop, qty, amt, price, "
     "CASE WHEN qty > 3 THEN 'many' ELSE cat END AS band FROM {sales} WHERE qty IS NULL OR qty <> 1",
 }
-JOINS: Final = (
-    "rp_shops AS sales INNER JOIN shops ON sales.shop = shops.k PRESERVES sales",
-    "rp_items AS sales INNER JOIN items ON sales.item = items.k PRESERVES sales",
+# The record-preserving joins by name, as they are declared at first.
+JOINS: Final[Mapping[str, str]] = {
+    "rp_shops": "sales INNER JOIN shops ON sales.shop = shops.k PRESERVES sales",
+    "rp_items": "sales INNER JOIN items ON sales.item = items.k PRESERVES sales",
     # holds where a row of the fact finds nothing, which breaks the first
-    "lp_shops AS sales LEFT JOIN shops ON sales.shop = shops.k PRESERVES sales",
+    "lp_shops": "sales LEFT JOIN shops ON sales.shop = shops.k PRESERVES sales",
+}
+# What they may be declared as later: by other keys of the same tables each row finds its own too.
+OTHER_JOINS: Final = (
+    "sales INNER JOIN shops ON sales.item = shops.k PRESERVES sales",
+    "sales LEFT JOIN shops ON sales.item = shops.k PRESERVES sales",
+    "sales INNER JOIN items ON sales.shop = items.k PRESERVES sales",
+    "sales INNER JOIN shops ON sales.shop = shops.k AND sales.item = shops.zone PRESERVES sales",
 )
 KEYS: Final[Mapping[str, int]] = {"shops": 6, "items": 5, "zones": 3, "promos": 4}
 CATS: Final = ("a", "b", "c", "d", "ä ö")

@@ -37,6 +37,7 @@ from tests.harness.fuzz_refresh.steps import (
     NONE,
     CacheSpec,
     Change,
+    Declare,
     Query,
     Refresh,
     Settings,
@@ -215,8 +216,8 @@ class World:
         self._tails.tempo = Tempo(rest=0.0, most=0.0, pause=0.0, keep=0.0)
         self.metastore = open_metastore(self._url)
         if self.layout.joins:
-            for text in JOINS:
-                self.spark.sql(f"CREATE RECORD PRESERVING JOIN {text}")
+            for name, text in JOINS.items():
+                self.spark.sql(f"CREATE RECORD PRESERVING JOIN {name} AS {text}")
         for spec in self.walk.caches:
             self.spark.sql(SHAPES[spec.shape].create(spec.freshness))
             self.spark.sql(f"REFRESH RELATIONAL CACHE {spec.shape}")
@@ -275,6 +276,8 @@ class World:
                 done = self._change(step)
             case Settings():
                 done = self._settings(step)
+            case Declare():
+                done = self._declare(step)
             case Refresh():
                 done = self._refresh(step, check)
             case Query():
@@ -325,6 +328,16 @@ class World:
             self.spark.sql(text).collect()
         except (CacheManagerError, PySparkException) as error:
             return Done(False, note=one_line(error))
+        return Done()
+
+    def _declare(self, step: Declare) -> Done:
+        began = False
+        for statement in step.statements:
+            try:
+                self.spark.sql(statement).collect()
+                began = True
+            except (CacheManagerError, PySparkException) as error:
+                return Done(began, note=one_line(error))
         return Done()
 
     def _refresh(self, step: Refresh, check: bool) -> Done:

@@ -22,13 +22,22 @@ _FILTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "s.day": tuple(f"s.day >= DATE'{d}'" for d in DAYS),
     "s.qty": ("s.qty > 5", "s.qty BETWEEN 1 AND 9"),
     "s.amt": ("s.amt < 10",),
-    "s.shop": ("s.shop = 2", "s.shop > 2"),
-    "s.item": ("s.item = 1", "s.item IN (2, 3)"),
+    "s.shop": (
+        "s.shop = 2",
+        "s.shop > 2",
+        "EXISTS (SELECT 1 FROM {items} e WHERE e.k = s.shop)",
+    ),
+    "s.item": (
+        "s.item = 1",
+        "s.item IN (2, 3)",
+        "EXISTS (SELECT 1 FROM {shops} e WHERE e.k = s.item)",
+    ),
     "h.grp": ("h.grp = 'north'", "h.grp <> ''"),
     "h.name": ("h.name IN ('n1', 'n2')",),
     "i.label": ("i.label = 'l1'",),
 }
 _MORE: Final = (
+    ("{shops}", "LEFT JOIN {shops} g ON s.item = g.k", "s.item", {"other": "g.grp"}),
     ("{items}", ITEMS, "s.item", {"label": "i.label"}),
     ("{shops}", SHOPS, "s.shop", {"grp": "h.grp"}),
     ("{promos}", "JOIN {promos} p ON s.item = p.k", "s.item", {"promo": "p.promo"}),
@@ -137,12 +146,14 @@ def _over_rows(
 def _extra(
     rng: random.Random, shape: Shape, layout: Layout
 ) -> tuple[str, Mapping[str, str]] | None:
-    """A dimension that the cache does not read, joined by a column that it keeps."""
+    """A dimension joined by a column that the cache keeps, as the cache does not join it."""
     if rng.random() > 0.3:
         return None
     for table, join, key, columns in rng.sample(_MORE, len(_MORE)):
-        known = table.strip("{}") in layout.dims and table not in shape.definition
-        if known and key in shape.keys.values():
+        there = table.strip("{}") in layout.dims and join not in shape.definition
+        alias = join.partition(" ON ")[0].rpartition(" ")[2]
+        is_free = f" {alias} ON " not in shape.definition
+        if there and is_free and key in shape.keys.values():
             return join, columns
     return None
 

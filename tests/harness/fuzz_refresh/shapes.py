@@ -10,7 +10,7 @@ from typing import Final
 from tests.harness.fuzz_refresh.layouts import VIEWS
 
 _NAME: Final = re.compile(r"\{(\w+)\}")
-_DIMENSION: Final = re.compile(r"\b[hiz]\.")
+_DIMENSION: Final = re.compile(r"\b[ghiz]\.")
 
 SALES: Final = "{sales} s"
 SHOPS: Final = "JOIN {shops} h ON s.shop = h.k"
@@ -138,6 +138,18 @@ SHAPES: Final[Mapping[str, Shape]] = {
         Shape(
             "by_grp", f"{SALES} {SHOPS}", {"grp": "h.grp", "cat": "s.cat"},
             {**_SUMS, "price": "SUM(s.price)", "low": "MIN(s.qty)"},
+        ),
+        Shape(
+            "by_grp_of_item", f"{SALES} JOIN {{shops}} g ON s.item = g.k",
+            {"grp": "g.grp", "cat": "s.cat"}, {**_SUMS, "price": "SUM(s.price)"},
+        ),
+        Shape(
+            "by_grp_and_item", f"{SALES} {SHOPS}", {"grp": "h.grp", "item": "s.item"},
+            {**_SUMS, "price": "SUM(s.price)"},
+        ),
+        Shape(
+            "by_both", f"{SALES} {SHOPS} JOIN {{shops}} g ON s.item = g.k",
+            {"grp": "h.grp", "other": "g.grp", "cat": "s.cat"}, _SUMS,
         ),
         Shape(
             "cube", f"{SALES} {SHOPS} {ITEMS}", _CUBE_KEYS, {**_SUMS, "price": "SUM(s.price)"},

@@ -44,6 +44,17 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Declare:
+    """Record-preserving joins are dropped, declared as others, or validated again.
+
+    Args:
+        statements: What is said, to the session with caches.
+    """
+
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Refresh:
     """REFRESH, after which the cache's rows must be those of its definition.
 
@@ -73,7 +84,7 @@ class Query:
     shape: str = ""
 
 
-Step: TypeAlias = Change | Settings | Refresh | Query
+Step: TypeAlias = Change | Settings | Declare | Refresh | Query
 
 
 @dataclass(frozen=True)
@@ -94,8 +105,8 @@ class Manner(StrEnum):
 
     `WILD`: whatever may happen to tables and caches. `APART`: after each change of rows every cache
     is refreshed. `GROWING`: the tables are appended to, and queries come before a refresh.
-    `JOINED`: rows that break the declared joins come and go, each followed by refreshes, and by
-    queries that only the joins let a cache answer.
+    `JOINED`: rows that break the declared joins come and go, and joins are declared by other keys,
+    each followed by refreshes, and by queries that only the joins let a cache answer.
     """
 
     WILD = "wild"

@@ -11,12 +11,12 @@ from cachemgr.base_state import BaseState
 from tests.harness.fuzz_refresh import changes, ledger, queries, steps
 from tests.harness.fuzz_refresh.bugs import BUGS, Bug, NotPlantable, planted
 from tests.harness.fuzz_refresh.judge import Answer, difference
-from tests.harness.fuzz_refresh.layouts import COLUMNS, LAYOUTS, insert, statements
+from tests.harness.fuzz_refresh.layouts import COLUMNS, LAYOUTS, OTHER_JOINS, insert, statements
 from tests.harness.fuzz_refresh.live import Tally, Templates, world
 from tests.harness.fuzz_refresh.run import Options, entry, fuzz
 from tests.harness.fuzz_refresh.shapes import SHAPES, at_versions, named
 from tests.harness.fuzz_refresh.shrink import shrink
-from tests.harness.fuzz_refresh.steps import CacheSpec, Change, Query, Refresh, Walk
+from tests.harness.fuzz_refresh.steps import CacheSpec, Change, Declare, Query, Refresh, Walk
 from tests.rotation import unless_due
 
 
@@ -114,6 +114,19 @@ SHOWN = {
             Change("append", "shops", ("INSERT INTO shops SELECT * FROM shops WHERE k = 1",)),
             APPENDED,
             BY_GRP,
+        ),
+    ),
+    "all joins told by counts": Walk(
+        "vectors", (CacheSpec("by_grp_and_item"),),
+        (
+            Declare((f"CREATE RECORD PRESERVING JOIN other AS {OTHER_JOINS[0]}",)),
+            APPENDED, Refresh("by_grp_and_item", "INCREMENTAL"),
+            Change("append", "sales", (APPEND.replace("1, 1, 5", "1, 99, 5"),)),
+            Refresh("by_grp_and_item", "INCREMENTAL"),
+            Query(
+                "SELECT g.grp AS grp, SUM(s.amt) AS amt FROM {sales} s JOIN {shops} h "
+                "ON s.shop = h.k LEFT JOIN {shops} g ON s.item = g.k GROUP BY g.grp"
+            ),
         ),
     ),
     "join not re-checked": Walk(

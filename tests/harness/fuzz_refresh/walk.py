@@ -13,10 +13,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.harness.fuzz_refresh import changes, queries
-from tests.harness.fuzz_refresh.layouts import LAYOUTS
+from tests.harness.fuzz_refresh.layouts import JOINS, LAYOUTS, OTHER_JOINS
 from tests.harness.fuzz_refresh.live import World
 from tests.harness.fuzz_refresh.shapes import SHAPES
-from tests.harness.fuzz_refresh.steps import CacheSpec, Manner, Refresh, Settings, Step, Walk
+from tests.harness.fuzz_refresh.steps import (
+    CacheSpec,
+    Declare,
+    Manner,
+    Refresh,
+    Settings,
+    Step,
+    Walk,
+)
 
 _LAGGING: Final = "MAX STALENESS UNLIMITED"
 _MODES: Final = (("AUTO", 6), ("", 3), ("FULL", 1), ("INCREMENTAL", 5), ("INCREMENTAL ONLY", 2))
@@ -31,7 +39,10 @@ _SHAPES: Final = {
         "by_cat", "cube", "averages", "expressions", "left_join", "zoned", "semi",
     ),
     Manner.GROWING: tuple(SHAPES.keys() - {"top", "distinct_shops", "floats"}),
-    Manner.JOINED: ("by_grp", "cube", "joined_rows", "left_join", "zoned"),
+    Manner.JOINED: (
+        "by_grp", "by_grp_of_item", "by_grp_and_item", "by_both", "cube", "joined_rows",
+        "left_join", "zoned",
+    ),
 }  # fmt: skip
 
 
@@ -123,7 +134,9 @@ class Walker:
         return change
 
     def _joined(self) -> Step:
-        change = self._undo() or self._change(changes.JOINS)
+        change = self._undo() or (
+            self._declare() if self.rng.random() < 0.25 else self._change(changes.JOINS)
+        )
         for spec in self.world.walk.caches:
             mode = self.rng.choices(("INCREMENTAL", "AUTO", "FULL"), (7, 2, 1))[0]
             self._due += [self._query(spec.shape, 0.7), Refresh(spec.shape, mode)]
@@ -134,6 +147,8 @@ class Walker:
         chance = self.rng.random()
         if chance < 0.03:
             return self._alter()
+        if chance < 0.05 and self.world.layout.joins:
+            return self._declare()
         if chance < 0.15:
             return self._refresh()
         if chance < 0.3:
@@ -178,6 +193,18 @@ class Walker:
     def _refresh(self, cache: str = "") -> Step:
         modes, weights = zip(*_MODES, strict=True)
         return Refresh(cache or self._cache(), self.rng.choices(modes, weights)[0])
+
+    def _declare(self) -> Step:
+        name = self.rng.choice((*JOINS, "other"))
+        if self.rng.random() < 0.15:
+            return Declare((f"VALIDATE RECORD PRESERVING JOIN {name}",))
+        statements = [f"DROP RECORD PRESERVING JOIN IF EXISTS {name}"]
+        if self.rng.random() < 0.9:
+            text = self.rng.choice((*JOINS.values(), *OTHER_JOINS))
+            if name in JOINS and self.rng.random() < 0.5:
+                text = JOINS[name]
+            statements.append(f"CREATE RECORD PRESERVING JOIN {name} AS {text}")
+        return Declare(tuple(statements))
 
     def _alter(self) -> Step:
         cache, words = self._cache(), self.rng.choice(_ALTER)
