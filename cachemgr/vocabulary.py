@@ -28,7 +28,7 @@ class RefreshMode(StrEnum):
         return self.value.replace("_", " ")
 
 
-def kind_of_join(finds_each: bool) -> str:
+def kind_of_join(finds_each: bool) -> Literal["INNER", "LEFT"]:
     """The record-preserving join as SQL spells it: INNER where each row finds one, else LEFT."""
     return "INNER" if finds_each else "LEFT"
 

@@ -230,6 +230,10 @@ class Join(_Model):
     """A record-preserving join."""
 
     name: str
+    kind: Annotated[
+        Literal["INNER", "LEFT"],
+        Field(description="INNER: each row finds exactly one; LEFT: one or none."),
+    ]
     definition: str
     state: str
     validated: bool

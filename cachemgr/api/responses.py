@@ -176,6 +176,7 @@ def join(record: JoinRecord) -> models.Join:
     """A record-preserving join."""
     return models.Join(
         name=record.name,
+        kind=record.kind,
         definition=record.definition,
         state=record.state.value,
         validated=record.validated,

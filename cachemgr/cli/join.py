@@ -24,7 +24,7 @@ def _path(name: str, more: str = "") -> str:
 def list_joins(client: Client) -> None:
     """List the joins."""
     found = client.call("GET", "/joins")["joins"]
-    show(found, ("name", "state", "validatedAt", "definition", "message"), client.output)
+    show(found, ("name", "kind", "state", "validatedAt", "definition", "message"), client.output)
 
 
 @app.command()

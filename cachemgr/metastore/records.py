@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.accounts import RunAccount, account_of
@@ -352,7 +352,7 @@ class JoinRecord:
     finds_each: bool = True
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Literal["INNER", "LEFT"]:
         """The join that keeps each row exactly once, as SQL spells it."""
         return kind_of_join(self.finds_each)
 

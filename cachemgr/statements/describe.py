@@ -133,7 +133,7 @@ def broken_join(name: str) -> str:
     """What it means for a cache that a join did not hold when it was refreshed."""
     return (
         f"record-preserving join {name} did not hold when it was refreshed, so that queries "
-        "without the joined table miss: SHOW RECORD PRESERVING JOINS says why"
+        "that rely on it miss: SHOW RECORD PRESERVING JOINS says why"
     )
 
 

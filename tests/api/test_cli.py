@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from cachemgr.cli import main
 from cachemgr.errors import DefinitionError
+from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.roles import Role
 
 
@@ -163,8 +164,17 @@ def test_refresh_and_history(run, cache, store):
     assert said == "the last 1; there are older ones: --limit shows up to 1000\n"
 
 
-def test_joins(run):
+def test_joins(run, store):
     assert run("join", "list", "-o", "json") == (0, "[]\n", "")
+    sides = JoinSide("a", "file:/a", "id-a"), JoinSide("b", "file:/b", "id-b")
+    for name, finds_each in (("each", True), ("some", False)):
+        join = JoinRecord(name, "…", *sides, keys=(("x", "y"),), finds_each=finds_each)
+        store.writer.create_join(join, now=store.reader.now())
+    listed = json.loads(run("join", "list", "-o", "json")[1])
+    assert [(join["name"], join["kind"]) for join in listed] == [
+        ("each", "INNER"),
+        ("some", "LEFT"),
+    ]
     code, _, err = run("join", "drop", "j", "--yes")
     assert code == 1 and "JOIN_NOT_FOUND" in err
 
