@@ -59,6 +59,9 @@ class Behind:
         }
 
 
+_READS_NOTHING: Final = "no table is left to read in what Spark makes of it"
+
+
 @dataclass(frozen=True)
 class Explanation:
     """What would be done with one query, and why; with those of its subqueries that Spark plans
@@ -200,6 +203,8 @@ def _explanation(
     unvalidated = {name for hit in hits for name in hit.cache.unvalidated}
     if rewritten_sql is None and hits:
         rewritten_sql = "\n;\n".join(map(_sql, hits))
+    if not (hits or decision.reasons or decision.candidates):
+        notes = (*notes, _READS_NOTHING)
     return Explanation(
         hit=bool(hits),
         caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),

@@ -180,6 +180,8 @@ def test_explain_rewrite_in_words_and_as_json(lab):
     codes = {r["code"] for c in data["candidates"] for r in c["reasons"]}
     assert "AGG_NOT_DERIVABLE" in codes
     assert {c["outcome"] for c in data["candidates"]} == {"refused"}
+    nothing = items(lab.sql("EXPLAIN REWRITE SELECT 1"))
+    assert nothing["result"] == ["miss"] and "no table is left to read" in nothing["note"][0]
 
 
 SUMS = "SELECT region, SUM(amt) FROM sales GROUP BY region"
