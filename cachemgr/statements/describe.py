@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cachemgr.config.match_options import match_options
 from cachemgr.ddl.render import render_freshness, render_refresh
-from cachemgr.delta.base_columns import changed_columns
+from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.metastore.records import (
     CacheRecord,
     GroupingSetRecord,
@@ -215,7 +215,7 @@ def _now(facts: CacheFacts, then: SnapshotTableRecord) -> str:
     columns = facts.columns.get(then.location)
     if then.columns is not None and columns is not None:
         changed = changed_columns(then.columns, columns)
-        shown += "".join(f"; column {name} {how}" for name, how in changed.items())
+        shown += f"; {changes_told(changed)}" if changed else ""
     return shown
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from cachemgr.base_state import BaseState, TableAt
 from cachemgr.config.cache_properties import FRESH_HITS, has_fresh_hits
-from cachemgr.delta.base_columns import changed_columns
+from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -239,5 +239,5 @@ def _happened(table: SnapshotTableRecord, looked: Looked) -> str:
         return f"{table.name} is another table or another history now, or gone"
     changed = {} if table.columns is None else changed_columns(table.columns, moved.table.columns)
     told = [moved.changes.detail] if moved.changes.detail else []
-    told += [f"column {name} {how}" for name, how in changed.items()]
+    told += [changes_told(changed)] if changed else []
     return f"{table.name}: {'; '.join(told) or 'it has moved on'}"

@@ -87,6 +87,13 @@ def test_what_a_strict_cache_does_not_answer(looked: Looked) -> None:
     assert told.startswith("no: not before its next refresh (s.")
 
 
+def test_a_column_that_is_another_one_is_named() -> None:
+    assert (
+        "(s.t: 2 commits without data change; column x was long and is double)"
+        in words(look(schema("double"), t=SAME))[2]
+    )
+
+
 def test_several_tables_that_grew_may_be_dimensions_with_new_keys() -> None:
     availability, _, told = words(look(t=APPENDS, u=APPENDS))
     assert availability == "STALE", "nobody looked at the keys"
