@@ -37,7 +37,11 @@ _TRIES: Final = 3
 # of one table; a commit of many files takes megabytes and is read again for another snapshot
 _MOST_COMMITS_KEPT: Final = 200
 _MOST_FILES_KEPT: Final = 1_000
-_MARKS: Final = (b'"metaData"', b'"commitInfo"')
+# Table features by which commits go to a catalog first, and to the log when it pleases.
+_BY_CATALOG: Final = frozenset(
+    {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"}
+)
+_MARKS: Final = (b'"metaData"', b'"commitInfo"', b'"protocol"')
 UNREADABLE: Final = (
     OSError,
     ValueError,
@@ -267,6 +271,9 @@ class LocalLog:
                 digest.update(line)
                 if any(mark in line for mark in _MARKS):
                     found = json.loads(line) | found
+        features = (found.get("protocol") or {}).get("writerFeatures") or ()
+        if not _BY_CATALOG.isdisjoint(features):
+            raise ValueError(f"from version {version} its commits are managed by a catalog")
         info = found.get("commitInfo") or {}
         transaction = info.get("txnId")
         written = info.get("inCommitTimestamp")

@@ -13,7 +13,8 @@ from typing import Literal
 
 from cachemgr.base_state import BaseState, TableAt
 
-TableKind = Literal["delta", "files", "other"]
+# "managed": a Delta table whose commits are managed by a catalog, so that its log does not tell
+TableKind = Literal["delta", "managed", "files", "other"]
 
 
 @dataclass(frozen=True, slots=True)

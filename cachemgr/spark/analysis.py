@@ -8,7 +8,7 @@ is expanded and a temp view is seen for what it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -98,6 +98,7 @@ def analyse_definition(
     for construct, detail, line, column in captured.problems:
         text = _WHY.get(construct, "{0} is not supported in a cache definition").format(detail)
         raise DefinitionError(construct, f"cache {name}: {text}{_where(select, line, column)}")
+    refuse_by_catalog(f"cache {name}", captured.tables)
     for table in captured.tables:
         if table.kind != "delta":
             raise DefinitionError(
@@ -120,6 +121,25 @@ def analyse_definition(
         raise DefinitionError(error.code, f"cache {name}: {what}{place}") from error
     reads = tuple(cache.id for cache in expanded.reads)
     return Analysis(plan, _columns(captured, plan, bool(reads)), captured.tables, reads)
+
+
+def refuse_by_catalog(what: str, tables: Iterable[TableRef]) -> None:
+    """Refuse tables whose commits go to a catalog before they are in the log.
+
+    Args:
+        what: What reads them, for the message.
+        tables: The tables.
+
+    Raises:
+        DefinitionError: One of them is such a table.
+    """
+    for table in tables:
+        if table.kind == "managed":
+            raise DefinitionError(
+                ErrorCode.CATALOG_MANAGED_TABLE,
+                f"{what}: the commits of {table.name} are managed by a catalog, so that its log "
+                "does not tell how it stands: read a table that Delta commits to by itself",
+            )
 
 
 def _columns(captured: CapturedPlan, plan: CachePlan, nested: bool) -> tuple[ColumnRecord, ...]:

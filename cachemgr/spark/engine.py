@@ -36,7 +36,7 @@ from cachemgr.refresh.by_change.ways import open_ways
 from cachemgr.refresh.run import explain_refresh, run_refresh
 from cachemgr.refresh.validate_join import validate_join
 from cachemgr.serving.explain import Explanation
-from cachemgr.spark.analysis import analyse_definition
+from cachemgr.spark.analysis import analyse_definition, refuse_by_catalog
 from cachemgr.spark.nested_caches import is_known
 from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
@@ -138,6 +138,7 @@ class SparkEngine:
                 (error.getCondition() or "NOT_ANALYSABLE").split(".")[0],
                 f"{name} cannot be read: {code_and_line(error)[1]}; name a Delta table that exists",
             ) from error
+        refuse_by_catalog(name, captured.tables)
         resolved = [table.at(table.state) for table in captured.tables]
         found = resolved[0] if len(resolved) == 1 else None
         whole = _whole_table(captured.document) and not _is_view(self._spark, name)

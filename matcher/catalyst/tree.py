@@ -237,6 +237,12 @@ class Tree:
             raise NotSupported(
                 ReasonCode.UNSUPPORTED_RELATION.value, f"{name} is not a table of files"
             )
+        if table["kind"] == "managed":
+            raise NotSupported(
+                ReasonCode.UNSUPPORTED_RELATION.value,
+                f"the commits of {name} are managed by a catalog: its log does not tell how it "
+                "stands",
+            )
         if table["pinned"]:
             raise NotSupported(
                 ReasonCode.UNSUPPORTED_RELATION.value,

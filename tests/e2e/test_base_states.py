@@ -17,6 +17,7 @@ from test_text_door import Door
 import cachemgr
 from cachemgr.errors import CacheManagerError
 from cachemgr.spark.api import _of
+from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
 
@@ -183,6 +184,42 @@ def test_writers_that_give_no_transaction_id(lab):
     door.feed.close()
 
 
+def test_a_table_whose_commits_a_catalog_manages_from_now_on(lab):
+    """Its log does not tell how it stands: commits come there later, or never."""
+    coordinated = lab.spark._jvm.org.apache.spark.sql.delta.coordinatedcommits
+    coordinated.CatalogOwnedCommitCoordinatorProvider.registerBuilder(
+        "spark_catalog", coordinated.InMemoryCommitCoordinatorBuilder(5)
+    )
+    place = folder(lab)
+    lab.cache(CACHE.format("MAX STALENESS UNLIMITED"))
+    lab.cache(CACHE.format("").replace("r ", "strict ", 1))
+    lab.hit(TOTALS)
+    door = Door(lab)
+    door.hit(TOTALS)
+    both, writer = ["catalogManaged", "vacuumProtocolCheck"], ["inCommitTimestamp", "invariants"]
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": both,
+        "writerFeatures": [*both, *writer, "appendOnly"],
+    }
+    actions = [{"commitInfo": {"timestamp": 1, "operation": "UPGRADE"}}, {"protocol": protocol}]
+    path = place / "_delta_log" / f"{len(commits(place)):020d}.json"
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    lab.miss(TOTALS, "UNSUPPORTED_RELATION")
+    assert set(door.codes(TOTALS)) == {"FRESHNESS_UNKNOWN"}
+    for statement, code in (
+        ("REFRESH RELATIONAL CACHE strict", "BASE_TABLE_UNREADABLE"),
+        ("CREATE RELATIONAL CACHE c AS SELECT id FROM sales", "CATALOG_MANAGED_TABLE"),
+        (JOIN, "CATALOG_MANAGED_TABLE"),
+    ):
+        with pytest.raises(CacheManagerError, match=r"(?i)catalog") as refused:
+            lab.sql(statement)
+        assert refused.value.code == code
+    assert "AVAILABLE" not in str(lab.sql("DESCRIBE RELATIONAL CACHE strict"))
+    door.feed.close()
+
+
 @pytest.mark.parametrize("moved", [False, True])
 def test_a_snapshot_that_was_stored_before_this(lab, moved):
     """Proven by its commit's time it serves on, and the next refresh notes down what it lacks."""
@@ -308,7 +345,8 @@ def test_a_stale_cache_over_columns_that_changed(lab, changes, told, freshness):
         assert "COLUMNS_CHANGED" in door.codes(text_)
     explained = cachemgr.explain(lab.spark, query).text()
     assert told in explained and "bug in cachemgr" not in explained
-    assert told in str(lab.sql("DESCRIBE RELATIONAL CACHE EXTENDED r"))
+    described = str(lab.sql("DESCRIBE RELATIONAL CACHE EXTENDED r"))
+    assert described.count(told) == 2, "of what answers, and of the table"
     assert mode(lab)[0] == "FULL"
     lab.hit(query)
     door.hit(query)

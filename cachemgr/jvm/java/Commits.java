@@ -21,6 +21,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.LogSegment;
 import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.actions.Protocol;
 import org.apache.spark.sql.delta.util.FileNames;
 
 /**
@@ -32,6 +33,10 @@ import org.apache.spark.sql.delta.util.FileNames;
  */
 public final class Commits {
     private static final int KEPT = 20000;
+    /** As _BY_CATALOG in `cachemgr.delta.local_log`. */
+    private static final String[] BY_CATALOG = {
+        "catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"
+    };
     private static final Map FILES = Collections.synchronizedMap(new Recent());
     private static final Map PASTS = Collections.synchronizedMap(new Recent());
 
@@ -67,6 +72,17 @@ public final class Commits {
         String identity = "";
         long time = -1L;
         long next = 0L;
+    }
+
+    /** True if commits go to a catalog, so that the files of the log do not tell how the table stands. */
+    public static boolean byCatalog(Protocol protocol) {
+        scala.Option features = protocol.writerFeatures();
+        for (int i = 0; features.isDefined() && i < BY_CATALOG.length; i++) {
+            if (((scala.collection.immutable.Set) features.get()).contains(BY_CATALOG[i])) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** Appends the commit of the version that a snapshot stands at and its time: "txn:…",1700000000000. */

@@ -266,7 +266,8 @@ public final class PlanWriter implements ExprWriter.Plans {
         String location = locationOf(relation);
         TahoeLogFileIndex delta = deltaIndex(relation);
         boolean pinned = delta != null && delta.isTimeTravelQuery();
-        String kind = delta != null ? "delta" : location != null ? "files" : "other";
+        String kind = delta == null ? (location != null ? "files" : "other")
+            : Commits.byCatalog(delta.protocol()) ? "managed" : "delta";
         String id = delta != null ? delta.metadata().id() : "";
         long version = -1L;
         Snapshot seen = null;

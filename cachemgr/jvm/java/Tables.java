@@ -258,6 +258,10 @@ public final class Tables {
         if (head.version() < 0) {
             return "null";
         }
+        if (Commits.byCatalog(head.protocol())) {
+            throw new IllegalStateException(
+                "its commits are managed by a catalog, so that its log does not tell how it stands");
+        }
         StringBuilder out = new StringBuilder("[");
         Scala.quote(out, location);
         out.append(',');
