@@ -231,7 +231,8 @@ def not_needed(
     candidates: tuple[Candidate, ...], behind: Collection[Reason], hit: Hit
 ) -> tuple[Candidate, ...]:
     """The candidates of a block that is answered. Those that are refused for nothing but rows that
-    were appended since might have answered with these rows: they want no refresh.
+    were appended since might have answered with these rows: they want no refresh. Other sets of the
+    cache that does answer with these rows would as well.
 
     Args:
         candidates: What was said of them.
@@ -239,15 +240,12 @@ def not_needed(
         hit: What answers.
     """
 
-    def told(reason: Reason, cache: str) -> Reason:
-        if reason not in behind:
-            return reason
-        if cache == hit.cache.name:
-            suggestion = "nothing: another grouping set of it answers"
-        else:
-            suggestion = f"nothing: {hit.cache.name} answers; without it this one might"
-        return replace(reason, suggestion=suggestion)
+    suggestion = f"nothing: {hit.cache.name} answers; without it this one might"
 
-    return tuple(
-        replace(c, reasons=tuple(told(reason, c.cache) for reason in c.reasons)) for c in candidates
-    )
+    def told(one: Candidate) -> Candidate:
+        if one.reasons and one.cache == hit.cache.name and set(one.reasons) <= set(behind):
+            return replace(one, outcome="valid", reasons=())
+        reasons = (replace(r, suggestion=suggestion) if r in behind else r for r in one.reasons)
+        return replace(one, reasons=tuple(reasons))
+
+    return tuple(map(told, candidates))

@@ -68,7 +68,8 @@ def consider(
     veto: Callable[[Rewrite], Reason | None] | None,
     first_rows: bool,
 ) -> tuple[Rewrite | None, list[Rewrite], list[Miss]]:
-    """Try caches, also those that the index would not propose.
+    """Try caches, also those that the index would not propose. Of a cube the first set that serves
+    may be chosen, as where nobody asks why; the others are told.
 
     Args:
         query: The query.
@@ -85,16 +86,19 @@ def consider(
     valid: list[Rewrite] = []
     for may_join_tables in (False,) if first_rows else (False, True):
         rewrites: list[Rewrite] = []
+        others: list[Rewrite] = []
         for plan in plans:
             found = list(match_plan(query, plan, options, may_join_tables=may_join_tables))
-            rewrites += [f for f in found if isinstance(f, Rewrite)]
+            serving = [f for f in found if isinstance(f, Rewrite)]
+            rewrites += serving[:1]
+            others += serving[1:]
             known = [m for m in misses if m.cache == plan.name]
             misses += [f for f in found if isinstance(f, Miss) and f not in known]
-        for rewrite in rank(rewrites):
+        for rewrite in (*rank(rewrites), *others):
             reason = veto(rewrite) if veto is not None else None
             if reason is not None:
                 misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,), matched=True))
-            elif chosen is None:
+            elif chosen is None and rewrite in rewrites:
                 chosen = rewrite
             else:
                 valid.append(rewrite)

@@ -56,6 +56,8 @@ SINGLE_ROWS: Final = (-1, "")
 # Tables that no cache reads get numbers from here on, which mean something in one query alone.
 FIRST_UNKNOWN_TABLE: Final = 1 << 19
 MAX_MAPPINGS: Final = 24
+BYTES_A_ROW: Final = 100.0
+"""Bytes that cost as much to read as a row does."""
 # Expressions of queries that a cache remembers in canonical form
 _MEMO_OF_CACHE: Final = 128
 
@@ -484,9 +486,14 @@ class PreparedPlan:
 def _by_size(
     sets: tuple[GroupingSet, ...],
 ) -> tuple[tuple[GroupingSet | None, int], ...]:
-    """The sets, smallest first, each with the mask of its keys."""
-    ordered = sorted(sets, key=lambda s: (set_rows(s), s.grouping_id))
+    """The sets, the cheapest to read first, each with the mask of its keys."""
+    ordered = sorted(sets, key=lambda s: (set_read(s), s.grouping_id))
     return tuple((s, sum(1 << key for key in s.keys)) for s in ordered)
+
+
+def set_read(grouping_set: GroupingSet) -> float:
+    """What it costs to read a set, in rows; bytes that are not known count for nothing."""
+    return set_rows(grouping_set) + (grouping_set.bytes or 0) / BYTES_A_ROW
 
 
 def set_rows(grouping_set: GroupingSet) -> float:

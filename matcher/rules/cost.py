@@ -17,12 +17,11 @@ from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, Lit, disjuncts
 from matcher.model.ir import CachePlan, GroupingSet
-from matcher.normalize.normal_form import set_rows
+from matcher.normalize.normal_form import BYTES_A_ROW, set_rows
 
 _UNKNOWN_ROWS: Final = 1e9
 _PASS_SHARE: Final = 0.2
 _JOIN_SHARE: Final = 0.5
-_BYTES_A_ROW: Final = 100.0
 # What is left of a table after a filter on a column that it is partitioned by, if nothing is known.
 _POINT_SHARE: Final = 0.1
 # What it costs to open one table, and how much cheaper the base must be.
@@ -53,7 +52,7 @@ def rewrite_cost(
     rows, size = _size(plan, grouping_set)
     share = _pruned(plan, filters)
     rows, size = rows * share, size * share
-    read = rows + size / _BYTES_A_ROW
+    read = rows + size / BYTES_A_ROW
     return read * (1.0 + _PASS_SHARE * passes) + joins * _JOIN_SHARE * rows
 
 
@@ -103,7 +102,7 @@ def cost_beside(plan: CachePlan, others: Sequence[str], rows: int, size: int) ->
 
 def _joined_cost(rows: int, size: int, joins: int, passes: int) -> float:
     """What it costs to read rows, with so many bytes of all tables, and to join and group them."""
-    read = rows + size / _BYTES_A_ROW
+    read = rows + size / BYTES_A_ROW
     return read * (1.0 + _PASS_SHARE * passes) + joins * _JOIN_SHARE * rows
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cachemgr.text import offline
+from matcher.examples import block_of, plan_of
 from matcher.index.registry import Registry
 from matcher.model.expr import Agg, Call, Col, Lit
 from matcher.model.ir import (
@@ -133,6 +134,28 @@ def test_every_valid_candidate_shows_its_cost_the_cheapest_first() -> None:
     ]
     costs = [c["cost"] for c in found["candidates"]]
     assert costs == sorted(costs) and all(costs)
+
+
+@pytest.mark.parametrize(
+    "sizes", [((10, 5_000), (11, 100)), ((11, 100), (10, 5_000)), ((7, 0), (7, 0))]
+)
+def test_of_a_cube_an_explanation_names_the_set_that_is_read(
+    sizes: tuple[tuple[int, int], ...],
+) -> None:
+    """The cheapest to read, which need not be the one of the fewest rows."""
+    plan = plan_of(
+        "SELECT item, store, day, COUNT(*) AS n FROM sales "
+        "GROUP BY GROUPING SETS ((item, store), (item, day))"
+    )
+    sets = zip(plan.grouping_sets, sizes, strict=True)
+    plan = replace(plan, grouping_sets=tuple(replace(s, rows=r, bytes=b) for s, (r, b) in sets))
+    registry, query = Registry(), block_of("SELECT item, COUNT(*) AS n FROM sales GROUP BY item")
+    registry.put(plan)
+    found = registry.decide(query).rewrite
+    explained = registry.decide(query, explain=True)
+    assert found is not None and found == explained.rewrite
+    assert [c.outcome for c in explained.candidates] == ["chosen", "valid"]
+    assert found.cost == min(c.cost for c in explained.candidates)
 
 
 def test_a_filter_on_partitions_decides() -> None:
