@@ -40,7 +40,7 @@ def planned(plan: RefreshPlan, changes: Iterable[Changes]) -> RunAccount:
 
 
 def _seconds(found: Expected | None) -> float | None:
-    return None if found is None else round(found.seconds, 2)
+    return None if found is None or found.seconds is None else round(found.seconds, 2)
 
 
 def refused(why: WhyFull) -> RunAccount:

@@ -62,7 +62,7 @@ class Behind:
 _READS_NOTHING: Final = "no table is left to read in what Spark makes of it"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """What would be done with one query, and why; with those of its subqueries that Spark plans
     apart.
@@ -98,6 +98,9 @@ class Explanation:
     notes: tuple[str, ...] = ()
     own: Explanation | None = None
     subqueries: tuple[Explanation, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.text()  # what a person sees who asks in a shell or a notebook
 
     def text(self) -> str:
         """The explanation for people."""

@@ -30,6 +30,7 @@ from cachemgr.ddl.statements import (
     GrantUse,
     QualifiedName,
     Reading,
+    RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
@@ -84,6 +85,7 @@ from cachemgr.statements.results import ResultRows, done, table
 from cachemgr.statements.status import Looked, Moved
 from cachemgr.statements.tidy import Tidy
 from cachemgr.vocabulary import JoinState, RefreshMode
+from scheduler.triggers import OnDemand
 
 Clock = Callable[[], datetime]
 
@@ -214,7 +216,8 @@ class CacheService:
         relations = (record.plan or {}).get("relations", ())
         self._note_tables({str(place): str(name) for place, name in relations})
         self.purge()
-        return done(record.qualified_name, "replaced" if existing is not None else "created")
+        said = "replaced" if existing is not None else "created"
+        return done(record.qualified_name, f"{said}{_who_refreshes(statement.refresh)}")
 
     def _record(self, statement: CreateRelationalCache, namespace: str, owner: str) -> CacheRecord:
         definition = self._engine.define(
@@ -285,7 +288,8 @@ class CacheService:
             case SetPaused(paused):
                 fields, said = {"paused": paused}, "paused" if paused else "resumed"
             case SetRefresh(policy):
-                fields, said = policy_fields(policy), "refresh policy set"
+                fields = policy_fields(policy)
+                said = f"refresh policy set{_who_refreshes(policy)}"
             case SetFreshness(freshness):
                 fields, said = freshness_fields(freshness), "freshness set"
             case SetProperties(properties):
@@ -509,6 +513,13 @@ class CacheService:
                 "SHOW RECORD PRESERVING JOINS lists those that exist",
             )
         return join
+
+
+def _who_refreshes(policy: RefreshPolicy) -> str:
+    """What carries a schedule out: no session does."""
+    if isinstance(policy.trigger, OnDemand):
+        return ""
+    return "; it is refreshed by `cachemgr serve` or `cachemgr worker` on this metastore"
 
 
 def _uncounted_move(moved: Moved) -> Moved:

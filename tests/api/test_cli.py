@@ -264,7 +264,8 @@ def test_tokens(metastore_url, store):
         done = CliRunner().invoke(main, ["token", *words, "--metastore", metastore_url])
         return done.exit_code, done.stdout, done.stderr
 
-    code, out, _ = command("create", "ann", "--role", "operator", "--expires-in", "2d")
+    code, out, err = command("create", "ann", "--role", "operator", "--expires-in", "2d")
+    assert "from now on the service asks" in err and "no token is an admin's yet" in err
     found = store.reader.bearer(out.strip())
     assert code == 0 and (found.principal, found.role) == ("ann", Role.OPERATOR)
     assert (found.expires_at - found.created_at).days == 2
@@ -272,6 +273,8 @@ def test_tokens(metastore_url, store):
     assert code == 0 and json.loads(listed)[0]["id"] == found.id
     assert out.strip() not in listed and found.id in command("list")[1]
     made = json.loads(command("create", "bob", "-o", "json")[1])
+    said = command("create", "eve", "--role", "admin")[2]
+    assert "from now on" not in said and "no token is an admin's" not in said
     assert store.reader.bearer(made["token"]).id == made["id"]
     assert command("list", "-o", "xml")[0] == 2
     assert command("revoke", found.id)[0] == 0

@@ -39,6 +39,8 @@ _LAST: Final = 5
 _FASTER: Final = 0.8
 _NOTICEABLE: Final = 2.0
 _LEAST_RUNS: Final = 2
+# Up to such a ratio of its bounds one figure stands for both.
+_NARROW: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,16 @@ class Expected:
     runs: int
 
     @property
-    def seconds(self) -> float:
-        """The expected seconds: half of what past runs took counts as fixed."""
-        return (self.least + self.most) / 2
+    def seconds(self) -> float | None:
+        """The expected seconds: half of what past runs took counts as fixed. None where they tell
+        too little for one figure."""
+        return (self.least + self.most) / 2 if self.most <= _NARROW * self.least else None
+
+    def told(self) -> str:
+        """For people."""
+        if self.seconds is None:
+            return f"{self.least:.1f} to {self.most:.1f} s"
+        return f"{self.seconds:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +108,8 @@ class Weighed:
         if self.change is None or self.full is None:
             return ""
         return (
-            f"by its last runs, the change is expected to take {self.change.seconds:.1f} s and "
-            f"everything {self.full.seconds:.1f} s"
+            f"by its last runs, the change is expected to take {self.change.told()} and "
+            f"everything {self.full.told()}"
         )
 
 
