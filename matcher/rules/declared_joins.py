@@ -69,8 +69,9 @@ def unvalidated(view: PreparedPlan, rel: int) -> str | None:
     return next((j.name for j in view.plan.joins if not j.validated and j.right == place), None)
 
 
-def spell_join(view: PreparedPlan, extra: int, predicates: Iterable[Expr], kind: str) -> str:
-    """The join of a table with one other, as its declaration would say it.
+def spell_join(view: PreparedPlan, extra: int, predicates: Iterable[Expr], kind: str) -> str | None:
+    """The join of a table with one other, as its declaration would say it; None if it is joined by
+    the columns of several, or of none.
 
     Args:
         view: The cache that joins them.
@@ -87,7 +88,7 @@ def spell_join(view: PreparedPlan, extra: int, predicates: Iterable[Expr], kind:
         equal = f"{_declared(view, outer.rel, 'a')[1]}.{outer.name} = {name}.{inner.name}"
         by_anchor.setdefault(outer.rel, []).append(equal)
     if len(by_anchor) != 1:
-        return f"… {kind} JOIN {table} ON … PRESERVES …"
+        return None
     ((anchor, equals),) = by_anchor.items()
     outer_table, left = _declared(view, anchor, "a")
     return f"{outer_table} {kind} JOIN {table} ON {' AND '.join(equals)} PRESERVES {left}"

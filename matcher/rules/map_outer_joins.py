@@ -370,7 +370,7 @@ def not_in_query(attempt: PlanAttempt, join: OuterJoinKey, part: Expr | None = N
         if lapsed is not None:
             but, cure = f", and {lapsed[0]}", lapsed[1]
         elif join.kind == "left" and len(join.right) == 1:
-            cure += f", or {_join_to_rely_on(attempt.view, join)}"
+            cure += _join_to_rely_on(attempt.view, join)
     return Reason(
         ReasonCode.OUTER_JOIN_DIFFERS,
         f"the query has no {_words(attempt, join)}, as cache {name} has{but}",
@@ -382,9 +382,11 @@ def _join_to_rely_on(view: PreparedPlan, join: OuterJoinKey) -> str:
     (rel,) = join.right
     waiting = unvalidated(view, rel)
     if waiting is not None:
-        return f"VALIDATE RECORD PRESERVING JOIN {waiting}"
+        return f", or VALIDATE RECORD PRESERVING JOIN {waiting}"
     declared = spell_join(view, rel, join.on, "LEFT")
-    return f"CREATE RECORD PRESERVING JOIN … AS {declared}, if it finds at most one row"
+    if declared is None:
+        return ""
+    return f", or CREATE RECORD PRESERVING JOIN … AS {declared}, if it finds at most one row"
 
 
 def _cannot_tell(attempt: ViewAttempt, passing: Mapping[frozenset[int], frozenset[Col]]) -> Reason:

@@ -235,11 +235,13 @@ def _why_not_preserving(
             f"by record-preserving join {loose[0].name} a row finds one of it or none",
             f"join it by LEFT JOIN in the definition of {view.name}",
         )
+    why = "nothing says that this join keeps each row exactly once"
+    without = f"a cache without {view.relation(extra).name}"
     declared = spell_join(view, extra, predicates, "INNER")
-    return (
-        "nothing says that this join keeps each row exactly once",
-        f"declare CREATE RECORD PRESERVING JOIN … AS {declared}",
-    )
+    if declared is None:
+        return why, f"declare {without}"
+    joined = f"CREATE RECORD PRESERVING JOIN … AS {declared}"
+    return why, f"declare {joined} if each row finds exactly one, or {without}"
 
 
 def _table_name(attempt: PlanAttempt, rel: int) -> str:

@@ -58,6 +58,19 @@ def test_no_query_is_answered_as_if_the_join_held() -> None:
         assert registry(INNER, True).decide(block_of(BY_ITEM), explain=explain).rewrite is None
 
 
+def test_where_none_is_declared_a_cache_without_the_table_is_named_as_well() -> None:
+    registry = Registry()
+    registry.put(
+        plan_of(
+            "SELECT name, city, COUNT(*) AS n FROM sales JOIN stores ON sales.store = stores.store "
+            "JOIN items ON sales.item = items.item GROUP BY name, city"
+        )
+    )
+    query = block_of("SELECT city, COUNT(*) AS n FROM stores GROUP BY city")
+    told = [reason.suggestion for reason in registry.decide(query, explain=True).reasons]
+    assert told == ["declare a cache without sales"], "it joins sales by columns of two tables"
+
+
 def why(definition: str, query: str, broken: bool) -> tuple[str, str]:
     (reason,) = reasons(definition, query, broken)
     return reason.detail, reason.suggestion
