@@ -7,7 +7,7 @@ The values are what the metastore stores and REST sends; the DDL's own spelling 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 
 class RefreshMode(StrEnum):
@@ -39,6 +39,10 @@ class FreshnessKind(StrEnum):
     STRICT = "STRICT"
     MAX_STALENESS = "MAX_STALENESS"
     UNLIMITED = "UNLIMITED"
+
+
+NOT_PLANNED: Final = "looking at the base tables"
+"""The reason of a refresh run of which nobody knows yet what it will do."""
 
 
 class RunState(StrEnum):

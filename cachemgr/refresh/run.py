@@ -48,7 +48,7 @@ from cachemgr.refresh.source import find_sources
 from cachemgr.refresh.stages import carry_out
 from cachemgr.refresh.write import table_spec
 from cachemgr.telemetry import logger
-from cachemgr.vocabulary import RefreshMode
+from cachemgr.vocabulary import NOT_PLANNED, RefreshMode
 from matcher.model.codec import decode_plan
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
@@ -105,7 +105,7 @@ def run_refresh(
             now=now(),
             lease_seconds=lease_seconds,
             mode=mode or cache.refresh_mode.value,
-            reason="looking at the base tables",
+            reason=NOT_PLANNED,
         )
         return run_claimed(
             spark,

@@ -20,6 +20,7 @@ from cachemgr.statements.columns import CACHES, DESCRIBED, JOINS
 from cachemgr.statements.convert import freshness_of, policy_of
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.statements.status import Looked, Status, answers, status_of
+from cachemgr.vocabulary import NOT_PLANNED
 from matcher.model.codec import decode_plan
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan
 from matcher.partials.collapse import render_collapsed
@@ -187,7 +188,8 @@ def _last_refresh(run: RefreshRunRecord) -> list[tuple[str, str]]:
     took = "" if run.seconds is None else f", {run.seconds:.1f} s"
     items = [
         ("last refresh", f"{'LOST' if run.is_lost else run.state.value} {run.mode}{took}"),
-        ("last refresh reason", run.reason),
+        # one that ended before it was planned has an error and no reason
+        *([("last refresh reason", run.reason)] if run.reason != NOT_PLANNED else []),
     ]
     if run.error:
         items.append(("last refresh error", run.error))
