@@ -27,6 +27,7 @@ from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.stored_plan import plan_definition
+from matcher.render.select import NotRenderable, quote, render_stored
 
 _NO_CACHES: FindCache = lambda namespace, name: None  # noqa: E731
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
@@ -115,6 +116,12 @@ def analyse_definition(
     try:
         block = definition_block(captured.document, nested=bool(expanded.reads))
         plan = plan_definition(name, block)
+        render_stored(plan, [quote(relation.name) for relation in plan.relations])
+    except NotRenderable as error:
+        raise DefinitionError(
+            ErrorCode.EXPRESSION_NOT_SUPPORTED,
+            f"cache {name}: {error} cannot be stored: leave it to the queries",
+        ) from error
     except MatcherError as error:
         place = _where(select, error.line, error.col)
         what = f"{error}{_LEAVE_OUT}" if error.code == _OPERATOR else error

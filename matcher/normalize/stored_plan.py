@@ -14,7 +14,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from matcher.model.errors import DefinitionNotSupported
-from matcher.model.expr import CHAR_PADDING, Agg, Call, Expr, Lit, aggregates, is_opaque, walk
+from matcher.model.expr import (
+    CHAR_PADDING,
+    OPAQUE_PREFIX,
+    Agg,
+    Call,
+    Expr,
+    Lit,
+    aggregates,
+    is_opaque,
+    walk,
+)
 from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     HIDDEN_PREFIX,
@@ -32,6 +42,8 @@ from matcher.model.types import sum_type
 from matcher.render.select import readable
 
 _FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
+# What Spark's NormalizeFloatingNumbers puts around join keys, as a call that has no meaning here.
+_FLOATS_JOINED = f"{OPAQUE_PREFIX}KnownFloatingPointNormalized"
 
 
 def plan_definition(
@@ -246,13 +258,16 @@ def _refuse_unstored_order(block: Block) -> None:
 def _refuse_opaque(expr: Expr, where: str) -> None:
     if not is_opaque(expr):
         return
-    if any(isinstance(node, Call) and CHAR_PADDING in node.params for node in walk(expr)):
-        what, instead = "reads a CHAR column", "let the table declare it STRING or VARCHAR"
-    else:
-        what, instead = "cannot be stored", "write it with built-in SQL functions"
-    raise DefinitionNotSupported(
-        "EXPRESSION_NOT_SUPPORTED", f"{where} is {readable(expr)}, which {what}: {instead}"
-    )
+    calls = [node for node in walk(expr) if isinstance(node, Call)]
+    what = f"is {readable(expr)}, which cannot be stored"
+    instead = "leave it to the queries, or write it in another way"
+    if any(CHAR_PADDING in call.params for call in calls):
+        what = f"is {readable(expr)}, which reads a CHAR column"
+        instead = "let the table declare it STRING or VARCHAR"
+    elif any(call.op == _FLOATS_JOINED for call in calls):
+        what = "joins by FLOAT or DOUBLE columns, which cannot be stored"
+        instead = "join by columns of another type"
+    raise DefinitionNotSupported("EXPRESSION_NOT_SUPPORTED", f"{where} {what}: {instead}")
 
 
 def _check_names(names: list[str]) -> None:

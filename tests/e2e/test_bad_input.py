@@ -81,6 +81,8 @@ REFUSED = {
         r"line 2, column 7",
     ),
     "rand": ("SELECT region, COUNT(*) AS n FROM sales WHERE rand() > 0 GROUP BY 1", "NON_DETERMINISTIC", "rand"),
+    "interval": ("SELECT region, INTERVAL '1' DAY AS i FROM sales", "EXPRESSION_NOT_SUPPORTED", "literal of type interval day"),
+    "join by floats": ("SELECT a.region, COUNT(*) AS n FROM sales a JOIN sales b ON a.weight = b.weight GROUP BY 1", "EXPRESSION_NOT_SUPPORTED", "joins by FLOAT or DOUBLE columns"),
     "uuid": ("SELECT region, uuid() AS u FROM sales", "NON_DETERMINISTIC", "uuid"),
     "current_date": (
         "SELECT region, SUM(amt) AS s FROM sales WHERE day < current_date() GROUP BY region",

@@ -350,7 +350,7 @@ class TailStore:
         try:
             pinned = self._pins.get(making.key)
             made = None if pinned is None else maker.made(making.key, pinned)
-            if pinned is not None and made is None:
+            if made is None:  # nor is it tried again where the rows cannot be put together
                 self._useless.put(_digest(at, making.files), True)
             wanted = self._wanted(at.pin)  # else a newer state was published, or it was dropped
         except Exception as error:
