@@ -243,7 +243,8 @@ def not_needed(
     suggestion = f"nothing: {hit.cache.name} answers; without it this one might"
 
     def told(one: Candidate) -> Candidate:
-        if one.reasons and one.cache == hit.cache.name and set(one.reasons) <= set(behind):
+        is_behind = bool(one.reasons) and all(reason in behind for reason in one.reasons)
+        if is_behind and one.cache == hit.cache.name:
             return replace(one, outcome="valid", reasons=())
         reasons = (replace(r, suggestion=suggestion) if r in behind else r for r in one.reasons)
         return replace(one, reasons=tuple(reasons))

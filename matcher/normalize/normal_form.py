@@ -56,8 +56,8 @@ SINGLE_ROWS: Final = (-1, "")
 # Tables that no cache reads get numbers from here on, which mean something in one query alone.
 FIRST_UNKNOWN_TABLE: Final = 1 << 19
 MAX_MAPPINGS: Final = 24
-BYTES_A_ROW: Final = 100.0
-"""Bytes that cost as much to read as a row does."""
+# Bytes that cost as much to read as a row does.
+_BYTES_A_ROW: Final = 100.0
 # Expressions of queries that a cache remembers in canonical form
 _MEMO_OF_CACHE: Final = 128
 
@@ -456,7 +456,7 @@ class PreparedPlan:
             if any(isinstance(node, Lit) for node in walk(p))
         )
         # the cheapest set first: the first that is valid wins inside one cube
-        self.sets: Final = _by_size(plan.grouping_sets) if plan.is_cube else ((None, 0),)
+        self.sets: Final = _cheapest_first(plan.grouping_sets) if plan.is_cube else ((None, 0),)
         self._removals: dict[tuple[frozenset[int], bool], object] = {}
 
     def relation(self, rel: int) -> Relation:
@@ -483,17 +483,17 @@ class PreparedPlan:
         return self._removals
 
 
-def _by_size(
+def _cheapest_first(
     sets: tuple[GroupingSet, ...],
 ) -> tuple[tuple[GroupingSet | None, int], ...]:
     """The sets, the cheapest to read first, each with the mask of its keys."""
-    ordered = sorted(sets, key=lambda s: (set_read(s), s.grouping_id))
+    ordered = sorted(sets, key=lambda s: (read_cost(set_rows(s), s.bytes or 0), s.grouping_id))
     return tuple((s, sum(1 << key for key in s.keys)) for s in ordered)
 
 
-def set_read(grouping_set: GroupingSet) -> float:
-    """What it costs to read a set, in rows; bytes that are not known count for nothing."""
-    return set_rows(grouping_set) + (grouping_set.bytes or 0) / BYTES_A_ROW
+def read_cost(rows: float, size: float) -> float:
+    """What it costs to read so many rows and bytes, in rows."""
+    return rows + size / _BYTES_A_ROW
 
 
 def set_rows(grouping_set: GroupingSet) -> float:

@@ -17,7 +17,7 @@ from typing import Final
 
 from matcher.model.expr import Call, Col, Expr, Lit, disjuncts
 from matcher.model.ir import CachePlan, GroupingSet
-from matcher.normalize.normal_form import BYTES_A_ROW, set_rows
+from matcher.normalize.normal_form import read_cost, set_rows
 
 _UNKNOWN_ROWS: Final = 1e9
 _PASS_SHARE: Final = 0.2
@@ -51,9 +51,7 @@ def rewrite_cost(
     """
     rows, size = _size(plan, grouping_set)
     share = _pruned(plan, filters)
-    rows, size = rows * share, size * share
-    read = rows + size / BYTES_A_ROW
-    return read * (1.0 + _PASS_SHARE * passes) + joins * _JOIN_SHARE * rows
+    return _joined_cost(rows * share, size * share, joins, passes)
 
 
 def rows_left(
@@ -100,9 +98,9 @@ def cost_beside(plan: CachePlan, others: Sequence[str], rows: int, size: int) ->
     return _joined_cost(rows, size, len(others), passes=1) + (1 + len(others)) * _OPEN
 
 
-def _joined_cost(rows: int, size: int, joins: int, passes: int) -> float:
+def _joined_cost(rows: float, size: float, joins: int, passes: int) -> float:
     """What it costs to read rows, with so many bytes of all tables, and to join and group them."""
-    read = rows + size / BYTES_A_ROW
+    read = read_cost(rows, size)
     return read * (1.0 + _PASS_SHARE * passes) + joins * _JOIN_SHARE * rows
 
 
