@@ -12,6 +12,7 @@ from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.vocabulary import SparkState
 
 MAX_SQL = 1_000_000
+RefreshState = Literal["RUNNING", "PUBLISHED", "UNCHANGED", "FAILED", "SUPERSEDED", "CANCELLED"]
 
 
 class _Model(BaseModel):
@@ -77,6 +78,14 @@ class Published(_Model):
     tables: list[SnapshotTable]
 
 
+class LastRun(_Model):
+    """The latest refresh of a cache that does not wait any more, whatever came of it."""
+
+    state: RefreshState
+    started_at: datetime
+    finished_at: datetime | None
+
+
 class Cache(_Model):
     """A relational cache."""
 
@@ -101,7 +110,15 @@ class Cache(_Model):
     status: Status
     damaged: Annotated[str | None, Field(description="What is wrong with its files.")] = None
     published: Published | None
-    next_due_at: datetime | None
+    last_run: LastRun | None
+    refreshing: Annotated[
+        Literal["PENDING", "RUNNING"] | None,
+        Field(description="Whether a refresh waits for a worker, or runs."),
+    ]
+    next_due_at: Annotated[
+        datetime | None,
+        Field(description="Past if it is due and nobody has asked for the refresh yet."),
+    ]
     narrowed: bool
     grants: Annotated[
         list[str] | None,
@@ -147,9 +164,7 @@ class Refresh(_Model):
 
     id: str
     cache: str
-    state: Literal[
-        "PENDING", "RUNNING", "PUBLISHED", "UNCHANGED", "FAILED", "SUPERSEDED", "CANCELLED"
-    ]
+    state: Literal["PENDING", RefreshState]
     mode: str | None
     reason: str
     origin: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from cachemgr.access.grants import hashed_id, redacted_location
 from cachemgr.access.redaction import Discretion
@@ -22,6 +23,7 @@ from cachemgr.roles import Role
 from cachemgr.statements.convert import create_statement
 from cachemgr.statements.look_at_logs import LookAtLogs
 from cachemgr.statements.status import Looked, Status, status_of
+from cachemgr.vocabulary import RunState
 from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
 
@@ -97,9 +99,20 @@ def _cache(
         status=models.Status.model_validate(status),
         damaged=cache.damaged,
         published=None if published is None else _published(published),
+        last_run=None if last is None else models.LastRun.model_validate(last),
+        refreshing=None if schedule is None else _refreshing(schedule),
         next_due_at=None if due is None else due.at,
         narrowed=cache.narrowed,
     )
+
+
+def _refreshing(schedule: ScheduleRecord) -> Literal["PENDING", "RUNNING"] | None:
+    if not schedule.busy:
+        return None
+    last = schedule.last
+    # one whose process is gone waits for another worker
+    runs = last is not None and last.state is RunState.RUNNING and not last.is_lost
+    return "RUNNING" if runs else "PENDING"
 
 
 def _published(snapshot: SnapshotRecord) -> models.Published:

@@ -14,7 +14,7 @@ from rich.console import Console
 from cachemgr.cli.client import Client
 from cachemgr.cli.connected import connected
 from cachemgr.cli.input import Yes, confirm, text_of
-from cachemgr.cli.output import Format, say, show, show_one
+from cachemgr.cli.output import Format, moment, say, show, show_one
 from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.cli.ways import NOTHING_TO_ADD_TO, why_full_lines
 from cachemgr.config.session_settings import parse_duration
@@ -23,12 +23,13 @@ from cachemgr.printable import plural
 app = typer.Typer(help="Relational caches.", no_args_is_help=True)
 _OVER = ("PUBLISHED", "UNCHANGED")
 _COLUMNS = ("namespace", "name", ("status", "status.combined"), "refresh", "freshness",
-            "published.rows", ("refreshed", "published.finishedAt"),
-            ("next", "nextDueAt"))  # fmt: skip
+            "published.rows", ("refreshed", "published.finishedAt"), ("last run", "lastRun"),
+            "next")  # fmt: skip
 _RUNS = ("id", "state", "mode", "code", "origin", ("started", "startedAt"), "seconds",
          ("change expected", "changeSeconds"), ("full expected", "fullSeconds"), "rows",
          ("written", "rowsWritten"), "error")  # fmt: skip
 _MOST_RUNS: Final = 1000  # of one page
+_LATE: Final = timedelta(minutes=1)
 _FULL = (("started", "startedAt"), "state", "code", "detail", ("what to do", "cure"))
 _DECISIONS = ("at", "outcome", ("query", "queryHash"), "groupingSet", "millis")
 
@@ -53,8 +54,38 @@ def list_caches(
         if answer["nextPageToken"] is None:
             break
         params["pageToken"] = answer["nextPageToken"]
-    shown = found if client.output is Format.JSON else [_with_clauses(cache) for cache in found]
-    show(shown, _COLUMNS, client.output)
+    if client.output is Format.JSON:
+        show(found, _COLUMNS, client.output)
+        return
+    now = datetime.now(UTC)
+    late = [cache["name"] for cache in found if _is_overdue(cache, now)]
+    show([_in_words(cache, now) for cache in found], _COLUMNS, client.output)
+    if late:
+        say(
+            f"overdue: {', '.join(late)}. Schedules are carried out by `cachemgr serve` or "
+            "`cachemgr worker` on this metastore"
+        )
+
+
+def _is_overdue(cache: dict[str, Any], now: datetime) -> bool:
+    """Whether nobody has asked for a refresh that has been due for longer than a look takes."""
+    due = cache["nextDueAt"]
+    return due is not None and datetime.fromisoformat(due) < now - _LATE
+
+
+def _in_words(cache: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """A cache as the list shows it."""
+    last, following = cache.get("lastRun"), cache["nextDueAt"]
+    if cache.get("refreshing") is not None:
+        following = cache["refreshing"]
+    elif _is_overdue(cache, now):
+        following = f"{moment(following)}, overdue"
+    return _with_clauses(cache) | {
+        "lastRun": None
+        if last is None
+        else f"{last['state']} {moment(last['finishedAt'] or last['startedAt'])}",
+        "next": following,
+    }
 
 
 def _with_clauses(cache: dict[str, Any]) -> dict[str, Any]:

@@ -80,6 +80,12 @@ def show_one(thing: Mapping[str, Any], output: Format) -> None:
     _console().print(table)
 
 
+def moment(text: str) -> str:
+    """A time as REST gives it, for people: to the second, in UTC. Any other text as it is."""
+    found = _MOMENT.fullmatch(text)
+    return text if found is None else f"{found[1]} {found[2]}Z"
+
+
 def say(text: str) -> None:
     """A message for the person, not part of the data."""
     typer.echo(printable(text), err=True)
@@ -126,8 +132,7 @@ def _cell(value: Any) -> str:
         case list():
             return ("\n" if isinstance(value[0], Mapping) else ", ").join(map(_cell, value))
         case str():
-            moment = _MOMENT.fullmatch(value)
-            return value if moment is None else f"{moment[1]} {moment[2]}Z"
+            return moment(value)
         case float():
             return f"{value:.1f}"
         case _:

@@ -32,6 +32,7 @@ def test_a_published_cache(client, cache, store):
     found = client.get("/api/v1/caches/cube").json()
     assert found["status"]["combined"] == "HEALTHY"
     assert (found["published"]["refreshId"], found["published"]["rows"]) == (run.id, 7)
+    assert found["lastRun"]["state"] == "PUBLISHED" and found["refreshing"] is None
     store.writer.note_behind({cache.id: store.reader.now()})
     assert client.get("/api/v1/caches/cube").json()["status"]["combined"] == "STALE"
 

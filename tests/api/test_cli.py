@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
@@ -30,7 +31,8 @@ def test_list_and_show(run, cache, new_cache):
     assert code == 0 and "other" in out and "cube" not in out and "NOT_REFRESHED" in out
     heading, row = out.splitlines()
     assert heading.split() == [
-        "NAMESPACE", "NAME", "STATUS", "REFRESH", "FRESHNESS", "ROWS", "REFRESHED", "NEXT",
+        "NAMESPACE", "NAME", "STATUS", "REFRESH", "FRESHNESS", "ROWS", "REFRESHED", "LAST", "RUN",
+        "NEXT",
     ]  # fmt: skip
     assert "ON DEMAND AUTO" in row and "STRICT" in row and "ON_DEMAND" not in row
     code, out, _ = run("cache", "show", "sales.other", "-o", "json")
@@ -38,6 +40,33 @@ def test_list_and_show(run, cache, new_cache):
     shown = run("cache", "show", "cube")[1]
     assert "definition" in shown and "status combined" in shown and "{" not in shown
     assert "ON DEMAND AUTO" in shown and "rewrite enabled" in shown
+
+
+def test_the_list_says_what_waits_runs_and_came_of_the_last_run(run, cache, store):
+    def listed() -> str:
+        code, out, err = run("cache", "list")
+        assert (code, err) == (0, "")
+        return out.splitlines()[1].rstrip()
+
+    store.writer.request_refresh(cache.id, why="asked")
+    assert listed().endswith("PENDING")
+    claimed = store.writer.claim_refresh("w", lease_seconds=20)
+    assert "RUNNING 20" in listed() and listed().endswith("RUNNING")
+    store.writer.finish_unchanged(claimed.id, claimed.fencing_token, now=store.reader.now())
+    assert "UNCHANGED 20" in listed() and listed().endswith("-")
+
+
+def test_the_list_says_what_is_overdue(run, new_cache, monkeypatch):
+    new_cache("timed", refresh_trigger={"kind": "EVERY", "seconds": 60})
+    new_cache("asked")
+    _, out, err = run("cache", "list")
+    assert "overdue" not in out + err
+    monkeypatch.setattr("cachemgr.cli.cache._LATE", timedelta(0))
+    code, out, err = run("cache", "list")
+    asked, timed = (line.rstrip() for line in out.splitlines()[1:])
+    assert code == 0 and timed.endswith("Z, overdue") and asked.endswith("-")
+    assert err.startswith("overdue: timed. ") and "cachemgr worker" in err
+    assert run("cache", "list", "-o", "json")[2] == ""
 
 
 def test_no_such_cache(run, cache):
