@@ -34,12 +34,12 @@ def create(
     from cachemgr.metastore import open_metastore
 
     with handled(), open_metastore(metastore_of(metastore)) as store:
-        before = store.reader.tokens()
+        is_first = not store.reader.had_tokens()
         record, token = store.writer.create_token(principal, role, expires_in=_span(expires_in))
-        if not before:
+        if is_first:
             say("this is the first token: from now on the service asks each caller for one")
-        if not any(known.role is Role.ADMIN for known in (*before, record)):
-            say("no token is an admin's yet: cachemgr token create NAME --role admin")
+        if not store.reader.has_tokens(Role.ADMIN):
+            say("no token is an admin's: cachemgr token create NAME --role admin")
         say(f"token {record.id} for {record.principal}, {record.role.value}:")
         if output is Format.JSON:
             show_one({**_row(record), "token": token}, output)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from cachemgr.errors import ConfigurationError, ErrorCode, NotFoundError
@@ -34,11 +34,16 @@ class AccessReads(Reads):
             rows = session.scalars(select(TokenRow).order_by(TokenRow.created_at, TokenRow.id))
             return tuple(_record(row) for row in rows)
 
-    def has_tokens(self) -> bool:
-        """Whether there is a token that is good now."""
+    def has_tokens(self, role: Role | None = None) -> bool:
+        """Whether there is a token that is good now.
+
+        Args:
+            role: Only one of this role; None takes any.
+        """
+        of_role = true() if role is None else TokenRow.role == role.value
         with self._session() as session:
             now = database_moment(session)
-            return any(_good(row, now) for row in session.scalars(select(TokenRow)))
+            return any(_good(row, now) for row in session.scalars(select(TokenRow).where(of_role)))
 
     def had_tokens(self) -> bool:
         """Whether there ever was a token: to revoke the last one must not let everybody in."""

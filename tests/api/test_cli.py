@@ -294,7 +294,7 @@ def test_tokens(metastore_url, store):
         return done.exit_code, done.stdout, done.stderr
 
     code, out, err = command("create", "ann", "--role", "operator", "--expires-in", "2d")
-    assert "from now on the service asks" in err and "no token is an admin's yet" in err
+    assert "from now on the service asks" in err and "no token is an admin's" in err
     found = store.reader.bearer(out.strip())
     assert code == 0 and (found.principal, found.role) == ("ann", Role.OPERATOR)
     assert (found.expires_at - found.created_at).days == 2
@@ -302,8 +302,10 @@ def test_tokens(metastore_url, store):
     assert code == 0 and json.loads(listed)[0]["id"] == found.id
     assert out.strip() not in listed and found.id in command("list")[1]
     made = json.loads(command("create", "bob", "-o", "json")[1])
-    said = command("create", "eve", "--role", "admin")[2]
+    _, eve, said = command("create", "eve", "--role", "admin")
     assert "from now on" not in said and "no token is an admin's" not in said
+    assert command("revoke", store.reader.bearer(eve.strip()).id)[0] == 0
+    assert "no token is an admin's" in command("create", "mia")[2]
     assert store.reader.bearer(made["token"]).id == made["id"]
     assert command("list", "-o", "xml")[0] == 2
     assert command("revoke", found.id)[0] == 0
