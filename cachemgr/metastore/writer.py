@@ -67,18 +67,19 @@ class Writer(
 
     def update_join_state(
         self,
-        name: str,
+        join_id: str,
         state: JoinState,
         *,
         message: str | None = None,
         validated_versions: Mapping[str, BaseState] | None = None,
         validated_at: datetime | int | None = None,
         validated: bool | None = None,
-    ) -> JoinRecord:
-        """Note down what a validation found.
+    ) -> JoinRecord | None:
+        """Note down what a validation found, of the very declaration that was validated.
 
         Args:
-            name: The join.
+            join_id: The join's id. Not its name: while a validation ran, another join may have been
+                declared under it.
             state: What was found.
             message: In words, with an example key if it is broken.
             validated_versions: Location to the state that was read; None keeps.
@@ -86,14 +87,13 @@ class Writer(
             validated: Whether the join is to be validated from now on; None keeps.
 
         Returns:
-            The join as stored.
-
-        Raises:
-            NotFoundError: There is no such join.
+            The join as stored; None if it was dropped meanwhile.
         """
         with self._transaction() as session:
             bump_revision(session)
-            row = _join(session, name)
+            row = session.get(JoinRow, join_id)
+            if row is None:
+                return None
             row.state = state.value
             row.message = message
             if validated_versions is not None:

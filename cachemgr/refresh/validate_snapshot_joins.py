@@ -187,7 +187,7 @@ def _note(
     now: datetime,
 ) -> None:
     metastore.writer.update_join_state(
-        join.name,
+        join.id,
         JoinState.VALID if check.ok else JoinState.BROKEN,
         message=message or None,
         validated_versions={
@@ -225,7 +225,7 @@ def move_validations(
             if side in join.telling
         ):
             metastore.writer.update_join_state(
-                join.name,
+                join.id,
                 JoinState.VALID,
                 message=join.message,
                 validated_versions={s.location: now[s.location].state for s in sides},

@@ -481,14 +481,21 @@ class CacheService:
         if message:
             again = f"VALIDATE RECORD PRESERVING JOIN {join.name}"
             message = f"{message}; correct the data and run {again}"
-        self._metastore.writer.update_join_state(
-            join.name,
+        noted = self._metastore.writer.update_join_state(
+            join.id,
             state,
             message=message or None,
             validated_versions=verdict.versions,
             validated_at=self._now(),
             validated=True,
         )
+        if noted is None:
+            raise NotFoundError(
+                ErrorCode.JOIN_NOT_FOUND,
+                f"the record-preserving join {join.name} was dropped while it was validated: "
+                "nothing was noted; if it was declared again, run "
+                f"VALIDATE RECORD PRESERVING JOIN {join.name} again",
+            )
         return table(VALIDATED, [(join.name, state.value, message)])
 
     def _contradiction(self, join: JoinRecord, verdict: JoinVerdict) -> str:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import pytest
 
 import cachemgr
-from cachemgr.errors import DefinitionError
+from cachemgr.errors import DefinitionError, NotFoundError
+from cachemgr.refresh import validate_snapshot_joins
+from cachemgr.spark import engine
 from tests.worlds.lab_star import JOIN, same
 
 FLAT = "flat AS SELECT cust, region, SUM(amt) AS s, COUNT(*) AS n, MIN(cost) AS lo FROM sales GROUP BY cust, region"
@@ -309,6 +311,66 @@ def test_an_average_over_a_table_joined_by_its_key(lab):
     lab.hit(average)
     lab.sql("DROP RECORD PRESERVING JOIN sc")
     lab.miss(average, "AVG_NOT_EXACT")
+
+
+def while_validating(monkeypatch, where, then) -> None:
+    """As another process would: `then` is called once, between a validation and its note."""
+    validate = where.validate_join
+
+    def validated(*args, **more):
+        found = validate(*args, **more)
+        monkeypatch.undo()
+        then()
+        return found
+
+    monkeypatch.setattr(where, "validate_join", validated)
+
+
+def test_a_join_declared_anew_while_the_one_of_its_name_is_validated(lab, monkeypatch) -> None:
+    """Nobody has looked at the new one: what was found of the old one is no news of it."""
+    key, other = "ON sales.cust = cust.cid", "ON sales.cust = cust.zone"
+
+    def declare(on: str, how: str = "") -> None:
+        lab.sql(
+            f"CREATE RECORD PRESERVING JOIN j AS sales INNER JOIN cust {on} PRESERVES sales{how}"
+        )
+
+    def again() -> None:
+        lab.sql("DROP RECORD PRESERVING JOIN j")
+        declare(other, " NOT VALIDATED")
+
+    lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
+    lab.plain.sql("ALTER TABLE cust ADD COLUMN zone INT")
+    lab.plain.sql("UPDATE cust SET zone = 1")  # of which there are three
+    lab.cache(f"wrong AS SELECT day, city, SUM(amt) AS s FROM sales JOIN cust {other} GROUP BY ALL")
+    query = "SELECT day, SUM(amt) AS s FROM sales GROUP BY day"
+    declare(key)
+    while_validating(monkeypatch, engine, again)
+    with pytest.raises(NotFoundError, match="j was dropped while it was validated"):
+        lab.sql("VALIDATE RECORD PRESERVING JOIN j")
+    lab.miss(query)
+    lab.sql("DROP RECORD PRESERVING JOIN j")
+    declare(key)
+    lab.cache(f"right AS SELECT city, SUM(cost) AS c FROM sales JOIN cust {key} GROUP BY city")
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales LIMIT 1")
+    while_validating(monkeypatch, validate_snapshot_joins, again)
+    lab.sql("REFRESH RELATIONAL CACHE right FULL")
+    lab.sql("REFRESH RELATIONAL CACHE wrong FULL")
+    [join] = lab.sql("SHOW RECORD PRESERVING JOINS")
+    assert (join.keys, join.state) == ("cust = zone", "NOT_VALIDATED")
+    lab.miss(query)
+
+
+def test_a_join_dropped_while_a_refresh_validates_it(lab, monkeypatch) -> None:
+    lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
+    lab.sql(JOIN)
+    lab.cache("cube AS SELECT city, SUM(amt) AS s FROM sales JOIN cust ON cust = cid GROUP BY city")
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales LIMIT 1")
+    drop = "DROP RECORD PRESERVING JOIN sc"
+    while_validating(monkeypatch, validate_snapshot_joins, lambda: lab.sql(drop))
+    [refreshed] = lab.sql("REFRESH RELATIONAL CACHE cube FULL")
+    assert refreshed.result == "PUBLISHED"
+    lab.miss("SELECT SUM(amt) AS s FROM sales")
 
 
 def test_a_join_of_a_table_with_a_column_of_char(lab) -> None:

@@ -170,16 +170,25 @@ def test_joins(store, now):
         store.writer.create_join(join("LO_dates"), now=now)
     versions = {"/t/lo": BaseState("id-lo", 4, "txn:a", 9), "/t/d": BaseState(None, None)}
     valid = store.writer.update_join_state(
-        "lo_dates", JoinState.VALID, validated_versions=versions, validated_at=now
+        stored.id, JoinState.VALID, validated_versions=versions, validated_at=now
     )
     assert valid.validated_versions == versions
-    broken = store.writer.update_join_state("lo_dates", JoinState.BROKEN, message="key 7 twice")
+    broken = store.writer.update_join_state(stored.id, JoinState.BROKEN, message="key 7 twice")
     assert (broken.state, broken.message) == ("BROKEN", "key 7 twice")
     assert store.reader.joins() == (replace(broken, validated_versions=versions),)
     store.writer.drop_join("Lo_Dates")
     assert store.reader.join("lo_dates") is None
     with pytest.raises(NotFoundError, match="SHOW RECORD PRESERVING JOINS"):
         store.writer.drop_join("lo_dates")
+
+
+def test_what_was_found_of_a_join_is_not_noted_of_another_under_its_name(store, now):
+    before = store.writer.create_join(join(), now=now)
+    store.writer.drop_join("lo_dates")
+    assert store.writer.update_join_state(before.id, JoinState.VALID) is None
+    after = store.writer.create_join(join(), now=now)
+    assert store.writer.update_join_state(before.id, JoinState.VALID) is None
+    assert store.reader.joins() == (after,)
 
 
 def test_decisions(store, now):
@@ -205,7 +214,7 @@ def test_decisions(store, now):
 
 
 def test_the_revision_moves_with_each_change_that_sessions_must_see(store, cache, now, new_cache):
-    writer = store.writer
+    writer, declared = store.writer, join()
     seen = [store.reader.revision()]
 
     def moved(action) -> bool:
@@ -216,8 +225,8 @@ def test_the_revision_moves_with_each_change_that_sessions_must_see(store, cache
     assert moved(lambda: writer.update_cache(cache.id, 1, now=now, rewrite_enabled=False))
     assert moved(lambda: writer.grant(cache.id, "ann"))
     assert moved(lambda: writer.revoke(cache.id, "ann"))
-    assert moved(lambda: writer.create_join(join(), now=now))
-    assert moved(lambda: writer.update_join_state("lo_dates", JoinState.BROKEN))
+    assert moved(lambda: writer.create_join(declared, now=now))
+    assert moved(lambda: writer.update_join_state(declared.id, JoinState.BROKEN))
     assert moved(lambda: writer.drop_join("lo_dates"))
     assert moved(lambda: writer.create_cache(new_cache(), now=now, replace=True))
     assert moved(lambda: writer.drop_cache(store.reader.cache(NS, "Cube").id, now=now))

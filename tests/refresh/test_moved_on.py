@@ -84,7 +84,7 @@ def test_a_join_that_was_validated_elsewhere_stays_where_it_was(star: Star) -> N
     [join] = star.store.reader.joins()
     place = star.key("shops")
     older = {**join.validated_versions, place: join.validated_versions[place]._replace(version=0)}
-    star.store.writer.update_join_state(join.name, JoinState.VALID, validated_versions=older)
+    star.store.writer.update_join_state(join.id, JoinState.VALID, validated_versions=older)
     optimize(star, "shops")
     assert star.refresh(cache).mode == "UNCHANGED"
     [join] = star.store.reader.joins()
