@@ -355,12 +355,19 @@ def commits_after_decisions(lab, monkeypatch, commits):
     decide = session_module.CacheSession.decide
     made = []
 
+    def commit(statements) -> None:
+        with hook.suspended(lab.plain):
+            for statement in statements:
+                lab.plain.sql(statement)
+
     def decide_then_commit(self, document, context):
         found = decide(self, document, context)
         made.append(bool(found))
-        for statement in commits.get(len(made), ()):
-            with hook.suspended(lab.plain):
-                lab.plain.sql(statement)
+        if len(made) in commits:
+            # in a thread of its own, as this one may be in a transaction of Delta's
+            other = threading.Thread(target=commit, args=[commits[len(made)]])
+            other.start()
+            other.join()
         return found
 
     monkeypatch.setattr(session_module.CacheSession, "decide", decide_then_commit)
@@ -386,6 +393,37 @@ def test_a_commit_between_the_decisions_on_a_query_and_its_subquery(lab, monkeyp
     commits = {number: [append.format(100 + number)] for number in (1, 2, 3)}
     made = commits_after_decisions(lab, monkeypatch, commits)
     assert lab.spark.sql(query).collect() == expected
+    assert any(made)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "INSERT INTO written {}",
+        "CREATE OR REPLACE TABLE written USING delta AS {}",
+        "INSERT OVERWRITE DIRECTORY '{{place}}' USING parquet {}",
+    ],
+)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 AS part, SUM(amt) AS s FROM sales "
+        "UNION ALL SELECT 2 AS part, SUM(amt) AS s FROM sales WHERE id >= 0",
+        "SELECT 1 AS part, s FROM (SELECT SUM(amt) AS s FROM sales WHERE id >= 0) "
+        "UNION ALL SELECT 2 AS part, (SELECT SUM(amt) FROM sales) AS s",
+    ],
+)
+def test_a_write_sees_its_tables_at_one_moment(lab, monkeypatch, tmp_path, query, write):
+    """One part of what is written is answered from the cache, the other reads the table."""
+    lab.cache("r AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
+    lab.plain.sql("CREATE TABLE written (part INT, s BIGINT) USING delta")
+    append = ["INSERT INTO sales SELECT 100, NULL, 'x', 1, 1000, 1, 1, 1"]
+    made = commits_after_decisions(lab, monkeypatch, {n: append for n in range(1, 9)})
+    place = tmp_path / "written"
+    lab.spark.sql(write.format(query).replace("{place}", str(place)))
+    written = lab.plain.read.parquet(str(place)) if place.exists() else lab.plain.table("written")
+    first, second = sorted(written.collect())
+    assert (first.part, second.part) == (1, 2) and first.s == second.s
     assert any(made)
 
 

@@ -340,7 +340,7 @@ public final class Hook {
                     others.check(whole);
                 }
                 boolean rest = moment.replaced && (!reads || whole != plan);
-                return rest ? besideCache(whole, moment, isWrite(whole)) : whole;
+                return rest ? Grafter.pinRest(whole, moment.snapshots) : whole;
             } catch (Exception error) {
                 return fallBack(node, mode, error);
             } catch (LinkageError error) {
@@ -406,7 +406,7 @@ public final class Hook {
             if (Frames.neverRewritten(frames)) {
                 return plan;
             }
-            boolean write = isWrite(plan, frames);
+            boolean write = plan instanceof Command || Frames.isWrite(frames);
             if (write && readsWhatItWrites(plan)) {
                 Counters.count("own_target");
                 return plan;
@@ -440,7 +440,7 @@ public final class Hook {
                 }
                 if (moment.replaced) {
                     writer.lookUp();
-                    rewritten = besideCache(rewritten, moment, write);
+                    rewritten = Grafter.pinRest(rewritten, moment.snapshots);
                 }
                 if (request.grafts > 0 || !isCorrelated(plan)) {
                     markDecided(rewritten, places);
@@ -449,11 +449,6 @@ public final class Hook {
             } finally {
                 leave();
             }
-        }
-
-        /** A write leaves its tables to Delta, whose transaction looks after them. */
-        private static LogicalPlan besideCache(LogicalPlan plan, Moment moment, boolean write) {
-            return write ? plan : Grafter.pinRest(plan, moment.snapshots);
         }
 
         /**
@@ -467,14 +462,6 @@ public final class Hook {
             }
             OptimisticTransaction transaction = (OptimisticTransaction) active.get();
             return PlanWriter.reads(plan, Collections.singleton(Tables.location(transaction.deltaLog().dataPath())));
-        }
-
-        private static boolean isWrite(LogicalPlan plan) {
-            return isWrite(plan, new Throwable().getStackTrace());
-        }
-
-        private static boolean isWrite(LogicalPlan plan, StackTraceElement[] frames) {
-            return plan instanceof Command || Frames.isWrite(frames);
         }
 
         /** Its groups may be seen once Spark has joined it to its query: that is asked about as well. */
