@@ -28,6 +28,7 @@ ASKED: Final = "asked"
 """Among the facts of a run: the mode that somebody asked for, since `mode` says the way taken."""
 
 BROKEN_JOINS: Final = "joins_broken"
+READ_AT: Final = "read_at"
 """Among the facts of a run: the record-preserving joins that did not hold, with what is wrong."""
 
 
@@ -308,6 +309,13 @@ class SnapshotRecord:
 
     run: RefreshRunRecord
     tables: tuple[SnapshotTableRecord, ...]
+
+    @property
+    def read_at(self) -> datetime:
+        """When the base versions were read, at the earliest: each commit that it lacks came after
+        that. A run that publishes what one before it has written says when that one began."""
+        told = self.run.facts.get(READ_AT)
+        return self.run.started_at if told is None else datetime.fromisoformat(told)
 
     @property
     def states(self) -> dict[str, BaseState]:

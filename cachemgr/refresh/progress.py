@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from cachemgr.delta.commits import Commit
@@ -28,7 +29,8 @@ class Progress:
         version: The version to publish.
         built: The rows of a full refresh.
         delta: What an incremental one has added.
-        is_behind: What is published is a commit that base tables have later versions than.
+        read_at: When the base versions of what is published were read, at the earliest; None if
+            they are those that this run reads.
         commit: What was written.
         totals: The counts that the write saw.
         measured: What is known of the written version.
@@ -41,7 +43,7 @@ class Progress:
     version: int | None = None
     built: Built | None = None
     delta: Delta | None = None
-    is_behind: bool = False
+    read_at: datetime | None = None
     commit: Commit | None = None
     totals: Mapping[str, int] | None = None
     measured: Measured | None = None

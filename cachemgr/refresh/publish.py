@@ -11,6 +11,7 @@ from cachemgr.delta.log import size_in_bytes
 from cachemgr.metastore.column_bounds import BOUNDS, encode_bounds
 from cachemgr.metastore.records import (
     BROKEN_JOINS,
+    READ_AT,
     GroupingSetRecord,
     Publication,
     RefreshRunRecord,
@@ -48,7 +49,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
         "groups": _groups(job, found.plan),
         **_join_facts(job, progress),
         **published(progress.run.facts, progress.commit).to_facts(),
-        **behind_fact(progress.is_behind),
+        **behind_fact(progress.read_at),
     }
     if progress.source is not None:
         facts["source"] = source_json(progress.source)
@@ -102,6 +103,7 @@ def publish_again(job: Job, progress: Progress, *, unchanged: bool = False) -> R
     plan = decode_plan(dict(snapshot.run.plan))
     # what that run says of itself is not what this one does
     facts = {**snapshot.run.facts, **published(progress.run.facts, None).to_facts()}
+    facts.pop(READ_AT, None)
     if progress.joins is not None or not declared_joins(job.metastore, job.plan):
         plan = replace(plan, joins=progress.joins or ())
         facts |= _join_facts(job, progress)

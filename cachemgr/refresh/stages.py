@@ -258,7 +258,11 @@ def _adopt(job: Job, stage: Adopt, progress: Progress) -> None:
         # the run that wrote it may have ended before it looked
         check_replaced(job.name, job.plan, _target(stage.delta), commit)
     progress.commit, progress.version = commit, stage.version
-    progress.delta, progress.is_behind = stage.delta, stage.is_behind
+    progress.delta = stage.delta
+    if stage.is_behind:
+        wrote = job.metastore.reader.refresh(stage.refresh_id)
+        assert wrote is not None, "it is the run before this one"
+        progress.read_at = wrote.started_at
 
 
 def _target(delta: Delta) -> Target:

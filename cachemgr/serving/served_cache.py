@@ -169,7 +169,7 @@ def serve(
         unvalidated=_unvalidated(plan.joins),
         held=stored.joins,
         columns={t.location: t.columns for t in tables if t.columns is not None},
-        read_ms=millis(published.run.started_at) if published else 0,
+        read_ms=millis(published.read_at) if published else 0,
         reads=reads_of(entry),
         refresh_id=cache.published_refresh_id,
         damaged=cache.damaged,

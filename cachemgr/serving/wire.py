@@ -84,7 +84,7 @@ def _encode_snapshot(published: SnapshotRecord) -> dict[str, Any]:
     return {
         "refreshId": published.run.id,
         "cacheVersion": published.run.cache_version,
-        "readAt": published.run.started_at.isoformat(),
+        "readAt": published.read_at.isoformat(),
         "facts": _told(facts),
         "tables": [_encode_table(t) for t in published.tables],
     }

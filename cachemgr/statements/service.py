@@ -380,7 +380,7 @@ class CacheService:
             published=None if published is None else told.snapshot(published, cache),
             looked=self._look(places, snapshot, may_use),
             grants=reader.grants(cache.id),
-            lag_seconds=self._engine.lag_seconds(snapshot, published.run.started_at)
+            lag_seconds=self._engine.lag_seconds(snapshot, published.read_at)
             if lag and published and snapshot
             else None,
             over=tuple(reader.names(cache.depends_on).values()),

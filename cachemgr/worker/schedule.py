@@ -192,7 +192,7 @@ class Watch:
             if published is None:
                 return None
             tables = {t.location: t.state for t in published.tables if t.version is not None}
-            found = self._snapshots[refresh_id] = _Snapshot(published.run.started_at, tables)
+            found = self._snapshots[refresh_id] = _Snapshot(published.read_at, tables)
         return found
 
     def _forget(self, current: Iterable[str | None]) -> None:

@@ -102,6 +102,30 @@ def test_crash_after_the_commit_and_the_base_moved_on(star: Star) -> None:
     assert any(r[0] == "bag" for r in star.stored(cache)) and has_cup(star.stored(cache))
 
 
+def test_what_is_adopted_was_read_when_the_run_that_wrote_it_began(star: Star) -> None:
+    """Else MAX STALENESS would count from the run that published it, though the tables had moved
+    long before."""
+    cache = published_cache(star)
+    began = star.clock.at
+    crash(star, cache, "written")
+    star.sell((5, "bag", 9, 9, "9.00"))
+    starts: list[str] = []
+
+    def second_run_dies(step: str) -> None:
+        starts.extend([step] if step == "started" else [])
+        if len(starts) == 2:
+            raise Crash(step)
+
+    with pytest.raises(Crash):
+        star.refresh(cache, checkpoint=second_run_dies)
+    adopted = star.store.reader.published(cache.id)
+    assert adopted.run.mode == "ADOPT" and adopted.read_at == began < adopted.run.started_at
+    star.clock.at += timedelta(hours=1)
+    star.refresh(cache)
+    now = star.store.reader.published(cache.id)
+    assert now.read_at == now.run.started_at == star.clock.at
+
+
 def test_a_stray_commit_over_an_unchanged_cache_is_undone(star: Star) -> None:
     cache = star.cache(plain_plan(star))
     star.refresh(cache)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -19,10 +20,8 @@ from cachemgr.delta.changed_files import gone_files
 from cachemgr.delta.changes import ChangeCode, ChangeKind, Changes
 from cachemgr.delta.ranges import changes_between
 from cachemgr.delta.tables import commits_of, with_columns
-from cachemgr.metastore.records import RefreshRunRecord, SnapshotRecord
+from cachemgr.metastore.records import READ_AT, RefreshRunRecord, SnapshotRecord
 from cachemgr.refresh.pin import changes_since
-
-_BEHIND: Final = "behind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +112,13 @@ def _gone(session: SparkSession, changes: Mapping[str, Changes]) -> tuple[str, .
     return gone_files(session, looked_for)
 
 
-def behind_fact(is_behind: bool) -> dict[str, bool]:
-    """What a run notes down that published a commit of earlier base versions."""
-    return {_BEHIND: True} if is_behind else {}
+def behind_fact(read_at: datetime | None) -> dict[str, str]:
+    """What a run notes down that published a commit of earlier base versions.
+
+    Args:
+        read_at: When these were read, at the earliest; None if they are those of now.
+    """
+    return {} if read_at is None else {READ_AT: read_at.isoformat()}
 
 
 def has_more_to_do(run: RefreshRunRecord) -> bool:
@@ -124,4 +127,4 @@ def has_more_to_do(run: RefreshRunRecord) -> bool:
     Args:
         run: The run as it ended.
     """
-    return bool(run.facts.get(_BEHIND))
+    return READ_AT in run.facts
