@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 import cachemgr
+from cachemgr.jvm.loader import java_class
 from cachemgr.spark import api
 from cachemgr.spark.held.pins import PinKey, PinStore
 from cachemgr.spark.held.tail_maker import TailMaker
@@ -190,6 +191,17 @@ def grow(lab, tails: TailStore, *, keep: float, commits: int) -> None:
     for number in range(commits):
         append(lab, 100 + number)
         all_by_tail(lab, QUERIES[0])
+
+
+def test_queries_leave_nothing_on_the_plan_of_several_parts(lab, without_pauses: TailStore) -> None:
+    """All sessions share it: a query's note would keep the session that left it."""
+    grow(lab, without_pauses, keep=0.0, commits=2)
+    (made,) = [s.made for s in without_pauses._states.values() if s.made is not None]
+    leaves = made.tail.relation.plan.collectLeaves()
+    loader = java_class(lab.spark, "Hook").getClass().getClassLoader()
+    tag = loader.loadClass("relationalcache.Tags").getField("SUBSTITUTED").get(None)
+    assert leaves.size() == 2
+    assert [leaves.apply(n).getTagValue(tag).isDefined() for n in (0, 1)] == [False, False]
 
 
 def test_parts_that_were_put_together_are_kept_for_those_who_read_them(

@@ -365,10 +365,9 @@ public final class Tables {
                 throw new IllegalArgumentException(
                     "the text reads " + name + ", which is not among the relations given: " + relations.keySet());
             }
-            LogicalPlan table = (LogicalPlan) given;
-            if (table instanceof MultiInstanceRelation) {
-                table = (LogicalPlan) ((MultiInstanceRelation) table).newInstance();
-            }
+            // What a query notes down on its leaves must not stay with what the application shares.
+            LogicalPlan table = given instanceof MultiInstanceRelation
+                ? (LogicalPlan) ((MultiInstanceRelation) given).newInstance() : (LogicalPlan) ((LogicalPlan) given).clone();
             return new SubqueryAlias(new AliasIdentifier(lastPart(plan)), table);
         }
         List children = Scala.list(plan.children());
