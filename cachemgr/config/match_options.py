@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from cachemgr.config.result_settings import ANSI
 from cachemgr.config.session_settings import Settings
 from cachemgr.errors import ConfigurationError, ErrorCode
 from matcher.model.ir import MatchOptions, RecordPreservingJoin
 
-_ANSI: Final = "spark.sql.ansi.enabled"
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 _PRECISION: Final = "spark.sql.decimalOperations.allowPrecisionLoss"
 
@@ -44,7 +44,7 @@ def spark_settings(values: Mapping[str, str]) -> SparkSettings:
     False
     """
     return SparkSettings(
-        _flag(values, _ANSI), _flag(values, _PRECISION), values.get(_TIME_ZONE, "").strip()
+        _flag(values, ANSI), _flag(values, _PRECISION), values.get(_TIME_ZONE, "").strip()
     )
 
 

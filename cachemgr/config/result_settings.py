@@ -14,6 +14,10 @@ from matcher.memory.bounded import Bounded
 from matcher.model.reasons import Reason, ReasonCode
 
 TIME_ZONE = "spark.sql.session.timeZone"
+ANSI = "spark.sql.ansi.enabled"
+# What is meant by a setting that is not named, where the environment of a process makes another
+# default (SPARK_ANSI_SQL_MODE): settings of a cache mean the same in all processes.
+MEANT_UNSET: Mapping[str, str] = {ANSI: "true"}
 _PREFIX = "spark.sql."
 _MOST_VERDICTS = 10_000
 
@@ -132,7 +136,8 @@ def result_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings among those explicitly set that can change rows, the time zone among them.
 
     Args:
-        settings: All settings explicitly set in a session, and its time zone.
+        settings: All settings explicitly set in a session, and its time zone, as
+            `explicit_settings` gives them.
 
     Returns:
         The ones to store with a cache, by key.
@@ -144,7 +149,8 @@ class SettingsComparer:
     """Compares a session's settings with caches', at the cost of a look-up once both were seen.
 
     Args:
-        default: The value of a key that is not set, or None if there is no such key.
+        default: The value of a key that is not set, or None if there is no such key. Not asked for
+            those of `MEANT_UNSET`.
     """
 
     def __init__(self, default: Callable[[str], str | None]) -> None:
@@ -197,7 +203,7 @@ class SettingsComparer:
 
     def _default_of(self, key: str) -> str | None:
         if key not in self._defaults:
-            self._defaults[key] = self._default(key)
+            self._defaults[key] = MEANT_UNSET.get(key) or self._default(key)
         return self._defaults[key]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.config.result_settings import changes_results
+from cachemgr.config.result_settings import MEANT_UNSET, changes_results
 from cachemgr.config.session_settings import ENABLED
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import ErrorCode, RefreshError
@@ -75,7 +75,8 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     """
     with unnoticed():
         session = spark.newSession()
-    settings = {**SET_BY_DELTA, **settings}  # a new one may not have these yet
+    # a new one may not have Delta's yet, and its ANSI setting is what the environment says
+    settings = {**SET_BY_DELTA, **MEANT_UNSET, **settings}
     # A new session has what the application was started with, under which the cache may not have
     # been made.
     for key in explicit_settings(session):

@@ -6,13 +6,14 @@ A setting that changes what a text means in a way that is not modelled is a miss
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import tzlocal
 
-from cachemgr.config.result_settings import TIME_ZONE, changes_results
+from cachemgr.config.result_settings import ANSI, MEANT_UNSET, TIME_ZONE, changes_results
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.text.offline_input import FIXED, read_conf
@@ -20,11 +21,12 @@ from matcher.model.reasons import Reason, ReasonCode
 from matcher.sql.reader import TextSettings
 
 _SPARK: Final = "spark.sql."
+_ANSI_MODE: Final = "SPARK_ANSI_SQL_MODE"
 _BY_PATH: Final = "spark.sql.runSQLOnFiles"
 _DEFAULTS: Final = {
     **FIXED,
+    **MEANT_UNSET,
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.ansi.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
 }
 
@@ -44,13 +46,15 @@ def default_of(key: str) -> str | None:
 
 
 def service_defaults(spark_conf: Mapping[str, str]) -> dict[str, str]:
-    """What a session of the service would have: its Spark's settings, and this machine's time zone.
+    """What a session of the service would have: its Spark's settings, this machine's time zone, and
+    what this process's environment says of ANSI, which its Spark inherits.
 
     Args:
         spark_conf: The settings of the service's Spark application.
     """
     ours = {k: v for k, v in spark_conf.items() if k.startswith((_SPARK, PREFIX))}
-    return {TIME_ZONE: tzlocal.get_localzone_name(), **ours}
+    not_ansi = {ANSI: "false"} if os.environ.get(_ANSI_MODE) == "false" else {}
+    return {TIME_ZONE: tzlocal.get_localzone_name(), **not_ansi, **ours}
 
 
 def read_settings(values: Mapping[str, str]) -> TextConf | Reason:

@@ -93,6 +93,14 @@ def test_a_missing_setting_has_its_default():
     assert found.compare(frozenset(), explicit) is None
 
 
+def test_ansi_means_the_same_in_all_processes_where_it_is_not_named():
+    found, asked = comparer(spark_sql_ansi_enabled="false")  # SPARK_ANSI_SQL_MODE=false
+    here = found.fingerprint({"spark.sql.ansi.enabled": "false"})
+    reason = found.compare(here, frozenset())
+    assert reason is not None and "and true in the cache" in reason.detail
+    assert asked == []
+
+
 def test_a_difference_names_the_key_and_both_values():
     found, _ = comparer(spark_sql_ansi_enabled="true")
     explicit = found.fingerprint({"spark.sql.ansi.enabled": "false"})

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SQLConf;
 
 /** One question to the decider, and where its answer is put together. Lives for one callback, in one thread. */
 public final class Request {
@@ -111,9 +112,14 @@ public final class Request {
     }
 
     public static void settings(SparkSession spark, StringBuilder out) {
+        SQLConf conf = spark.sessionState().conf();
         out.append("{\"spark.sql.session.timeZone\":");
-        Scala.quote(out, spark.sessionState().conf().sessionLocalTimeZone());
-        scala.collection.Iterator entries = spark.sessionState().conf().getAllConfs().iterator();
+        Scala.quote(out, conf.sessionLocalTimeZone());
+        // SPARK_ANSI_SQL_MODE in the environment makes the default; a setting that is not named is taken for true.
+        if (!conf.ansiEnabled() && !conf.contains("spark.sql.ansi.enabled")) {
+            out.append(",\"spark.sql.ansi.enabled\":\"false\"");
+        }
+        scala.collection.Iterator entries = conf.getAllConfs().iterator();
         while (entries.hasNext()) {
             scala.Tuple2 entry = (scala.Tuple2) entries.next();
             String key = (String) entry._1();
