@@ -23,8 +23,19 @@ SET_BY_DELTA: Final = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.parquet.fieldId.write.enabled": "true",
 }
+# How the user has his own files written. A cache's hold what was computed, exactly: milliseconds
+# would cut timestamps off, the old calendar has no 1582-10-10, and EXCEPTION refuses such days.
+# What is written so is read alike under every setting: those of the readers are about files that
+# do not say by what they were written, about INT96 and about columns without a type of Spark's.
+_FILES: Final = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {
+    **_FILES,
     ENABLED: "false",
     "spark.cachemgr.mode": "off",
     "spark.databricks.delta.snapshotPartitions": "2",
