@@ -15,6 +15,7 @@ from cachemgr.config.result_settings import MEANT_UNSET, changes_results
 from cachemgr.config.session_settings import ENABLED
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import ErrorCode, RefreshError
+from cachemgr.jvm.loader import java_class
 from cachemgr.jvm.session_conf import explicit_settings, unnoticed
 
 # Delta's extension sets these in every session, until RESET: without them it refuses to read a
@@ -55,7 +56,8 @@ _TIME_ZONE = "spark.sql.session.timeZone"  # always stored
 
 
 def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A new session with exactly these settings.
+    """A new session for texts of ours, with exactly these settings but for those of the parser: it
+    has Spark's defaults, under which our texts are written.
 
     Args:
         spark: Any session of the same application; it is not changed.
@@ -66,6 +68,20 @@ def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
 
     Raises:
         RefreshError: A setting cannot be had in this application (a static one with another value).
+    """
+    parser = java_class(spark, "Tables").parserSettings().split(",")
+    return session_for_definitions(spark, {k: v for k, v in settings.items() if k not in parser})
+
+
+def session_for_definitions(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """As `own_session`, for texts that a user wrote under these settings: a cache's definition.
+
+    Args:
+        spark: Any session of the same application; it is not changed.
+        settings: The `spark.sql.*` settings that the cache was created under.
+
+    Raises:
+        RefreshError: As there.
     """
     session = session_under(spark, settings)
     for key, value in _OURS.items():

@@ -49,8 +49,9 @@ def run_select(spark: SparkSession, text: str, relations: Mapping[str, object]) 
     """The DataFrame of a SELECT text over the given relations, analysed in `spark`'s session and
     not yet run.
 
-    The text is parsed as Spark SQL without variable substitution, string escapes always in the
-    default spelling. Relations of a WITH clause are not seen: write subqueries in FROM.
+    The text is parsed as Spark SQL without variable substitution, by a parser with Spark's own
+    defaults, whatever the session's settings. Relations of a WITH clause are not seen: write
+    subqueries in FROM.
 
     Args:
         spark: The session whose settings decide types and functions.

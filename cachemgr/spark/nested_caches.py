@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of, shown_name
 from cachemgr.ddl.statements import QualifiedName
-from cachemgr.delta.own_session import own_session
+from cachemgr.delta.own_session import session_for_definitions
 from cachemgr.delta.tables import logical_plan
 from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
 from cachemgr.jvm.classes import java_map
@@ -174,7 +174,7 @@ def definition_session(spark: SparkSession, cache: CacheRecord) -> SparkSession:
         spark: Any session of the application.
         cache: The cache.
     """
-    session = own_session(spark, cache.settings)
+    session = session_for_definitions(spark, cache.settings)
     session.catalog.setCurrentCatalog(str(cache.context.get("catalog", SESSION_CATALOG)))
     session.catalog.setCurrentDatabase(str(cache.context.get("schema", DEFAULT_NAMESPACE)))
     return session

@@ -29,6 +29,7 @@ _UTC: Final = frozenset({"utc", "gmt", "z", "etc/utc", "etc/gmt", "+00:00", "utc
 FIXED: Final = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.relationPrecedence": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.groupByAliases": "true",

@@ -30,6 +30,23 @@ import org.apache.spark.sql.internal.SQLConf;
 public final class Tables {
     private static final int FEW_FILES = 50;
     private static final String ADAPTIVE = "spark.sql.adaptive.enabled";
+    /**
+     * Of those that Spark's parser looks at (AbstractParser, AstBuilder, DataTypeAstBuilder), what a SELECT of ours can
+     * meet. Left to the session are the ones that expressions are made under and that the query has its meaning by: ANSI,
+     * the time zone, upper and lower case. Ours have no ordinal, BETWEEN, INTERVAL, IDENTIFIER, parameter or pipe.
+     */
+    private static final String[] PARSER = {
+        "spark.sql.parser.escapedStringLiterals",
+        "spark.sql.parser.quotedRegexColumnNames",
+        "spark.sql.ansi.doubleQuotedIdentifiers",
+        "spark.sql.ansi.enforceReservedKeywords",
+        "spark.sql.ansi.relationPrecedence",
+        "spark.sql.timestampType",
+        "spark.sql.legacy.consecutiveStringLiterals.enabled",
+        "spark.sql.legacy.exponentLiteralAsDecimal.enabled",
+        "spark.sql.legacy.parser.havingWithoutGroupByAsWhere",
+        "spark.sql.legacy.setopsPrecedence.enabled",
+    };
 
     // A snapshot is the same object for as long as its table does not move.
     private static final Map FILES = new java.util.WeakHashMap();
@@ -326,18 +343,20 @@ public final class Tables {
         return Dataset.ofRows(spark, bind(parse(spark, text), relations));
     }
 
-    /** Parses our own text: under the session's settings, save those that give its quotes another meaning. */
+    /** What gives the words, quotes and types of a text another meaning; our own is parsed by Spark's defaults. */
+    public static String parserSettings() {
+        return String.join(",", PARSER);
+    }
+
+    /** Parses our own text: under the session's settings, save those of the parser. */
     public static LogicalPlan parse(SparkSession spark, final String text) {
-        // Put in as Spark does for views: its setters log a warning for each that is deprecated.
+        // Copied as Spark does for views: its setters log a warning for each that is deprecated.
         Map theirs = spark.sessionState().conf().settings();
         SQLConf conf = new SQLConf();
         synchronized (theirs) {
             conf.settings().putAll(theirs);
         }
-        conf.settings().put("spark.sql.parser.escapedStringLiterals", "false");
-        conf.settings().put("spark.sql.ansi.doubleQuotedIdentifiers", "false");
-        conf.settings().put("spark.sql.ansi.enforceReservedKeywords", "false");
-        conf.settings().put("spark.sql.legacy.literal.pickMinimumPrecision", "true");
+        conf.settings().keySet().removeAll(java.util.Arrays.asList(PARSER));
         return (LogicalPlan) org.apache.spark.sql.internal.SQLConf$.MODULE$.withExistingConf(
             conf, new Parse(text));
     }
