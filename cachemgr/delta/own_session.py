@@ -53,11 +53,15 @@ _OURS = {
 }
 
 _TIME_ZONE = "spark.sql.session.timeZone"  # always stored
+# With it the number of a set depends on which others stand in the same text and in which order. A
+# cube's keys have the order that its definition got under it, and some of its sets alone keep their
+# numbers by the order of the keys.
+_SET_NUMBERS: Final = "spark.sql.legacy.groupingIdWithAppendedUserGroupBy"
 
 
 def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A new session for texts of ours, with exactly these settings but for those of the parser: it
-    has Spark's defaults, under which our texts are written.
+    """A new session for texts of ours, with exactly these settings but for those of the parser and
+    of the numbers of grouping sets: it has Spark's defaults, under which our texts are written.
 
     Args:
         spark: Any session of the same application; it is not changed.
@@ -69,8 +73,8 @@ def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessio
     Raises:
         RefreshError: A setting cannot be had in this application (a static one with another value).
     """
-    parser = java_class(spark, "Tables").parserSettings().split(",")
-    return session_for_definitions(spark, {k: v for k, v in settings.items() if k not in parser})
+    left_out = {*java_class(spark, "Tables").parserSettings().split(","), _SET_NUMBERS}
+    return session_for_definitions(spark, {k: v for k, v in settings.items() if k not in left_out})
 
 
 def session_for_definitions(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:

@@ -156,3 +156,55 @@ def test_the_total_of_partial_rows_is_that_of_them_together(lab, monkeypatch):
         (done,) = lab.sql("REFRESH RELATIONAL CACHE totals INCREMENTAL")
         assert done["mode"] == "PARTIALS"
         lab.hit(total)
+
+
+# Spark numbers the keys by where the sets, in their order, name them first.
+BY_SETS = {"spark__sql__legacy__groupingIdWithAppendedUserGroupBy": "true"}
+BY_ID = "SELECT id, SUM(amt) AS s, COUNT(*) AS n FROM sales WHERE id < 5 GROUP BY id"
+BY_REGION = "SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region"
+
+
+def test_some_sets_of_a_cube_keep_their_numbers(lab, monkeypatch):
+    monkeypatch.setattr(incremental, "FEW_ROWS", 6)  # between the groups of the two sets
+    monkeypatch.setattr(incremental, "MOST_PARTIALS", 1e9)
+    with lab.conf(**BY_SETS):
+        lab.cache(
+            "cube AS SELECT id, region, SUM(amt) AS s, COUNT(*) AS n FROM sales "
+            "GROUP BY id, region GROUPING SETS ((region), (id))"
+        )
+        lab.hit(BY_ID)
+        lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id < 3")
+        lab.hit(BY_ID)
+        (done,) = lab.sql("REFRESH RELATIONAL CACHE cube INCREMENTAL")
+        assert done["mode"] == "PARTIALS"
+        lab.hit(BY_ID)
+        lab.hit(BY_REGION)
+        lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id < 3")
+        lab.sql("REFRESH RELATIONAL CACHE cube FULL")
+        lab.hit(BY_ID)
+        lab.hit(BY_REGION)
+
+
+def test_numbers_of_sets_that_a_query_asks_for_by_their_own_order(lab):
+    with lab.conf(**BY_SETS):
+        lab.cache(CUBE)
+        lab.cache(PLAIN)
+        for append in (False, True):
+            if append:
+                lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id < 3")
+            for sets in (
+                "region, cust GROUPING SETS ((cust), (region))",
+                "region, cust GROUPING SETS ((cust, region), (cust))",
+                "region, cust GROUPING SETS ((), (cust), (region, cust))",
+                "region, CUBE (cust)",
+                "ROLLUP (cust, region)",
+            ):
+                lab.hit(
+                    "SELECT region, cust, SUM(amt) AS s, grouping_id() AS g, grouping(cust) AS c "
+                    f"FROM sales GROUP BY {sets}"
+                )
+            for sets in ("((city), (region))", "((city, region), (region), ())"):
+                lab.hit(
+                    "SELECT region, city, SUM(amt) AS s, grouping_id() AS g FROM sales JOIN cust "
+                    f"ON cust = cid GROUP BY region, city GROUPING SETS {sets} HAVING COUNT(*) > 0"
+                )
