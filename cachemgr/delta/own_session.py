@@ -33,6 +33,10 @@ _FILES: Final = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.writeLegacyFormat": "false",
+    # A file that cannot be read now may be there again when a query is answered: it fails the
+    # refresh, where rows would be missing that the table has at this version.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {

@@ -23,6 +23,7 @@ from matcher.sql.reader import TextSettings
 _SPARK: Final = "spark.sql."
 _ANSI_MODE: Final = "SPARK_ANSI_SQL_MODE"
 _BY_PATH: Final = "spark.sql.runSQLOnFiles"
+_PASS_OVER: Final = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 _DEFAULTS: Final = {
     **FIXED,
     **MEANT_UNSET,
@@ -76,6 +77,14 @@ def read_settings(values: Mapping[str, str]) -> TextConf | Reason:
             f"{_BY_PATH} is {values[_BY_PATH]!r}, and caches are read by their place",
             f"set {_BY_PATH} to true",
         )
+    for key in _PASS_OVER:
+        if values.get(key, "false").strip().lower() != "false":
+            return Reason(
+                ReasonCode.SETTINGS_DIFFER,
+                f"{key} is {values[key]!r}, and who runs the text would not see that a file of the "
+                "cache is gone or damaged",
+                f"set {key} to false",
+            )
     try:
         read = read_conf(counted)
     except ConfigurationError as error:

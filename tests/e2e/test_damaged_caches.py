@@ -69,6 +69,47 @@ def test_a_folder_that_goes_between_two_looks_fails_no_query(
     assert "of its table cannot be read: REFRESH RELATIONAL CACHE" in said
 
 
+PASSED_OVER = {
+    "spark__sql__files__ignoreMissingFiles": "true",
+    "spark__sql__files__ignoreCorruptFiles": "true",
+}
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_session_that_passes_over_files_does_not_pass_over_those_of_a_cache(
+    lab, metastore, monkeypatch, is_gone, is_large
+) -> None:
+    lab.sql("SET spark.cachemgr.pin.enabled=false")
+    monkeypatch.setattr("cachemgr.delta.stored_files.LOOK_SECONDS", 3600.0)
+    if is_large:  # sets whose files are listed here
+        monkeypatch.setattr("cachemgr.spark.session.LARGE_SET_ROWS", 0)
+    with lab.conf(**PASSED_OVER):
+        lab.cache(CUBE)
+        lab.hit(QUERY)
+        for file in data_files(cache_of(metastore, "cube")):
+            if is_gone:
+                file.unlink()
+            else:
+                file.write_bytes(b"x" * file.stat().st_size)
+                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+        with pytest.raises(Exception, match="FAILED_READ_FILE"):
+            lab.sql(QUERY)
+        base = lab.plain.sql(QUERY).collect()
+        assert sorted(lab.sql(QUERY), key=repr) == sorted(base, key=repr)
+
+
+def test_a_refresh_does_not_pass_over_files_of_its_tables(lab) -> None:
+    with lab.conf(**PASSED_OVER):
+        lab.cache(BY_REGION)
+        lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id = 1")
+        for file in Path(lab.folder, "tables", "sales").rglob("*.parquet"):
+            if "_delta_log" not in file.parts:
+                file.unlink()
+        with pytest.raises(Exception, match=r"\.parquet does not exist"):
+            lab.sql("REFRESH RELATIONAL CACHE by_region FULL")
+
+
 def test_a_file_that_is_gone_is_a_miss_and_shows_everywhere(damaged_now, metastore):
     lab = damaged_now
     lab.cache(BY_REGION)

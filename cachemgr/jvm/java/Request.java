@@ -49,9 +49,9 @@ public final class Request {
         return true;
     }
 
-    /** A table at one version, as the query's session reads it; called `name` in plans. */
+    /** A cache's table at one version, as the query's session reads it, but whole; called `name` in plans. */
     public LogicalPlan atVersion(String location, long version, String name) {
-        return named(Tables.atVersion(spark, location, version), name);
+        return named(WholeFiles.over(Tables.atVersion(spark, location, version)), name);
     }
 
     /** `stored`, whose files are called `name` in plans. */

@@ -92,5 +92,7 @@ class FileReads:
             if not 0 < len(files) <= _MAX_FILES:
                 return None
             reader = self._spark.read.schema(through_delta.schema).option("__globPaths__", "false")
+            for passed_over in ("ignoreMissingFiles", "ignoreCorruptFiles"):
+                reader = reader.option(passed_over, "false")  # see WholeFiles.java
             frame = reader.option("basePath", read.location).parquet(*files)
             return frame._jdf.queryExecution().analyzed()
