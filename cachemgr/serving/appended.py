@@ -57,7 +57,7 @@ class Appended:
         since: The version that the cache holds.
         changes: What was appended since.
         tail: What is read in the place of some of the files.
-        beside_grown: Dimensions were appended to as well, under new keys alone.
+        grown: What was appended to dimensions as well, under new keys alone, by their location.
         others: The other tables that the query reads, as it sees them.
     """
 
@@ -65,7 +65,7 @@ class Appended:
     since: int
     changes: Changes
     tail: Tail | None = None
-    beside_grown: bool = False
+    grown: Mapping[str, Changes] = field(default_factory=dict)
     others: Mapping[str, TableAt] = field(default_factory=dict)
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from cachemgr.delta.base_columns import physical_name
+from cachemgr.delta.changes import Changes
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.served_cache import ServedCache
 from matcher.model.expr import Col, columns
@@ -137,15 +138,28 @@ def _fresh(
         )
     # what the refresh saw of the columns of the table that grew does not hold for its new rows
     others = _table_bounds(block, cache, [c for c in wanted if c.rel != rel])
-    kept = cache.columns.get(place, "{}")
-    mine = {c: _appended_bounds(c, kept, appended) for c in wanted if c.rel == rel}
-    return PartRows(rows, others | {c: bounds for c, bounds in mine.items() if bounds is not None})
+    known = {c: _with_new_keys(block, cache, c, others[c], appended) for c in others}
+    mine = {c: _added(block, cache, c, appended.changes) for c in wanted if c.rel == rel}
+    return PartRows(rows, {c: b for c, b in (known | mine).items() if b is not None})
 
 
-def _appended_bounds(column: Col, kept: str, appended: Appended) -> Bounds | None:
+def _with_new_keys(
+    block: Block, cache: ServedCache, column: Col, seen: Bounds, appended: Appended
+) -> Bounds | None:
+    """What the refresh saw of a column holds no more where its table grew as well: appended rows
+    may find the new ones."""
+    changes = appended.grown.get(block.relations[column.rel].key)
+    if changes is None:
+        return seen
+    added = _added(block, cache, column, changes)
+    return None if added is None else (min(seen[0], added[0]), max(seen[1], added[1]))
+
+
+def _added(block: Block, cache: ServedCache, column: Col, changes: Changes) -> Bounds | None:
     """As the log says it, which was read to tell what was appended."""
+    kept = cache.columns.get(block.relations[column.rel].key, "{}")
     physical = physical_name(kept, column.name)
-    return None if physical is None else appended.changes.bounds_added(physical)
+    return None if physical is None else changes.bounds_added(physical)
 
 
 def _stored_bounds(block: Block, cache: ServedCache, wanted: Collection[Col]) -> dict[Col, Bounds]:

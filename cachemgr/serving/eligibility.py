@@ -197,7 +197,7 @@ class Eligibility:
         query = self.query
         appended = appended_to(block, cache, verdict.appended, query.seen, query.fresh)
         if isinstance(appended, Appended) and verdict.grown:
-            appended = replace(appended, beside_grown=True)
+            appended = replace(appended, grown=verdict.grown)
         if isinstance(appended, Reason):
             return appended
         return self._files(rewrite, cache) or Cleared(cache, True, sql, appended)
@@ -224,7 +224,7 @@ class Eligibility:
         if limits is None or not limits.tails or tails is None:
             return None
         found = tails.find(cache, grouping_set, appended, limits.waits)
-        if found is not None and appended.beside_grown and not found.is_lossless:
+        if found is not None and appended.grown and not found.is_lossless:
             return None  # a row that was without a partner may have one now
         return found if found is not None and self._is_joined_alike(found) else None
 
@@ -303,9 +303,10 @@ class Eligibility:
         left = without_new_keys(block, cache, found.appended, self.query.seen, keys)
         if len(left) == len(found.appended):
             return found
+        grown = {place: found.appended[place] for place in found.appended.keys() - left}
         if not left:
-            return Verdict(None, exact=True, grown=True)
-        return replace(found, appended=left, grown=True)
+            return Verdict(None, exact=True, grown=grown)
+        return replace(found, appended=left, grown=grown)
 
     def _freshness(self, block: Block, cache: ServedCache) -> Verdict:
         # What the cache has not read is joined to it, and read by Spark as in the query itself.

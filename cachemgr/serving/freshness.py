@@ -50,13 +50,13 @@ class Verdict:
             by the location of their table, whether the cache may answer without them or not. Empty
             where anything else stands in the way, and where a table is read at two versions. With
             the code RANGE_REWRITTEN they cannot be read apart from the older ones.
-        grown: Dimensions were appended to as well, under new keys alone.
+        grown: What was appended to dimensions as well, under new keys alone, by their location.
     """
 
     reason: Reason | None
     exact: bool = False
     appended: Mapping[str, Changes] = field(default_factory=dict)
-    grown: bool = False
+    grown: Mapping[str, Changes] = field(default_factory=dict)
 
 
 class PastOf(Protocol):

@@ -1,5 +1,5 @@
 """Sales, to which rows were appended since all caches of it were refreshed, and the stores, which
-stand where they stood."""
+stand where they stood or got new keys alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cachemgr.base_state import BaseState, TableAt
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.base_commits import BaseCommit, CommitRange, FileAction
-from cachemgr.delta.changes import DataFile
+from cachemgr.delta.changes import Changes, DataFile
 from cachemgr.delta.past import Past
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.serving.appended import FreshLimits
@@ -37,6 +37,8 @@ QTY = {
 }
 SCHEMA = json.dumps({"type": "struct", "fields": [QTY]})
 COLUMNS = kept_columns(SCHEMA, {"qty"})
+STORE = {"name": "store", "type": "integer", "nullable": True, "metadata": {}}
+STORES_SCHEMA = json.dumps({"type": "struct", "fields": [STORE]})
 
 
 def cache(
@@ -64,8 +66,17 @@ def cache(
         principals=None,
         unvalidated=frozenset(),
         reads=frozenset(),
-        columns={SALES: COLUMNS, STORES: "{}"},
+        columns={SALES: COLUMNS, STORES: kept_columns(STORES_SCHEMA, {"store"})},
     )
+
+
+class _AllNew:
+    """What was appended to a dimension has new keys."""
+
+    def are_new(
+        self, table: TableAt, since: BaseState, changes: Changes, columns: tuple[str, ...]
+    ) -> bool:
+        return True
 
 
 def world(
@@ -74,18 +85,24 @@ def world(
     size: int = 10,
     said: Mapping[str, Bounds] | None = None,
     promised: tuple[JoinRecord, ...] = (),
+    new_stores: Mapping[str, Bounds] | None = None,
 ) -> tuple[Registry, Eligibility]:
     """The caches' plans and states after so many rows, in one file of that size, of which the log
-    has so `said` the bounds."""
+    has so `said` the bounds; and after one file of `new_stores` of such bounds, unless None."""
+    stores = (5, 50, "txn:5") if new_stores is None else (6, 60, "txn:6")
     seen = {
         SALES: [TableAt("sales", SALES, f"id-{SALES}", 6, 60, "txn:6", SCHEMA)],
-        STORES: [TableAt("stores", STORES, f"id-{STORES}", 5, 50, "txn:5", SCHEMA)],
+        STORES: [TableAt("stores", STORES, f"id-{STORES}", *stores, STORES_SCHEMA)],
     }
-    file = FileAction(DataFile("f", "", size, appended, bounds=said or {}), True)
+    added = {
+        SALES: FileAction(DataFile("f", "", size, appended, bounds=said or {}), True),
+        STORES: FileAction(DataFile("g", "", 10, 1, bounds=new_stores or {}), True),
+    }
+    schemas = {SALES: SCHEMA, STORES: STORES_SCHEMA}
     histories = Histories(
-        lambda table, version, *, columns_then: Past("txn:5", 50, 60, SCHEMA),
+        lambda table, version, *, columns_then: Past("txn:5", 50, 60, schemas[table.location]),
         lambda table, version: CommitRange(
-            "txn:5", 50, (BaseCommit(6, "txn:6", 60, added=(file,)),)
+            "txn:5", 50, (BaseCommit(6, "txn:6", 60, added=(added[table.location],)),)
         ),
     )
     registry, served = Registry(), {c.name: c for c in caches}
@@ -94,5 +111,6 @@ def world(
     state = QueryState(
         seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 1 << 40), promised=promised
     )
-    checks = Checks(served.get, SettingsComparer(lambda key: None), histories, dict)
+    comparer = SettingsComparer(lambda key: None)
+    checks = Checks(served.get, comparer, histories, dict, new_keys=_AllNew())
     return registry, Eligibility(state, checks)

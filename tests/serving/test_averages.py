@@ -146,6 +146,27 @@ def test_columns_of_a_table_that_did_not_grow_keep_their_bounds() -> None:
     assert asked(query, one, appended=1 << 22, said={"store": (0, 1)}) == {"AVG_NOT_EXACT"}
 
 
+@pytest.mark.parametrize(
+    ("added", "exact"),
+    [
+        ({"store": (0, 1 << 28)}, True),
+        ({"STORE": (1 << 28, 1 << 29)}, True),
+        ({"store": (0, (1 << 31) - 1)}, False),
+        ({"city": (0, 1)}, False),
+        ({}, False),
+    ],
+)
+def test_appended_rows_may_find_the_new_keys_of_a_dimension(
+    added: dict[str, tuple[int, int]], exact: bool
+) -> None:
+    over = JOINED.replace("SUM(qty) AS q, COUNT(qty) AS k", "SUM(stores.store) AS q, COUNT(*) AS k")
+    query = BY_CITY.replace("AVG(qty)", "AVG(stores.store)")
+    known = {(STORES, "store"): (0, 1 << 28)}
+    few = cache(over, rows=1 << 20, bounds=known, joins=(KEY,))
+    found = asked(query, few, appended=1 << 23, new_stores=added)
+    assert isinstance(found, Hit) if exact else found == {"AVG_NOT_EXACT"}
+
+
 def test_bounds_of_stored_rows_are_not_those_of_their_tables() -> None:
     """Appended rows find others in the table that did not grow."""
     over = "SELECT city, stores.store FROM sales JOIN stores USING (store)"
