@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from matcher.model.expr import FALSE, Agg, Call, Col, Expr, Lit
+from matcher.model.expr import Agg, Call, Col, Expr, Lit
 from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     CachePlan,
@@ -39,6 +39,7 @@ from matcher.partials.partial_rows import (
 )
 from matcher.partials.split import LONG_DECIMAL, WIDE_SUM
 from matcher.render.select import quote, render_expr
+from matcher.rules.roll_up.distinct import united
 
 SIGN: Final = "__sign"
 """1 in a row to add up, -1 in one to take away."""
@@ -265,7 +266,7 @@ class _Adding:
         if agg.func in EXTREMES:
             return Agg(agg.func, (_column(measure),), agg.type)
         if agg.func in SKETCHES:
-            return Agg("hll_union_agg", (_column(measure), FALSE), agg.type)
+            return united(_column(measure), agg)
         found = Agg("bit_xor", (_column(measure),), agg.type)
         return self._where_any(agg, found) if self.signed or self._counted(agg) else found
 

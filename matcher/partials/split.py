@@ -29,7 +29,7 @@ from matcher.normalize.stored_block import stored_block
 from matcher.predicates.aggregate_filters import as_filter
 from matcher.render.select import NotRenderable, readable, render_stored
 from matcher.rules.grouping_sets import why_not_by_sets
-from matcher.rules.roll_up.distinct import MERGES
+from matcher.rules.roll_up.distinct import MERGES, SEVERAL_SIZES, unites_sizes
 from matcher.rules.roll_up.sums import SAFE_SUM_PRECISION
 
 LONG_DECIMAL: Final = "decimal(20,0)"
@@ -282,6 +282,10 @@ def why_not_merged(agg: Agg, options: MatchOptions) -> Reason | None:
         return not_mergeable(
             f"{readable(agg)} does not follow from its results over parts of the rows",
             "use SUM, COUNT, MIN, MAX or AVG, or refresh the cache",
+        )
+    if unites_sizes(agg):
+        return not_mergeable(
+            f"{readable(agg)} of parts: {SEVERAL_SIZES}", "use sketches of one size, and FALSE"
         )
     if adds_floats(agg) and not options.approximate_floats:
         return Reason(

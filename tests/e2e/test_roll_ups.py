@@ -55,3 +55,49 @@ def test_from_a_cube_over_no_rows(lab):
     lab.plain.sql("DELETE FROM sales")
     lab.sql("REFRESH RELATIONAL CACHE c")
     lab.hit(query)
+
+
+UNITED = "HLL_SKETCH_ESTIMATE(HLL_UNION_AGG(s{}))"
+BY_G = "SELECT g, " + UNITED + " AS e FROM sketches GROUP BY g"
+
+
+def stored_unions(lab, *rows: str, union: str = "HLL_UNION_AGG(s)") -> None:
+    lab.plain.sql("CREATE TABLE sketches (k INT, g INT, s BINARY) USING delta")
+    lab.plain.sql("INSERT INTO sketches " + " UNION ALL ".join(rows))
+    lab.cache(f"u AS SELECT k, g, {union} AS u, COUNT(*) AS n FROM sketches GROUP BY k, g")
+
+
+def test_a_union_of_sketches_where_some_group_has_none(lab):
+    """Such a group stores an empty sketch, of the usual size: not that of the others."""
+    of_ten = "SELECT 1, 1, hll_sketch_agg(id, 10) FROM range(500)"
+    stored_unions(lab, of_ten, "SELECT 2, 1, NULL", "SELECT 2, 2, NULL")
+    for query in (BY_G.format(""), f"SELECT {UNITED.format('')} FROM sketches"):
+        lab.hit(query)
+    lab.plain.sql("INSERT INTO sketches VALUES (1, 2, NULL), (1, 1, NULL)")
+    lab.hit(BY_G.format(""))
+    lab.sql("REFRESH RELATIONAL CACHE u FULL")
+    lab.hit(BY_G.format("") + " HAVING g = 1")
+
+
+def test_partial_rows_of_a_union_of_sketches(lab):
+    stored_unions(lab, "SELECT 1, 1, hll_sketch_agg(id, 10) FROM range(500)")
+    lab.cache("p AS SELECT g, HLL_UNION_AGG(s) AS f, COUNT(*) AS n FROM sketches GROUP BY g")
+    for row in ("VALUES (1, 1, NULL)", "SELECT 1, 1, hll_sketch_agg(id, 10) FROM range(400, 900)"):
+        lab.plain.sql(f"INSERT INTO sketches {row}")
+        lab.sql("REFRESH RELATIONAL CACHE p INCREMENTAL")
+        lab.hit(BY_G.format(""))
+
+
+def test_unions_of_sketches_of_several_sizes_are_not_united_again(lab):
+    of_twelve = "SELECT 1, 1, hll_sketch_agg(id, 12) FROM range(1000)"
+    of_ten = "SELECT 2, 1, hll_sketch_agg(id, 10) FROM range(900, 2000)"
+    stored_unions(lab, of_twelve, of_ten, union="HLL_UNION_AGG(s, TRUE)")
+    query = BY_G.format(", TRUE")
+    lab.miss(query, "AGG_NOT_DERIVABLE")
+    stored = query.replace("SELECT g", "SELECT k, g").replace("BY g", "BY k, g")
+    lab.hit(stored)
+    lab.plain.sql("INSERT INTO sketches SELECT 1, 1, hll_sketch_agg(id, 10) FROM range(500)")
+    lab.miss(stored, "NOT_MERGEABLE")
+    (done,) = lab.sql("REFRESH RELATIONAL CACHE u")
+    assert "several sizes" in str(done), done
+    lab.hit(stored)

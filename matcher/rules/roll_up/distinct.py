@@ -5,7 +5,9 @@
 - `COUNT(DISTINCT x)` and `COLLECT_SET(x)` from a stored `COLLECT_SET(x)`. The elements of such a
     set come in no stated order, so any order is Spark's own;
 - a stored HLL or KLL sketch is merged with Spark's own merge, which Spark applies to the partial
-    sketches of any query that reads more than one partition;
+    sketches of any query that reads more than one partition; but not a `HLL_UNION_AGG(s, TRUE)`,
+    the size and so the estimate of which follow the order in which Spark meets sketches of several
+    sizes;
 - `APPROX_COUNT_DISTINCT(x)` and `COUNT(DISTINCT x)` from a stored HLL sketch, only under
     `spark.cachemgr.approximateDistinct=true`.
 """
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.model.expr import FALSE, Agg, Call, Expr
+from matcher.model.expr import FALSE, Agg, Call, Expr, Lit
 from matcher.model.integer_bounds import EXACT_IN_DOUBLE
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
@@ -36,6 +38,10 @@ from matcher.rules.roll_up.common import (
 )
 
 _DISTINCT: Final = frozenset("count sum avg bit_xor".split())
+# What Spark writes where there is nothing to unite, lgConfigK = 12.
+_EMPTY: Final = Lit(bytes.fromhex("0201070C03040008").ljust(40, b"\0"), "binary")
+SEVERAL_SIZES: Final = "sketches of several sizes come to one that depends on their order"
+"""Why a union of such sketches is not put together from others."""
 MERGES: Final[dict[str, str]] = {
     "hll_sketch_agg": "hll_union_agg",
     "hll_union_agg": "hll_union_agg",
@@ -138,6 +144,30 @@ def _refuse_inexact(attempt: ViewAttempt, agg: Agg) -> None:
         )
 
 
+def unites_sizes(agg: Agg) -> bool:
+    """True if the aggregate unites HLL sketches of several sizes.
+
+    Args:
+        agg: The aggregate.
+    """
+    return agg.func == "hll_union_agg" and agg.args[1] != FALSE
+
+
+def united(sketch: Expr, of: Agg) -> Agg:
+    """The union of stored HLL sketches, all of one size.
+
+    Over no sketches at all, or NULLs alone, HLL_UNION_AGG gives the empty one of the usual size,
+    whatever the size of others: it is left out, as it adds nothing.
+
+    Args:
+        sketch: The stored ones.
+        of: The aggregate that gave them: `HLL_SKETCH_AGG`, all of which are of the size that it
+            says, or `HLL_UNION_AGG`.
+    """
+    some = sketch if of.func == "hll_sketch_agg" else Call("nullif", (sketch, _EMPTY), "binary")
+    return Agg("hll_union_agg", (some, FALSE), "binary", False)
+
+
 def _has_plain_set(type: str) -> bool:
     """Types of which COLLECT_SET, ARRAY_DISTINCT and COUNT(DISTINCT) find the same equal."""
     return has_exact_equality(type) and type != "binary"
@@ -169,7 +199,7 @@ def _estimate(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     ]
     if not found:
         return None
-    sketch = _merged(attempt, "hll_union_agg", found[0])
+    sketch = _merged(attempt, found[0])
     return Call("hll_sketch_estimate", (sketch,), "bigint", False)
 
 
@@ -179,12 +209,14 @@ def _sketch_like(agg: Agg, stored_sketch: Agg) -> Agg:
     return Agg("hll_sketch_agg", args, "binary", filter=agg.filter)
 
 
-def _merged(attempt: ViewAttempt, by: str, measure: Measure) -> Expr:
-    column = stored(measure)
+def _merged(attempt: ViewAttempt, measure: Measure) -> Expr:
+    column, agg = stored(measure), measure.agg
     if not attempt.groups.regroup:
         return column
-    args = (column, FALSE) if by == "hll_union_agg" else (column,)
-    return Agg(by, args, "binary", False)
+    if unites_sizes(agg):
+        raise not_derivable(attempt, agg, SEVERAL_SIZES)
+    by = MERGES[agg.func]
+    return united(column, agg) if by == "hll_union_agg" else Agg(by, (column,), "binary", False)
 
 
 def roll_up_sketch(attempt: ViewAttempt, agg: Agg) -> Expr | None:
@@ -192,7 +224,7 @@ def roll_up_sketch(attempt: ViewAttempt, agg: Agg) -> Expr | None:
     once."""
     measure = lookup(attempt, agg.func, agg.args, agg, agg.params)
     if measure is not None:
-        return _merged(attempt, MERGES[agg.func], measure)
+        return _merged(attempt, measure)
     return _of_keys(attempt, agg) if agg.func == "hll_sketch_agg" else None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from matcher.examples import block_of, plan_of
 from matcher.index.registry import Registry
-from matcher.model.expr import Agg, Call, Col, Lit
+from matcher.model.expr import FALSE, TRUE, Agg, Call, Col, Lit
 from matcher.model.ir import (
     Block,
     CachePlan,
@@ -31,6 +31,7 @@ T = Relation("default.t", "t")
 MERGE, ADDED, SIGNED = "NOT_MERGEABLE", False, True
 K, X, D = Col(0, "k", "int"), Col(0, "x", "bigint"), Col(0, "d", "double")
 LONG, LESS = Col(0, "l", "decimal(29,2)"), Col(0, "m", "decimal(28,2)")
+S = Col(0, "sketch", "binary")
 TEXT = Col(0, "s", "string collate UNICODE_CI")
 
 
@@ -75,6 +76,9 @@ def refusal(block: Block, options: MatchOptions | None = None) -> str:
             "AGG_NOT_DERIVABLE",
         ),
         (Agg("sum", (Call("spark:ScalaUDF", (X,), "bigint"),), "bigint"), "UNSUPPORTED_EXPRESSION"),
+        (Agg("hll_union_agg", (S, TRUE), "binary", False), "NOT_MERGEABLE"),
+        (Agg("hll_union_agg", (S, FALSE), "binary", False), ""),
+        (Agg("theta_union_agg", (S, Lit(12, "int")), "binary", False), "NOT_MERGEABLE"),
         (Agg("min", (D,), "double"), ""),
         (Agg("count", (X,), "bigint", distinct=True), ""),
     ],
