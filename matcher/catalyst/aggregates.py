@@ -27,6 +27,7 @@ _NAMES: Final[dict[str, str]] = {
         for kind in ("Bigint", "Float", "Double")
     },
 }  # fmt: skip
+_KNOWN: Final = frozenset(_NAMES.values())
 # Arguments that are no expressions, as they always are (buffer offsets, NULL for an undefined
 # moment, …). Others change what the aggregate means.
 _USUAL_PARAMS: Final[dict[str, tuple[str, ...]]] = {
@@ -43,8 +44,24 @@ EVALUATED: Final = frozenset({"Sum", "Average"})
 
 
 def aggregate_name(cls: str, pretty: str) -> str:
-    """The name that the matcher and the text door use."""
-    return _NAMES.get(cls, pretty.lower() if "." not in cls else f"{OPAQUE_PREFIX}{cls}")
+    """The name that the matcher and the text door use.
+
+    A class that is not known here goes by its own name where it goes in Spark by that of one that
+    is, as MAX_BY(x, y, k) does, which gives k values: nothing is known of it.
+
+    Args:
+        cls: The class.
+        pretty: How Spark calls the function.
+
+    >>> aggregate_name("MaxBy", "max_by"), aggregate_name("MaxMinByK", "max_by")
+    ('max_by', 'spark:MaxMinByK')
+    >>> aggregate_name("Mode", "mode")
+    'mode'
+    """
+    if cls in _NAMES:
+        return _NAMES[cls]
+    name = pretty.lower()
+    return f"{OPAQUE_PREFIX}{cls}" if "." in cls or name in _KNOWN else name
 
 
 def aggregate_params(cls: str, params: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,12 @@ import pytest
 from matcher.catalyst.document import VERSION, queries_in
 from matcher.catalyst.reader import LocatedBlock, build_block, definition_block, walk_blocks
 from matcher.catalyst.subqueries import without_distinct
+from matcher.index.registry import Registry
 from matcher.model.errors import NotSupported
+from matcher.model.ir import MatchOptions
+from matcher.model.reasons import Reason
+from matcher.normalize.stored_plan import plan_definition
+from matcher.partials.split import split
 
 K, V = ["a", 1, "k", "int", 1], ["a", 2, "v", "bigint", 0]
 SUM = ["as", 3, "s", ["g", "Sum", "sum", [V], "bigint", 1, 0, None, []]]
@@ -58,6 +63,21 @@ def test_what_is_read_when_nothing_is_wrong() -> None:
     assert [repr(o.expr) for o in block.outputs] == ["$0.k", "sum($0.v)"]
     good = aggregate(expand([KEY, GID], [[K, ZERO], [NULL, ONE]]), KEY, keys=(KEY, GID))
     assert build_block(good, document({})).grouping_sets == ((0,), ())
+
+
+@pytest.mark.parametrize("name", ["max_by", "min_by", "SUM", "hll_union_agg"])
+def test_a_class_that_is_not_known_takes_no_name_that_is(name: str) -> None:
+    """MAX_BY(x, y, k) has three arguments and goes by the name of what has two."""
+    first = ["g", "MaxMinByK", name, [V, K, ["l", 2, "int"]], "array<bigint>", 1, 0, None, []]
+    block = build_block(aggregate(relation(), K, ["as", 4, "m", first]), document({}))
+    counts = ["as", 4, "n", ["g", "Count", "count", [ONE], "bigint", 0, 0, None, []]]
+    stored = definition_block(document(aggregate(relation(), K, V, counts, keys=(K, V))))
+    registry = Registry()
+    registry.put(plan_definition("c", stored))
+    decision = registry.decide(block)
+    assert [r.code.value for r in decision.reasons] == ["AGG_NOT_DERIVABLE"]
+    states = split(block, MatchOptions())
+    assert isinstance(states, Reason) and states.code.value == "NOT_MERGEABLE"
 
 
 def exists(query: dict[str, Any], *conditions: Any) -> dict[str, Any]:
