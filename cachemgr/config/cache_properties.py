@@ -1,7 +1,7 @@
 """The table properties of a cache that are ours: switches of one cache, in TBLPROPERTIES.
 
 They begin with `cachemgr.`, are kept with the cache and tell sessions what it does; its Delta table
-never gets them.
+never gets them. Nor does it get mapped columns: its log and folders name them as they are.
 """
 
 from __future__ import annotations
@@ -31,12 +31,18 @@ def has_fresh_hits(properties: Mapping[str, str]) -> bool:
 
 
 def table_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that a cache's Delta table is to have: those that are not ours.
+    """The properties that a cache's Delta table is to have: those that are not ours, nor of column
+    mapping, which an earlier release let pass.
 
     Args:
         properties: The cache's.
     """
-    return {key: value for key, value in properties.items() if not is_own(key)}
+    return {k: v for k, v in properties.items() if not is_own(k) and not is_of_mapping(k)}
+
+
+def is_of_mapping(key: str) -> bool:
+    """Whether a property is one of Delta's column mapping."""
+    return key.lower().startswith("delta.columnmapping.")
 
 
 def is_own(key: str) -> bool:

@@ -81,6 +81,25 @@ def physical_name(kept: str, name: str) -> str | None:
     return None if found is None else str(found[2])
 
 
+def names_by_physical(schema: str) -> dict[str, str]:
+    """The names of a table's columns by those that its log has for them; empty where they are the
+    same.
+
+    Args:
+        schema: The table's schema in the JSON of the Delta protocol (`schemaString`).
+
+    >>> names_by_physical('{"fields": [{"name": "a", "metadata": {}}]}')
+    {}
+    >>> of_a = '{"name": "a", "metadata": {"delta.columnMapping.physicalName": "col-1"}}'
+    >>> names_by_physical(f'{{"fields": [{of_a}]}}')
+    {'col-1': 'a'}
+    """
+    if _PHYSICAL not in schema:
+        return {}
+    fields = json.loads(schema)["fields"]
+    return {field["metadata"].get(_PHYSICAL, field["name"]): field["name"] for field in fields}
+
+
 class Fate(Enum):
     """What became of a column. No refresh can read one that is gone, nor refresh what stores the
     type of one that has another."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from cachemgr.delta.base_commits import bounds_said
 from matcher.model.integer_bounds import Bounds
 from matcher.model.ir import GROUPING_ID_COLUMN
+
+_T = TypeVar("_T")
+_AS_THEY_ARE: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,14 @@ class Commit:
         return sum(f.bytes for f in self.added)
 
 
-def parse_commit(version: int, text: str) -> Commit:
+def parse_commit(version: int, text: str, names: Mapping[str, str] = _AS_THEY_ARE) -> Commit:
     """Read a commit.
 
     Args:
         version: Its number.
         text: Its file: a JSON action a line.
+        names: Those of the columns that the log has by other names, by these
+            (`names_by_physical`).
 
     Returns:
         The commit; the stamp is empty if it is not ours.
@@ -83,10 +88,10 @@ def parse_commit(version: int, text: str) -> Commit:
         elif "txn" in action:
             txn = (action["txn"]["appId"], action["txn"]["version"])
         elif "add" in action:
-            added.append(_added(action["add"]))
+            added.append(_added(action["add"], names))
         elif "remove" in action:
             removed.append(action["remove"]["path"])
-            partition = action["remove"].get("partitionValues") or {}
+            partition = _named(action["remove"].get("partitionValues") or {}, names)
             sets.add(partition.get(GROUPING_ID_COLUMN))
     return Commit(version, stamp, txn, tuple(added), tuple(removed), frozenset(sets))
 
@@ -99,8 +104,18 @@ def _stamp(text: str | None) -> Mapping[str, Any]:
     return found if isinstance(found, dict) and found.get("by") == "relational-cache" else {}
 
 
-def _added(action: Mapping[str, Any]) -> AddedFile:
+def _named(values: Mapping[str, _T], names: Mapping[str, str]) -> dict[str, _T]:
+    return {names.get(name, name): value for name, value in values.items()}
+
+
+def _added(action: Mapping[str, Any], names: Mapping[str, str]) -> AddedFile:
     stats = json.loads(action.get("stats") or "{}")
     nulls = {k: v for k, v in stats.get("nullCount", {}).items() if isinstance(v, int)}
-    path, partition, size = action["path"], action["partitionValues"], action["size"]
-    return AddedFile(path, partition, size, stats.get("numRecords"), nulls, bounds_said(stats))
+    return AddedFile(
+        action["path"],
+        _named(action["partitionValues"], names),
+        action["size"],
+        stats.get("numRecords"),
+        _named(nulls, names),
+        _named(bounds_said(stats), names),
+    )

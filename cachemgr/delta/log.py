@@ -16,6 +16,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from cachemgr.delta.base_columns import names_by_physical
 from cachemgr.delta.commits import Commit, Head, parse_commit
 from cachemgr.jvm.classes import class_on_path
 from cachemgr.jvm.loader import java_class, session_of
@@ -98,7 +99,9 @@ def read_commit(spark: SparkSession, location: str, version: int) -> Commit:
     if not path.getFileSystem(conf).exists(path):
         return Commit(version, {}, None, ())
     text: str = log.store().read(path, conf).mkString("\n")
-    return parse_commit(version, text)
+    # a table of ours is mapped by an earlier release, or by a property such as UniForm's
+    schema = log.unsafeVolatileSnapshot().metadata().schemaString()
+    return parse_commit(version, text, names_by_physical(schema))
 
 
 def last_number(spark: SparkSession, location: str, app_id: str, head: int) -> int:

@@ -28,6 +28,7 @@ DAY = 24 * 3600
 # How far above the parent a stray commit of ours is looked for, to name it in the error.
 LOOK_ABOVE = 20
 _ALL_DICTIONARIES = "parquet.enable.dictionary"
+_MAPPED_BY_DEFAULT: Final = "spark.databricks.delta.properties.defaults.columnMapping.mode"
 _CHECK_REPLACED: Final = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 
@@ -89,8 +90,9 @@ def missing_properties(session: SparkSession, spec: TableSpec) -> dict[str, str]
 
 def create_table(session: SparkSession, spec: TableSpec, schema: StructType) -> None:
     """Make the empty table. Every column is nullable: a later refresh may store NULL where this one
-    could not.
+    could not. None is mapped, whatever is the default of the application's own tables.
     """
+    session.conf.unset(_MAPPED_BY_DEFAULT)
     fields = [StructField(f.name, f.dataType, True) for f in schema.fields]
     builder = DeltaTable.createIfNotExists(session).location(spec.location)
     builder = builder.addColumns(StructType(fields))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from cachemgr.config.cache_properties import refuse_own
+from cachemgr.config.cache_properties import is_of_mapping, refuse_own
 from cachemgr.config.substitution import refuse_substitution
 from cachemgr.ddl.statements import CreateRelationalCache, QualifiedName
 from cachemgr.delta.places import cache_location, storage_place
@@ -118,12 +118,13 @@ def refuse_properties(name: str, properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         spelled = key.lower()
         append_only = spelled == "delta.appendonly" and value.strip().lower() == "true"
-        if append_only or spelled.startswith("delta.constraints."):
-            why = (
-                "a refresh replaces rows"
-                if append_only
-                else "the rows are the SELECT's, and those that it refuses would stop each refresh"
-            )
+        mapped = is_of_mapping(key) and value.strip().lower() != "none"
+        if append_only or mapped or spelled.startswith("delta.constraints."):
+            why = "the rows are the SELECT's, and those that it refuses would stop each refresh"
+            if append_only:
+                why = "a refresh replaces rows"
+            elif mapped:
+                why = "the files and the log of a cache's table name its columns as they are"
             raise DefinitionError(
                 ErrorCode.PROPERTY_NOT_ALLOWED,
                 f"cache {name}: the table property {key} cannot be set, since {why}: leave it out",

@@ -96,6 +96,18 @@ def test_a_file_of_an_earlier_commit_is_missed(log: Log, lost: str) -> None:
     assert log.look(2, number) and not any(log.look(2, n) for n in {0, 1, 2} - {number})
 
 
+def test_all_files_are_looked_for_where_folders_do_not_name_their_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns that are mapped go by other names in paths."""
+    monkeypatch.setattr(Log, "path", staticmethod(lambda name: f"col-1={name}.parquet"))
+    made = Log(tmp_path / "mapped")
+    made.commit(FULL, ["0/a", "1/a"])
+    assert made.look(0, 0) == ""
+    made.lose("0/a")
+    assert made.look(0, 0) == "its file col-1=0/a.parquet is gone"
+
+
 @pytest.mark.parametrize("cut", ["1/a", "0/b", "1/c"])
 def test_a_file_of_an_earlier_commit_that_was_cut_off(log: Log, cut: str) -> None:
     (log.folder / log.path(cut)).write_bytes(b"x" * 40)

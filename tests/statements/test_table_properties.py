@@ -17,6 +17,8 @@ from cachemgr.statements.export import CacheDefinition, Definitions
         ("delta.appendOnly", "true"),
         ("DELTA.APPENDONLY", " TRUE "),
         ("delta.constraints.positive", "v > 0"),
+        ("delta.columnMapping.mode", "name"),
+        ("delta.columnmapping.MODE", " Id "),
     ],
 )
 def test_what_stops_each_refresh_is_refused(key: str, value: str) -> None:
@@ -27,6 +29,7 @@ def test_what_stops_each_refresh_is_refused(key: str, value: str) -> None:
 
 def test_others_are_not() -> None:
     refuse_properties("c", {"delta.appendOnly": "false", "delta.enableChangeDataFeed": "true"})
+    refuse_properties("c", {"delta.columnMapping.mode": "none"})
 
 
 @pytest.mark.parametrize("value", ["true", "false", "FALSE", " True "])
@@ -56,6 +59,11 @@ def test_the_table_gets_no_property_of_ours() -> None:
     given = {"cachemgr.freshHits": "false", "delta.enableChangeDataFeed": "true", "team": "bi"}
     assert table_properties(given) == {"delta.enableChangeDataFeed": "true", "team": "bi"}
     assert not has_fresh_hits(given) and has_fresh_hits({"cachemgr.freshHits": "true"})
+
+
+def test_the_table_of_an_earlier_release_is_not_mapped_anew() -> None:
+    given = {"Delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "4", "a": "b"}
+    assert table_properties(given) == {"a": "b"}
 
 
 def test_a_document_with_such_a_property_changes_nothing() -> None:

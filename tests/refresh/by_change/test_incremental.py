@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 
+from cachemgr.delta.log import shape
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, new_id
+from cachemgr.refresh.write import TableSpec, create_table
 from cachemgr.vocabulary import RunState
 from matcher.model.codec import decode_plan
 from matcher.model.expr import Agg
@@ -189,6 +192,48 @@ def test_a_cube_is_written_anew_set_by_set(star: Star) -> None:
     run = star.refresh(cache, mode="INCREMENTAL")
     assert run.mode == "REPLACE"
     check(star, cache, plan)
+
+
+@pytest.fixture(params=["name", "id"])
+def mapped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caches' tables are made as an earlier release made them by default, or by a property."""
+
+    def create(session: Any, spec: TableSpec, schema: StructType) -> None:
+        properties = {**spec.properties, "delta.columnMapping.mode": request.param}
+        create_table(session, replace(spec, properties=properties), schema)
+
+    monkeypatch.setattr("cachemgr.refresh.stages.create_table", create)
+
+
+@pytest.mark.usefixtures("mapped", "deep")
+@pytest.mark.parametrize("few", [-1, 2, 1000])
+def test_the_log_of_a_cube_has_other_names_for_its_columns(
+    star: Star, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr("cachemgr.refresh.by_change.incremental.FEW_ROWS", few)
+    plan = cube_plan(star)
+    cache = star.cache(plan)
+    full = star.refresh(cache)
+    stored = decode_plan(dict(full.plan))
+    assert sum(s.rows for s in stored.grouping_sets) == full.rows
+    for _ in range(2):
+        star.sell(*MORE)
+        run = star.refresh(cache, mode="INCREMENTAL")
+        assert run.mode == ("REPLACE" if few == 1000 else "PARTIALS")
+        check(star, cache, plan)
+    again = star.refresh(cache, mode="FULL")
+    for fact in ("totals", "non_null"):
+        assert again.facts[fact] == run.facts[fact]
+
+
+def test_the_table_of_a_cache_is_not_mapped_by_default(star: Star) -> None:
+    session = star.spark.newSession()
+    session.conf.set("spark.databricks.delta.properties.defaults.columnMapping.mode", "name")
+    spec = TableSpec(star.path("made"), ("a",), (), {})
+    create_table(
+        session, spec, StructType([StructField("a", LongType()), StructField("b", LongType())])
+    )
+    assert not any("columnMapping" in key for key in shape(session, spec.location).properties)
 
 
 def test_a_global_aggregate_stays_one_row(star: Star) -> None:
