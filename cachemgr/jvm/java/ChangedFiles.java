@@ -124,15 +124,20 @@ public final class ChangedFiles {
         return out.append(']').toString();
     }
 
-    /** The paths of those files that are no more where the log says; a line of JSON. */
+    /**
+     * The paths of those files that are no more where the log says; a line of JSON. A shallow clone has files of its source,
+     * which may lie in another storage than its own.
+     */
     public static String missing(SparkSession spark, String location, List paths) throws Exception {
         DeltaLog log = Tables.log(spark, location);
-        FileSystem fs = log.dataPath().getFileSystem(log.newDeltaHadoopConf());
+        Configuration conf = log.newDeltaHadoopConf();
+        FileSystem own = log.dataPath().getFileSystem(conf);
         StringBuilder out = new StringBuilder("[");
         for (int i = 0; i < paths.size(); i++) {
             String path = (String) paths.get(i);
             Path file = new Path(new java.net.URI(path));
-            if (!fs.exists(file.isAbsolute() ? file : new Path(log.dataPath(), file))) {
+            FileSystem storage = file.toUri().getScheme() == null ? own : file.getFileSystem(conf);
+            if (!storage.exists(file.isAbsolute() ? file : new Path(log.dataPath(), file))) {
                 out.append(out.length() > 1 ? "," : "");
                 Scala.quote(out, path);
             }
