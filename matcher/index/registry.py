@@ -117,7 +117,9 @@ class Registry:
             old = self._plans.pop(name, None)
             if old is not None:
                 self._take_out(old)
-                self._spelled.pop(name.lower(), None)
+                # one that came in its place may have the same name in another case
+                if self._spelled.get(name.lower()) == name:
+                    del self._spelled[name.lower()]
                 self._note(old)
 
     def forget_decisions(self) -> None:

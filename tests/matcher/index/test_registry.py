@@ -233,3 +233,16 @@ def test_rows_of_a_query_are_never_looked_for_in_caches_of_groups(
     rows = replace(query(), outputs=(Output("d_year", col("d_year")),), group_keys=None)
     assert registry.decide(rows).rewrite is None and tried == []
     assert registry.decide(query()).rewrite is not None and tried
+
+
+def test_a_name_in_another_case_is_that_of_the_cache_that_came_last() -> None:
+    """A cache that is renamed, or replaced, is there by its new name before the old one goes."""
+    registry = Registry()
+    registry.put(simple("s.totals", "d_year"))
+    registry.put(simple("s.Totals", "d_year"))
+    registry.drop("s.totals")
+    assert registry.spelled("S.TOTALS") == "s.Totals" and registry.names() == ("s.Totals",)
+    registry.drop("s.totals")
+    assert registry.spelled("s.totals") == "s.Totals"
+    registry.drop("s.Totals")
+    assert registry.spelled("s.totals") is None
