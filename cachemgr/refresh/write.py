@@ -28,7 +28,9 @@ DAY = 24 * 3600
 # How far above the parent a stray commit of ours is looked for, to name it in the error.
 LOOK_ABOVE = 20
 _ALL_DICTIONARIES = "parquet.enable.dictionary"
-_MAPPED_BY_DEFAULT: Final = "spark.databricks.delta.properties.defaults.columnMapping.mode"
+_DEFAULT: Final = "spark.databricks.delta.properties.defaults."
+# What the application may ask of its own tables, and no cache's table can be.
+_NOT_OF_CACHES: Final = ("columnMapping.mode", "appendOnly")
 _CHECK_REPLACED: Final = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 
@@ -90,9 +92,11 @@ def missing_properties(session: SparkSession, spec: TableSpec) -> dict[str, str]
 
 def create_table(session: SparkSession, spec: TableSpec, schema: StructType) -> None:
     """Make the empty table. Every column is nullable: a later refresh may store NULL where this one
-    could not. None is mapped, whatever is the default of the application's own tables.
+    could not. None is mapped, and rows can be replaced, whatever is the default of the
+    application's own tables.
     """
-    session.conf.unset(_MAPPED_BY_DEFAULT)
+    for name in _NOT_OF_CACHES:
+        session.conf.unset(f"{_DEFAULT}{name}")
     fields = [StructField(f.name, f.dataType, True) for f in schema.fields]
     builder = DeltaTable.createIfNotExists(session).location(spec.location)
     builder = builder.addColumns(StructType(fields))

@@ -226,14 +226,16 @@ def test_the_log_of_a_cube_has_other_names_for_its_columns(
         assert again.facts[fact] == run.facts[fact]
 
 
-def test_the_table_of_a_cache_is_not_mapped_by_default(star: Star) -> None:
+def test_the_table_of_a_cache_is_not_mapped_nor_append_only_by_default(star: Star) -> None:
     session = star.spark.newSession()
-    session.conf.set("spark.databricks.delta.properties.defaults.columnMapping.mode", "name")
+    for name, value in (("columnMapping.mode", "name"), ("appendOnly", "true")):
+        session.conf.set(f"spark.databricks.delta.properties.defaults.{name}", value)
     spec = TableSpec(star.path("made"), ("a",), (), {})
     create_table(
         session, spec, StructType([StructField("a", LongType()), StructField("b", LongType())])
     )
-    assert not any("columnMapping" in key for key in shape(session, spec.location).properties)
+    made = shape(session, spec.location).properties
+    assert not [key for key in made if "columnMapping" in key or "appendOnly" in key]
 
 
 def test_a_global_aggregate_stays_one_row(star: Star) -> None:
