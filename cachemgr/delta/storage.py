@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 
@@ -112,9 +112,13 @@ class LocalFiles:
         _path(path).unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with all that is in it, if it exists."""
-        with suppress(FileNotFoundError):
-            shutil.rmtree(_path(folder))
+        """Delete a folder with all that is in it, if it exists; others may do so meanwhile."""
+
+        def failed(_function: object, _path: str, raised: Any) -> None:
+            if not isinstance(raised[1], FileNotFoundError):
+                raise raised[1]
+
+        shutil.rmtree(_path(folder), onerror=failed)
 
 
 def why_no_folder(place: str) -> str:

@@ -108,6 +108,8 @@ class Tidy:
     def purge(self) -> int:
         """Forget the caches that were dropped longer ago than the grace, with their files.
 
+        One whose files cannot be deleted here keeps no other, and is tried again.
+
         Returns:
             How many.
         """
@@ -117,13 +119,20 @@ class Tidy:
             for cache in self._metastore.reader.caches(include_dropped=True)
             if cache.dropped_at is not None and cache.dropped_at <= before
         ]
-        for cache in gone:
+        return sum(map(self._is_purged, gone))
+
+    def _is_purged(self, cache: CacheRecord) -> bool:
+        try:
             files = self._files_of(cache.location)
             for folder in self._places(files, cache):
                 files.delete_folder(folder)
             files.delete_folder(records_of(cache.location))
             self._metastore.writer.purge_cache(cache.id)
-        return len(gone)
+        except Exception as error:
+            name = cache.qualified_name
+            logger.warning("files of the dropped cache %s cannot be deleted: %s", name, error)
+            return False
+        return True
 
     def _guarded(
         self, record: ScheduleRecord, records: Sequence[ScheduleRecord], budget: _Budget

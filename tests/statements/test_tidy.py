@@ -249,6 +249,45 @@ def test_a_folder_that_was_lost_and_those_of_dropped_caches_go(table):
     assert tidy.purge() == 1 and not Path(place).exists()
 
 
+def test_a_dropped_cache_whose_files_cannot_be_deleted_keeps_no_other(table, monkeypatch):
+    """Nor the statement after which it is tried, which has been carried out."""
+    other = Table(table.store, table.root)
+    for one in (table, other):
+        one.refresh()
+        one.store.writer.drop_cache(one.cache.id, now=one.now)
+    table.now += timedelta(seconds=GRACE + 1)
+    delete = LocalFiles.delete_folder
+
+    def refused(files: LocalFiles, folder: str) -> None:
+        if table.cache.id in folder:
+            raise PermissionError(folder)
+        delete(files, folder)
+
+    with monkeypatch.context() as until:
+        until.setattr(LocalFiles, "delete_folder", refused)
+        assert table.tidy().purge() == 1
+    assert (table.root / table.cache.id).exists() and not (table.root / other.cache.id).exists()
+    assert table.tidy().purge() == 1 and not (table.root / table.cache.id).exists()
+
+
+def test_two_who_delete_the_same_folder_leave_nothing_of_it(tmp_path, monkeypatch):
+    for name in "abc":
+        (tmp_path / "gone" / name).mkdir(parents=True)
+        (tmp_path / "gone" / name / "x").write_text("x")
+    unlink, quicker = os.unlink, []
+
+    def unlinked(path, *args, **where):
+        unlink(path, *args, **where)
+        if not quicker:
+            quicker.append(path)
+            raise FileNotFoundError(path)
+
+    monkeypatch.setattr(os, "unlink", unlinked)
+    LocalFiles().delete_folder(str(tmp_path / "gone"))
+    assert quicker and not (tmp_path / "gone").exists()
+    LocalFiles().delete_folder(str(tmp_path / "gone"))
+
+
 def test_a_worker_notices_files_that_are_gone(table):
     table.refresh()
     local = LocalFiles()
