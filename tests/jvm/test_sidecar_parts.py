@@ -53,6 +53,8 @@ def test_a_breaker_opens_tries_again_and_closes(spark: SparkSession) -> None:
     breaker.failed()
     assert (breaker.pause(), breaker.lets()) == (2_000, False)
     clock.now = 3_000
+    assert breaker.lets() and not breaker.lets()
+    breaker.gaveUp()  # it was cancelled while it waited
     assert breaker.lets()
     breaker.succeeded()
     assert breaker.pause() == 0 and breaker.lets() and breaker.lets()

@@ -37,6 +37,11 @@ public final class Breaker {
         trying = false;
     }
 
+    /** He was let through and will not learn how it went: another one may try. */
+    public synchronized void gaveUp() {
+        trying = false;
+    }
+
     public synchronized void failed() {
         if (pause > 0 && !trying) {
             return; // one of those that had been let through before the first failure

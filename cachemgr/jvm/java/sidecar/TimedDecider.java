@@ -55,8 +55,12 @@ final class TimedDecider implements BiFunction<Request, String, Object> {
             return "";
         } catch (InterruptedException cancelled) {
             request.abandon();
+            breaker.gaveUp();
             Thread.currentThread().interrupt();
             return "";
+        } catch (Error none) { // as where no thread can be had
+            breaker.failed();
+            throw none;
         }
         breaker.succeeded();
         if (asked.failure != null) {
