@@ -461,6 +461,41 @@ def test_a_write_that_reads_the_table_it_writes_is_left_to_delta(lab):
     )
 
 
+@pytest.mark.parametrize(
+    "select",
+    [
+        # the query of IN is answered from a cache, and what is around it reads the target
+        "SELECT id + 100, day, region, cust, amt, cost, price, weight FROM sales "
+        "WHERE cust IN (SELECT cid FROM cust)",
+        # decided before its query
+        "SELECT id + 100, day, region, cust, (SELECT COUNT(*) FROM cust), cost, price, weight "
+        "FROM sales",
+    ],
+)
+def test_delta_sees_what_a_write_reads_of_its_target_beside_a_cache(lab, select):
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.cache("cities AS SELECT cid, COUNT(*) AS n FROM cust GROUP BY cid")
+    before = left_to_delta(lab), lab.hits()
+    lab.sql(f"INSERT INTO sales {select}")
+    assert left_to_delta(lab) > before[0] and lab.hits() > before[1]
+    [written] = lab.plain.sql("DESCRIBE HISTORY sales LIMIT 1").collect()
+    assert written.isBlindAppend is False, "whoever deletes what it read is in conflict with it"
+
+
+def test_a_write_to_its_source_sees_other_tables_at_one_moment(lab, monkeypatch):
+    """The subquery is answered from a cache of `cust`, which its query reads beside its target."""
+    lab.cache("r AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
+    lab.cache("cities AS SELECT nation, COUNT(*) AS n FROM cust GROUP BY nation")
+    more = ["INSERT INTO cust VALUES (9, 'Pisa', 'Italy')"]
+    made = commits_after_decisions(lab, monkeypatch, {n: more for n in range(1, 9)})
+    lab.spark.sql(
+        "INSERT INTO sales SELECT 500, NULL, 'x', 1, m, (SELECT COUNT(*) FROM cust), 1, 1 FROM "
+        "(SELECT COUNT(*) AS m FROM cust WHERE cid > 0) CROSS JOIN (SELECT MAX(id) FROM sales)"
+    )
+    [row] = lab.plain.sql("SELECT amt, cost FROM sales WHERE id = 500").collect()
+    assert row.amt == row.cost and any(made)
+
+
 # -- places and names ----------------------------------------------------------------------
 
 

@@ -332,15 +332,13 @@ public final class Hook {
                 Moment moment = Moment.current();
                 if (reads && whole != plan && moment.replaced) {
                     // that of the query itself looked up no table if it replaced nothing
-                    PlanWriter writer = new PlanWriter(known, moment.snapshots);
-                    write(session, whole, writer);
-                    writer.lookUp();
+                    lookUp(session, whole, known, moment);
                 }
                 if (whole != seen) {
                     others.check(whole);
                 }
                 boolean rest = moment.replaced && (!reads || whole != plan);
-                return rest ? Grafter.pinRest(whole, moment.snapshots) : whole;
+                return rest ? besideCache(whole, moment) : whole;
             } catch (Exception error) {
                 return fallBack(node, mode, error);
             } catch (LinkageError error) {
@@ -407,11 +405,15 @@ public final class Hook {
                 return plan;
             }
             boolean write = plan instanceof Command || Frames.isWrite(frames);
+            Moment moment = Moment.current();
             if (write && readsWhatItWrites(plan)) {
                 Counters.count("own_target");
-                return plan;
+                if (!moment.replaced) {
+                    return plan;
+                }
+                lookUp(spark, plan, places, moment);
+                return besideCache(plan, moment);
             }
-            Moment moment = Moment.current();
             PlanWriter writer = new PlanWriter(places, moment.snapshots);
             writer.setOnce(once);
             boolean kept = Frames.areKept(frames);
@@ -440,7 +442,7 @@ public final class Hook {
                 }
                 if (moment.replaced) {
                     writer.lookUp();
-                    rewritten = Grafter.pinRest(rewritten, moment.snapshots);
+                    rewritten = besideCache(rewritten, moment);
                 }
                 if (request.grafts > 0 || !isCorrelated(plan)) {
                     markDecided(rewritten, places);
@@ -451,17 +453,34 @@ public final class Hook {
             }
         }
 
-        /**
-         * Delta notes what a transaction reads of the table that it writes, to see whether somebody else changed it
-         * meanwhile. It would note nothing of a cache.
-         */
+        /** Looks up the tables of a plan that its moment does not know yet. */
+        private static void lookUp(SparkSession spark, LogicalPlan plan, Set places, Moment moment) {
+            PlanWriter writer = new PlanWriter(places, moment.snapshots);
+            write(spark, plan, writer);
+            writer.lookUp();
+        }
+
+        /** What is read beside a cache, at the query's moment; but for what a write reads of its own target. */
+        private static LogicalPlan besideCache(LogicalPlan plan, Moment moment) {
+            Map snapshots = new HashMap(moment.snapshots);
+            snapshots.remove(target());
+            return Grafter.pinRest(plan, snapshots);
+        }
+
         private static boolean readsWhatItWrites(LogicalPlan plan) {
+            String target = target();
+            return target != null && PlanWriter.reads(plan, Collections.singleton(target));
+        }
+
+        /**
+         * Where the table lies that a transaction of Delta's in this thread writes; null if there is none. Delta notes
+         * what is read of it, to see whether somebody else changed it meanwhile. It would note nothing of a cache, and
+         * nothing of a table that is held at a snapshot.
+         */
+        private static String target() {
             scala.Option active = OptimisticTransaction$.MODULE$.getActive();
-            if (active.isEmpty()) {
-                return false;
-            }
-            OptimisticTransaction transaction = (OptimisticTransaction) active.get();
-            return PlanWriter.reads(plan, Collections.singleton(Tables.location(transaction.deltaLog().dataPath())));
+            return active.isEmpty()
+                ? null : Tables.location(((OptimisticTransaction) active.get()).deltaLog().dataPath());
         }
 
         /** Its groups may be seen once Spark has joined it to its query: that is asked about as well. */
