@@ -41,11 +41,14 @@ class Discretion:
     Args:
         metastore: Where grants and restricted tables are.
         principal: Who is told.
+        vouched: Somebody has authenticated that name. Whoever only says it is told no more than
+            anybody.
     """
 
-    def __init__(self, metastore: Metastore, principal: str) -> None:
+    def __init__(self, metastore: Metastore, principal: str, *, vouched: bool = True) -> None:
         self._reader = metastore.reader
         self._principal = principal
+        self._vouched = vouched
         marks = metastore.reader.restricted_tables()
         self._marked = marked_keys(marks)
         self._marks = marks
@@ -61,7 +64,14 @@ class Discretion:
         reads = self._reads.get(cache.id)
         if reads is None and self._restricted:
             return False
-        reason = may_use(self._principal, cache.name, grants, reads or (), self._restricted)
+        reason = may_use(
+            self._principal,
+            cache.name,
+            grants,
+            reads or (),
+            self._restricted,
+            vouched=self._vouched,
+        )
         return reason is None
 
     def could_use(self, cache: CacheRecord, at: datetime) -> bool:

@@ -86,7 +86,9 @@ class Enabled:
 class Statements(Protocol):
     """What carries our statements out for a session."""
 
-    def execute(self, statement: Statement, *, principal: str | None = None) -> ResultRows:
+    def execute(
+        self, statement: Statement, *, principal: str | None = None, vouched: bool = True
+    ) -> ResultRows:
         """Carry a statement out; raises CacheManagerError."""
         ...
 
@@ -342,7 +344,10 @@ def execute_for(
     settings = session.settings(explicit_settings(spark))
     refuse_others(statement, asker, settings)
     statements = _statements(spark, session, asker)
-    return statements.execute(statement, principal=asker.principal(session.principal))
+    believed = asker.believed(settings.trust_user_names)
+    return statements.execute(
+        statement, principal=asker.principal(session.principal), vouched=believed.vouched
+    )
 
 
 def counters(spark: SparkSession) -> dict[str, int]:

@@ -57,12 +57,14 @@ class RemoteStatements:
         self._service = service
         self._explain = explain
 
-    def execute(self, statement: Statement, *, principal: str | None = None) -> ResultRows:
+    def execute(
+        self, statement: Statement, *, principal: str | None = None, vouched: bool = True
+    ) -> ResultRows:
         """Carry a statement out.
 
         Args:
             statement: What to do.
-            principal: Not used: the service takes the token's.
+            principal: Not used, as `vouched` is not: the service takes the token's.
 
         Raises:
             ConfigurationError: It is to be run at the service; says how.

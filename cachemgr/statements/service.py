@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import assert_never
 
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, uncounted, untold
@@ -88,6 +89,8 @@ from cachemgr.vocabulary import JoinState, RefreshMode
 from scheduler.triggers import OnDemand
 
 Clock = Callable[[], datetime]
+# What may be told to whoever asks, as the metastore stands when it is called.
+_Told = Callable[[], Discretion]
 
 
 def utc_now() -> datetime:
@@ -123,12 +126,16 @@ class CacheService:
             metastore, engine.files, lambda: self._settings().drop_grace_seconds, self._now
         )
 
-    def execute(self, statement: Statement, *, principal: str | None = None) -> ResultRows:
+    def execute(
+        self, statement: Statement, *, principal: str | None = None, vouched: bool = True
+    ) -> ResultRows:
         """Carry a statement out.
 
         Args:
             statement: What to do.
-            principal: Who asks, and owns what is made; None for the engine's own user.
+            principal: Who asks, and owns what is made; None for the engine's own user, empty where
+                nobody can tell.
+            vouched: Somebody has authenticated that name: see `Asker`.
 
         Returns:
             The rows that answer it.
@@ -136,43 +143,47 @@ class CacheService:
         Raises:
             CacheManagerError: What happened, to which object, and what to do next.
         """
+        who = self._engine.user() if principal is None else principal
+        told = partial(Discretion, self._metastore, who, vouched=vouched)
         if isinstance(statement, Reading):
-            return self._read(statement, principal or self._engine.user())
-        answer = self._change(statement, principal or self._engine.user())
+            return self._read(statement, told)
+        answer = self._change(statement, who, told)
         self._changed()
         return answer
 
-    def _read(self, statement: Reading, principal: str) -> ResultRows:
+    def _read(self, statement: Reading, told: _Told) -> ResultRows:
         match statement:
             case ShowRelationalCaches(pattern):
-                return self._show(pattern, principal)
+                return self._show(pattern, told())
             case ShowCreateRelationalCache(name):
                 return table(CREATE_TEXT, [(render(create_statement(self._find(name))),)])
             case DescribeRelationalCache(name, extended):
-                facts = self._facts(self._find(name), self._told_to(principal), lag=extended)
+                facts = self._facts(self._find(name), told(), lag=extended)
                 return describe_rows(facts, extended)
             case ShowRecordPreservingJoins():
-                told = self._told_to(principal)
-                return join_rows([told.join(j) for j in self._metastore.reader.joins()])
+                joins = self._metastore.reader.joins()
+                return join_rows([told().join(j) for j in joins])
             case ShowRestrictedBaseTables():
                 return restrict.rows(self._metastore)
             case ExplainRewrite(query, format_json):
                 return self._engine.explain_rewrite(query.text, as_json=format_json)
             case ExplainRefresh(name, mode):
-                return self._engine.explain_refresh(self._find(name), _mode(mode))
+                cache = self._find(name)
+                steps = self._engine.explain_refresh(cache, _mode(mode))
+                return steps if told().may_know(cache) else _uncounted(steps)
             case ExplainCreate(inner):
                 return self._explain_create(inner)
             case _:
                 assert_never(statement)
 
-    def _change(self, statement: Changing, principal: str) -> ResultRows:
+    def _change(self, statement: Changing, who: str, told: _Told) -> ResultRows:
         match statement:
             case CreateRelationalCache():
-                return self._create(statement, principal)
+                return self._create(statement, who)
             case AlterRelationalCache():
                 return self._alter(statement)
             case RefreshRelationalCache(name, mode):
-                return self._refresh(self._find(name), _mode(mode), principal)
+                return self._refresh(self._find(name), _mode(mode), told)
             case DropRelationalCache(name, if_exists):
                 return self._drop(name, if_exists)
             case GrantUse(name, principal):
@@ -180,7 +191,7 @@ class CacheService:
             case RevokeUse(name, principal):
                 return self._revoke(name, principal)
             case RestrictBaseTable(name):
-                return restrict.restrict(self._metastore, self._engine, name, principal)
+                return restrict.restrict(self._metastore, self._engine, name, who)
             case UnrestrictBaseTable(name):
                 return restrict.unrestrict(self._metastore, self._engine, name)
             case CreateRecordPreservingJoin():
@@ -302,8 +313,8 @@ class CacheService:
         writer.update_cache(cache.id, cache.version, now=now, **fields)
         return done(cache.qualified_name, said)
 
-    def _refresh(self, cache: CacheRecord, mode: str | None, principal: str) -> ResultRows:
-        run = self._told_to(principal).run(self._engine.refresh(cache, mode), cache)
+    def _refresh(self, cache: CacheRecord, mode: str | None, told: _Told) -> ResultRows:
+        run = told().run(self._engine.refresh(cache, mode), cache)
         self.purge()
         self._tidy.cache(cache.id)
         return table(
@@ -357,13 +368,9 @@ class CacheService:
         """
         return self._tidy.purge()
 
-    def _show(self, pattern: str | None, principal: str) -> ResultRows:
-        told = self._told_to(principal)
+    def _show(self, pattern: str | None, told: Discretion) -> ResultRows:
         found = self._metastore.reader.list_caches(pattern)
         return show_rows([self._facts(cache, told) for cache in found])
-
-    def _told_to(self, principal: str) -> Discretion:
-        return Discretion(self._metastore, principal)
 
     def _facts(self, cache: CacheRecord, told: Discretion, *, lag: bool = False) -> CacheFacts:
         reader = self._metastore.reader
@@ -527,6 +534,12 @@ def _who_refreshes(policy: RefreshPolicy) -> str:
     if isinstance(policy.trigger, OnDemand):
         return ""
     return "; it is refreshed by `cachemgr serve` or `cachemgr worker` on this metastore"
+
+
+def _uncounted(rows: ResultRows) -> ResultRows:
+    """Rows of text without the numbers of rows and files in it."""
+    told = (tuple(uncounted(v) if isinstance(v, str) else v for v in row) for row in rows.rows)
+    return replace(rows, rows=tuple(told))
 
 
 def _uncounted_move(moved: Moved) -> Moved:

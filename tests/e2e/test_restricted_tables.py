@@ -7,7 +7,10 @@ from __future__ import annotations
 import pytest
 
 import cachemgr
+from cachemgr.access.asker import Asker
+from cachemgr.ddl import parse
 from cachemgr.errors import DefinitionError, JoinValidationError, NotFoundError
+from cachemgr.spark import api
 from tests.worlds.lab_star import JOIN
 
 pytestmark = pytest.mark.spark
@@ -166,3 +169,28 @@ def test_neither_its_values_nor_its_counts_are_told(lab):
     assert facts["rows"] == facts["bytes"] == "unknown"
     lab.sql(f"GRANT USE ON RELATIONAL CACHE few TO `{lab.me}`")
     assert lab.sql("SHOW RELATIONAL CACHES")[0].rows == 2
+
+
+def asked_by(lab, asker: Asker, text: str) -> list[tuple]:
+    """The rows of a statement that comes to a server."""
+    return list(api.execute_for(lab.spark, api._of(lab.spark).session, parse(text), asker).rows)
+
+
+def test_a_name_that_nobody_vouches_for_is_told_no_counts(lab):
+    """Nor is he who gives no name taken for the server's own user."""
+    lab.cache(BY_REGION)
+    lab.sql("RESTRICT BASE TABLE sales")
+    for name in ("ann", lab.me):
+        lab.sql(f"GRANT USE ON RELATIONAL CACHE by_region TO `{name}`")
+    lab.plain.sql("INSERT INTO sales SELECT * FROM sales WHERE id <= 3")
+
+    def told(asker: Asker) -> tuple[bool, bool]:
+        shown = asked_by(lab, asker, "SHOW RELATIONAL CACHES")[0]
+        steps = asked_by(lab, asker, "EXPLAIN REFRESH by_region")
+        return shown[6] is not None, "3 rows" in str(steps)
+
+    assert told(Asker("ann")) == told(Asker()) == (True, True)
+    for asker in (Asker("ann", vouched=False), Asker("", vouched=False), Asker("bob")):
+        assert told(asker) == (False, False), asker
+    with lab.conf(spark__cachemgr__trustUserNames="true"):
+        assert told(Asker("ann", vouched=False)) == (True, True)
