@@ -62,8 +62,8 @@ def list_caches(
     show([_in_words(cache, now) for cache in found], _COLUMNS, client.output)
     if late:
         say(
-            f"overdue: {', '.join(late)}. Schedules are carried out by `cachemgr serve` or "
-            "`cachemgr worker` on this metastore"
+            f"overdue: {', '.join(late)}. `cachemgr serve` or `cachemgr worker` on this metastore "
+            "carries schedules out; a cache that is defined over others waits for them"
         )
 
 

@@ -28,8 +28,11 @@ ASKED: Final = "asked"
 """Among the facts of a run: the mode that somebody asked for, since `mode` says the way taken."""
 
 BROKEN_JOINS: Final = "joins_broken"
-READ_AT: Final = "read_at"
 """Among the facts of a run: the record-preserving joins that did not hold, with what is wrong."""
+
+READ_AT: Final = "read_at"
+"""Among the facts of a run that published what another one wrote, of versions that the base tables
+have left since: when that one began."""
 
 
 def new_id() -> str:
