@@ -25,6 +25,17 @@ _RAW: Final = {
     "regexp_like": 3, "array_agg": 2, "collect_list": 2,
 }  # fmt: skip
 _NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+_TYPED_LITERALS: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
+# a dash behind one of these is a sign; names and ends of operands are not here, nor the keywords
+# that are names of columns as well
+_BEFORE_SIGNS: Final = frozenset({
+    TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA, TokenType.PLUS, TokenType.DASH,
+    TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DIV, TokenType.DPIPE, TokenType.EQ,
+    TokenType.NEQ, TokenType.NULLSAFE_EQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE,
+    TokenType.SELECT, TokenType.DISTINCT, TokenType.WHERE, TokenType.HAVING, TokenType.ON,
+    TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.CASE, TokenType.WHEN, TokenType.THEN,
+    TokenType.ELSE, TokenType.BETWEEN, TokenType.LIKE, TokenType.GROUP_BY, TokenType.ORDER_BY,
+})  # fmt: skip
 
 
 def parse_statements(text: str) -> list[exp.Expr]:
@@ -51,12 +62,50 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         SqlglotError: the text does not parse. What the parser falls over, such as the missing
             operand in `a > AND (SELECT 1)`, it has no error of its own for.
     """
+    tokens = _with_cast_literals_closed(tokens)
     pairs = zip(tokens, [*tokens, None][1:], strict=True)
     given = [_renamed(t, t.text) if _calls_window(t, after) else t for t, after in pairs]
     try:
         return Dialect.get_or_raise("spark").parser().parse(given, text)
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise SqlglotError("the statement cannot be parsed") from error
+
+
+def _with_cast_literals_closed(tokens: list[Token]) -> list[Token]:
+    """The tokens with parentheses around a literal before `::` that is more than one token.
+
+    `DATE '2026-01-01'::STRING` and `-128Y::INT` cast the whole literal in Spark; the parser would
+    cast the text before it is a date, and the number before it is negative.
+    """
+    result: list[Token] = []
+    for token in tokens:
+        if token.text == "::" and token.token_type == TokenType.DCOLON:
+            start = _literal_start(result)
+            if start is not None:
+                first, last = result[start], result[-1]
+                result.insert(start, _placed(TokenType.L_PAREN, "(", first))
+                result.append(_placed(TokenType.R_PAREN, ")", last))
+        result.append(token)
+    return result
+
+
+def _literal_start(before: list[Token]) -> int | None:
+    """Where the literal starts that `before` ends with; None if it is a single token or none."""
+    if len(before) < 2:
+        return None
+    if before[-1].token_type == TokenType.STRING:
+        return len(before) - 2 if before[-2].text.upper() in _TYPED_LITERALS else None
+    # a suffix comes as a cast of its own: 128Y is the tokens 128 :: TINYINT
+    suffixed = before[-2].token_type == TokenType.DCOLON and before[-2].text != "::"
+    number = len(before) - (3 if suffixed else 1)
+    if number < 2 or before[number].token_type != TokenType.NUMBER:
+        return None
+    is_sign = before[number - 2].token_type in _BEFORE_SIGNS
+    return number - 1 if is_sign and before[number - 1].token_type == TokenType.DASH else None
+
+
+def _placed(kind: TokenType, text: str, at: Token) -> Token:
+    return Token(kind, text, at.line, at.col, at.start, at.end)
 
 
 def _calls_window(token: Token, after: Token | None) -> bool:

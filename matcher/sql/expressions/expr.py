@@ -35,6 +35,7 @@ from matcher.sql.expressions.functions import (
     refuse_non_deterministic,
 )
 from matcher.sql.expressions.logic import as_boolean, logic, negate
+from matcher.sql.expressions.precedence import refuse_other_precedence
 from matcher.sql.expressions.scope import Scope, field_of, unsupported
 from matcher.sql.expressions.types import UNKNOWN, TextSettings, type_of
 
@@ -74,6 +75,7 @@ class ExprBuilder:
             NotSupported: some part is not taken by the text door.
             SqlInputError: a column that is in no table of the query.
         """
+        refuse_other_precedence(node)
         handler = _HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node)
