@@ -102,8 +102,8 @@ NULL_FOR_NULL_ONLY: Final = frozenset(row.name for row in _ROWS if row.null_for_
 COMPARISONS: Final = frozenset(row.name for row in _ROWS if row.signs and row.strict)
 ORDER_COMPARISONS: Final = frozenset(row.name for row in _ROWS if row.needs_order)
 
-# Aggregates that take no notice of a row in which their argument is NULL. FIRST and LAST do, unless
-# a parameter says otherwise, and so does what gathers rows.
+# Aggregates that take no notice of a row in which their argument is NULL, unless a parameter says
+# otherwise (`skips_nulls` looks at that). FIRST and LAST do, and so does what gathers rows.
 SKIPS_NULLS: Final = frozenset(
     "sum count min max avg try_sum try_avg stddev_samp stddev_pop var_samp var_pop bit_and bit_or "
     "bit_xor collect_set approx_count_distinct".split()

@@ -13,6 +13,23 @@ from matcher.model.operators import NEGATION, SKIPS_NULLS
 from matcher.predicates.raising import may_raise
 
 
+def skips_nulls(agg: Agg) -> bool:
+    """True if rows in which the argument is NULL change nothing.
+
+    Not known of an aggregate that something beside its arguments gives another meaning, as in
+    `COLLECT_SET(x) RESPECT NULLS`; that of `APPROX_COUNT_DISTINCT` is its precision.
+
+    >>> from matcher.model.expr import Col
+    >>> x = Col(0, "x", "int")
+    >>> skips_nulls(Agg("collect_set", (x,), "array<int>"))
+    True
+    >>> skips_nulls(Agg("collect_set", (x,), "array<int>", params=("0", "0", "false")))
+    False
+    """
+    plain = not agg.params or agg.func == "approx_count_distinct"
+    return plain and agg.func in SKIPS_NULLS
+
+
 def as_filter(agg: Agg) -> Agg:
     """`agg` with the condition of its only argument in its FILTER clause; itself if it has none.
 
@@ -21,7 +38,7 @@ def as_filter(agg: Agg) -> Agg:
     >>> as_filter(Agg("sum", (Call("case", (p, x), "int"),), "bigint"))
     sum($0.x) filter p()
     """
-    if agg.func not in SKIPS_NULLS or len(agg.args) != 1:
+    if not skips_nulls(agg) or len(agg.args) != 1:
         return agg
     arg = agg.args[0]
     if not isinstance(arg, Call) or arg.op != "case":

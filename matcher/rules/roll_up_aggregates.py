@@ -17,10 +17,9 @@ from typing import Final
 
 from matcher.model.expr import Agg, Call, Col, Expr, transform
 from matcher.model.moments import COVARIANCES, HIGHER
-from matcher.model.operators import SKIPS_NULLS
 from matcher.model.row_order import adds_floats, averages_integers, picks_among_equals
 from matcher.model.types import VARIANCES, is_collated
-from matcher.predicates.aggregate_filters import as_filter
+from matcher.predicates.aggregate_filters import as_filter, skips_nulls
 from matcher.predicates.captured_settings import WRAPPING_SUM
 from matcher.predicates.domains import Domain, point
 from matcher.rules.attempt import ViewAttempt, cast_to, may_be_error
@@ -154,7 +153,7 @@ def _kept(agg: Agg, condition: Expr) -> Agg:
     Its arguments may raise where the condition fails (`10 / k` for k = 0), and Spark may work out
     what several aggregates share ahead of their FILTERs, but never ahead of a CASE.
     """
-    if agg.func in SKIPS_NULLS and not all(isinstance(a, Col) for a in agg.args):
+    if skips_nulls(agg) and not all(isinstance(a, Col) for a in agg.args):
         args = tuple(Call("case", (condition, a), a.type) for a in agg.args)
         return Agg(agg.func, args, agg.type, True, agg.distinct, agg.filter, agg.params)
     both = condition

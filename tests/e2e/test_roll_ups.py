@@ -60,6 +60,35 @@ def test_from_a_cube_over_no_rows(lab):
     lab.hit(query)
 
 
+def test_a_set_with_null_is_not_answered_from_one_without(lab):
+    lab.plain.sql("INSERT INTO sales (id, region, cust, cost) VALUES (90, 'far', 1, NULL)")
+    lab.cache(
+        "c AS SELECT region, cust, COLLECT_SET(cost) AS cs, COUNT(*) AS n FROM sales GROUP BY ALL"
+    )
+    one = "SELECT region, SIZE(COLLECT_SET({})) AS n FROM sales GROUP BY region"
+    lab.hit(one.format("cost"))
+    for arg in ("cost", "CASE WHEN cust = 1 THEN cost END", "cust"):
+        query = one.format(arg).replace(")) AS", ") RESPECT NULLS) AS")
+        lab.miss(query, "AGG_NOT_DERIVABLE" if arg != "cust" else None)
+    lab.miss("SELECT region, cust, SIZE(COLLECT_SET(cost) RESPECT NULLS) FROM sales GROUP BY ALL")
+    lab.miss("SELECT SIZE(COLLECT_SET(cost) RESPECT NULLS) FROM sales")
+    for text in ("COLLECT_LIST(cost)", "ARRAY_AGG(cost)"):
+        lab.miss(f"SELECT region, SIZE({text} RESPECT NULLS) FROM sales GROUP BY region")
+
+
+def test_deviations_of_a_single_row_by_the_setting_of_a_view(lab):
+    """NaN under spark.sql.legacy.statisticalAggregate, which the view keeps, and NULL without."""
+    moments = "STDDEV(cust) AS s, COVAR_SAMP(cust, cust) AS v, SKEWNESS(cust) AS k"
+    body = f"SELECT region, cust, {moments} FROM sales GROUP BY region, cust"
+    with lab.conf(spark__sql__legacy__statisticalAggregate="true"):
+        lab.plain.sql(f"CREATE VIEW v AS {body}")
+    lab.cache(f"m AS {body}")
+    lab.hit(body)
+    with lab.conf(spark__cachemgr__approximateFloats="true"):
+        lab.miss("SELECT * FROM v")
+        lab.miss("SELECT region, cust, v FROM v")
+
+
 UNITED = "HLL_SKETCH_ESTIMATE(HLL_UNION_AGG(s{}))"
 BY_G = "SELECT g, " + UNITED + " AS e FROM sketches GROUP BY g"
 

@@ -35,7 +35,11 @@ def stored(measure: Measure) -> Expr:
 def lookup(
     attempt: ViewAttempt, func: str, args: tuple[Expr, ...], like: Agg, params: tuple[str, ...] = ()
 ) -> Measure | None:
-    """The stored measure `func(args)` with the FILTER of `like`."""
+    """The stored measure `func(args)` with the FILTER of `like`.
+
+    Whoever wants an aggregate of the same meaning as `like` also passes its `params`: they say what
+    it makes of NULL, or of a single row.
+    """
     wanted = Agg(func, args, like.type, filter=like.filter, params=params)
     return attempt.stored_aggs.get(attempt.context.canonical(wanted))
 

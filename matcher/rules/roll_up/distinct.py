@@ -229,10 +229,10 @@ def roll_up_sketch(attempt: ViewAttempt, agg: Agg) -> Expr | None:
 
 
 def roll_up_set(attempt: ViewAttempt, agg: Agg) -> Expr | None:
-    """COLLECT_SET(x)."""
+    """COLLECT_SET(x); with RESPECT NULLS it holds a NULL that no set stored without it has."""
     if not _has_plain_set(agg.args[0].type):
         return None
-    measure = lookup(attempt, "collect_set", agg.args, agg)
+    measure = lookup(attempt, "collect_set", agg.args, agg, agg.params)
     if measure is None:
         return _of_keys(attempt, agg)
     return _merged_sets(measure) if attempt.groups.regroup else stored(measure)

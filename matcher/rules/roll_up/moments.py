@@ -52,7 +52,7 @@ def roll_up_variance(attempt: ViewAttempt, agg: Agg) -> Expr | None:
 
 
 def _stored(attempt: ViewAttempt, agg: Agg) -> Measure | None:
-    found = (lookup(attempt, func, agg.args, agg) for func in VARIANCES)
+    found = (lookup(attempt, func, agg.args, agg, agg.params) for func in VARIANCES)
     return next((measure for measure in found if measure is not None), None)
 
 
@@ -92,7 +92,7 @@ def _parts(
     attempt: ViewAttempt, func: str, args: tuple[Expr, ...], like: Agg
 ) -> dict[str, Expr] | None:
     """The stored `func(args)` and all that is stored with it; None where something is not."""
-    measure = lookup(attempt, func, args, like)
+    measure = lookup(attempt, func, args, like, like.params)
     if measure is None:
         return None
     held = {m.agg: m for m in attempt.view.plan.measures}

@@ -47,6 +47,8 @@ _MOMENTS: Final = frozenset(
 SAME_IF_DISTINCT: Final = frozenset(
     "min max bit_and bit_or first last collect_set approx_count_distinct".split()
 )
+# They show the NULLs that others skip, unless it is said; of others RESPECT NULLS says that.
+_OF_ONE_ROW: Final = ("first", "last")
 _SKETCHED: Final = ("int", "bigint", "string", "binary")
 _SECOND: Final = ("expression", "quantile", "accuracy")
 
@@ -68,18 +70,18 @@ def aggregate(node: exp.Expr, build: Build, settings: TextSettings, filter: Expr
     Raises:
         NotSupported: an aggregate that is not known here.
     """
-    skip = isinstance(node, exp.IgnoreNulls)
+    skip, keep = isinstance(node, exp.IgnoreNulls), isinstance(node, exp.RespectNulls)
     if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
         node = node.this
     arguments, extra = _arguments(node)
     distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
     if distinct:
         arguments = [*arguments[0].expressions, *arguments[1:]]
-    if isinstance(node, exp.Count) and not skip:
+    if isinstance(node, exp.Count) and not (skip or keep):
         return _count(arguments, distinct, build, filter)
     named = isinstance(node, exp.Anonymous)
     func = _BY_NAME.get(node.name.lower()) if named else _BY_CLASS.get(type(node))
-    if func is None or extra or not arguments or (skip and func not in ("first", "last")):
+    if func is None or extra or not arguments or ((skip or keep) and func not in _OF_ONE_ROW):
         raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"aggregate {name_of(node)}")
     args = tuple(build(a) for a in arguments)
     if any(a.type == UNKNOWN for a in args):

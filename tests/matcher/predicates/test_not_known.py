@@ -112,6 +112,12 @@ def test_a_case_that_is_no_filter(args: tuple[Expr, ...]) -> None:
     assert as_filter(agg) is agg
 
 
+def test_a_set_that_holds_nulls_keeps_its_case() -> None:
+    args = (Call("case", (P, A), "int"),)
+    agg = Agg("collect_set", args, "array<int>", False, params=("0", "0", "false"))
+    assert as_filter(agg) is agg
+
+
 def test_what_double_rounds_is_not_known_of_a_bigint() -> None:
     found = monotone(Call("cast", (BIG,), "double"))
     assert found is not None
