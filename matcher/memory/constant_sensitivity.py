@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from matcher.model.expr import Call, Col, Expr, Lit, columns, walk
+from matcher.model.expr import Call, Col, Expr, Lit, columns, conjuncts, walk
+from matcher.model.operators import COMPARISONS
 from matcher.model.reasons import Reason
 from matcher.model.types import INTEGRAL
 from matcher.normalize.normal_form import NormalQuery, PreparedPlan
-from matcher.predicates.context import column_equality
+from matcher.predicates.context import PredicateContext, column_equality
 from matcher.predicates.domains import universe
 from matcher.rules.attempt import spell
 
@@ -82,6 +83,38 @@ def _looks_inside(node: Expr, predicates: Iterable[Expr]) -> bool:
         return False
     own = {column for a in computed for column in columns(a)}
     return sum(not own.isdisjoint(columns(p)) for p in predicates) > 1
+
+
+def decide_over_others(predicates: Iterable[Expr]) -> bool:
+    """True if the values of constants may have decided what another condition says.
+
+    By `a = 5` the condition `a < 3 OR x > 0` is `x > 0`, so that x is never NULL, and by `a = 1` it
+    is none at all: what is concluded from it, or left out for it, shows in no filter. A comparison
+    of two columns says the same of NULL whatever their values are.
+
+    Args:
+        predicates: The conditions of a query, as written.
+    """
+    parts = [part for p in predicates for part in conjuncts(p)]
+    context = PredicateContext(p for p in parts if column_equality(p) is not None)
+    named = [[context.find(column) for column in columns(part)] for part in parts]
+    for part, own in zip(parts, named, strict=True):
+        if len(set(own)) < 2 or _compares_columns(part):
+            continue
+        others = [
+            c
+            for other, theirs in zip(parts, named, strict=True)
+            if other is not part and any(isinstance(node, Lit) for node in walk(other))
+            for c in theirs
+        ]
+        if len(set(own)) < len(own) or not set(own).isdisjoint(others):
+            return True
+    return False
+
+
+def _compares_columns(part: Expr) -> bool:
+    sides = part.args if isinstance(part, Call) and part.op in COMPARISONS else ()
+    return len(sides) == 2 and all(isinstance(side, Col) for side in sides)
 
 
 def _depends_on_constants(plan: PreparedPlan, query: NormalQuery) -> bool:

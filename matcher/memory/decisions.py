@@ -19,7 +19,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from matcher.memory.bounded import Changes, Remembered, Tables
-from matcher.memory.constant_sensitivity import has_no_constants, misses_alike, order_of
+from matcher.memory.constant_sensitivity import (
+    decide_over_others,
+    has_no_constants,
+    misses_alike,
+    order_of,
+)
 from matcher.model.expr import Call, Expr, Lit, columns, rebuild, walk
 from matcher.model.ir import Block, Rewrite
 from matcher.model.operators import COMPARISONS
@@ -230,6 +235,8 @@ def served(
         not plan.outer_joins
         and not query.outer_joins
         and has_no_constants(plan)
+        and not rewrite.by_constants
+        and not decide_over_others(query.block.predicates)
         and not _relies_on_pins(rewrite, query)
         and _each_once(constants, rewrite)
     )

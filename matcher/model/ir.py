@@ -302,7 +302,8 @@ class Rewrite:
     `guards` are the filters that every row of the cache satisfies: Spark concludes from them what
     holds for joined rows (`matcher.rules.restate_guards`).
     `steps` names the compensations for people, `joins_used` the
-    record-preserving joins relied upon.
+    record-preserving joins relied upon. `by_constants` says that a rule has looked at the values of
+    the query's constants, so that others in their places may not be served so.
     """
 
     cache: str
@@ -321,6 +322,7 @@ class Rewrite:
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
     branches: tuple[Rewrite, ...] = ()
     guards: frozenset[Expr] = frozenset()
+    by_constants: bool = False
 
     @property
     def compensating(self) -> tuple[Expr, ...]:

@@ -75,6 +75,8 @@ class Notes:
         key_filters: the equalities by which these are joined.
         joins_used: further record-preserving joins that are relied on.
         buckets: what is stored of each time, made when first asked for (`coarsen_time`).
+        by_constants: the values of the query's constants have decided something that does not show
+            in the rewrite.
     """
 
     used: set[str] = field(default_factory=set)
@@ -83,6 +85,7 @@ class Notes:
     key_filters: list[Expr] = field(default_factory=list)
     joins_used: list[str] = field(default_factory=list)
     buckets: dict[Expr, list[Bucket]] | None = None
+    by_constants: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,6 +254,7 @@ def _rewrite(attempt: ViewAttempt) -> Rewrite:
             passes=len(sets) if sets is not None else int(groups.regroup),
             joins=len(extra),
         ),
+        by_constants=attempt.notes.by_constants,
     )
 
 

@@ -177,9 +177,13 @@ def _refuse_order(attempt: ViewAttempt, agg: Agg) -> None:
 
 
 def _holds_no_zero(attempt: ViewAttempt, arg: Expr) -> bool:
-    """True for a FLOAT or DOUBLE that is never zero, by what the query asks."""
+    """True for a FLOAT or DOUBLE that is never zero, by what the query asks: by the values of its
+    constants, so that the answer holds for no others."""
     values = attempt.context.domain(attempt.context.canonical(arg))
-    return not values.contains(_ZERO)
+    if values.contains(_ZERO):
+        return False
+    attempt.notes.by_constants = True
+    return True
 
 
 def _from_rows(attempt: ViewAttempt, agg: Agg) -> Expr | None:

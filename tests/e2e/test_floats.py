@@ -118,6 +118,16 @@ def test_floats_are_not_added_in_the_order_of_a_caches_rows(lab):
             assert lab.hits() > before, query
 
 
+def test_a_constant_that_rules_out_zero_is_not_taken_for_another(lab):
+    """The second query of a shape is answered as the first was, with its own constant."""
+    lab.plain.sql(WILD)
+    lab.cache("raw AS SELECT * FROM w")
+    for _ in range(2):
+        lab.hit("SELECT MIN(z) AS m, MAX(x) AS x FROM w WHERE z > 0D AND x < -1D")
+    lab.miss("SELECT MIN(z) AS m, MAX(x) AS x FROM w WHERE z > -1D AND x < -1D", "FLOAT_NOT_EXACT")
+    lab.miss("SELECT MIN(z) AS m, MAX(x) AS x FROM w WHERE z > 0D AND x < 1D", "FLOAT_NOT_EXACT")
+
+
 def test_floats_are_not_added_in_the_order_of_a_caches_groups(lab):
     lab.plain.sql(WILD)
     lab.cache("c AS SELECT n, g, SUM(x) AS s, AVG(n) AS a, COUNT(*) AS c FROM w GROUP BY n, g")

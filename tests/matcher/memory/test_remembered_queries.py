@@ -92,6 +92,32 @@ def test_a_miss_that_names_a_constant_is_not(looked_at: list[str]) -> None:
     assert registry.decide(block("a", low=60)).rewrite is not None
 
 
+def test_what_a_constant_has_decided_over_another_condition_is_not_remembered() -> None:
+    """`a = 5 AND (a < 3 OR x > 0)` says that x is not NULL, and `a = 1 AND …` does not."""
+    a, x = Col(0, "a", "bigint"), Col(0, "x", "bigint")
+    keys, rows = (a, x), Agg("count", (), "bigint", False)
+    outputs = (Output("a", a), Output("x", x), Output("n", rows))
+    table = (Relation("file:/t", "t"),)
+    plan = plan_definition("c", Block(table, (), outputs, keys))
+    counted = (Output("n", Agg("count", (x,), "bigint", False)),)
+
+    def asked(value: int) -> Block:
+        either = (
+            Call("lt", (a, Lit(3, "bigint")), "boolean"),
+            Call("gt", (x, Lit(0, "bigint")), "boolean"),
+        )
+        only = Call("eq", (a, Lit(value, "bigint")), "boolean")
+        return Block(table, (only, Call("or", either, "boolean")), counted, ())
+
+    remembering, fresh = Registry(), Registry()
+    for registry in (remembering, fresh):
+        registry.put(replace(plan, rows=10))
+    first = remembering.decide(asked(5)).rewrite
+    then, alone = remembering.decide(asked(1)).rewrite, fresh.decide(asked(1)).rewrite
+    assert first is not None and then is not None and alone is not None
+    assert then.outputs == alone.outputs != first.outputs
+
+
 def test_what_is_decided_is_what_one_without_memory_decides() -> None:
     """Random changes between random queries; explanations, too."""
     choose, registry, fresh = Random(5), Registry(), Registry()
