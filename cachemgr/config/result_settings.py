@@ -7,7 +7,7 @@ cost a hit and never a wrong row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from matcher.memory.bounded import Bounded
@@ -18,6 +18,10 @@ ANSI = "spark.sql.ansi.enabled"
 # What is meant by a setting that is not named, where the environment of a process makes another
 # default (SPARK_ANSI_SQL_MODE): settings of a cache mean the same in all processes.
 MEANT_UNSET: Mapping[str, str] = {ANSI: "true"}
+FILE_SETTINGS = "spark.sql.files."
+# Settings with that prefix, and options of a reader: whether Spark passes over such files. It may
+# do so with those of the user's tables, and not with those of a cache.
+PASSES_OVER: Sequence[str] = ("ignoreMissingFiles", "ignoreCorruptFiles")
 _PREFIX = "spark.sql."
 _MOST_VERDICTS = 10_000
 

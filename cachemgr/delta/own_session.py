@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.config.result_settings import MEANT_UNSET, changes_results
+from cachemgr.config.result_settings import FILE_SETTINGS, MEANT_UNSET, PASSES_OVER, changes_results
 from cachemgr.config.session_settings import ENABLED
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import ErrorCode, RefreshError
@@ -35,8 +35,7 @@ _FILES: Final = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     # A file that cannot be read now may be there again when a query is answered: it fails the
     # refresh, where rows would be missing that the table has at this version.
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
+    **{f"{FILE_SETTINGS}{name}": "false" for name in PASSES_OVER},
 }
 # What a refresh needs whatever the cache's settings say; none of them can change a row.
 _OURS = {

@@ -124,7 +124,7 @@ class StoredFiles:
         if listed is None:
             return f"its log has no version {version} any more"
         mark = None if grouping_id is None else f"/{GROUPING_ID_COLUMN}={grouping_id}/"
-        if not any(f"/{GROUPING_ID_COLUMN}=" in path for path in listed):
+        if mark is not None and not any(f"/{GROUPING_ID_COLUMN}=" in path for path in listed):
             mark = None  # where columns are mapped, folders do not say which set is in them
         folders: dict[str, dict[str, int]] = defaultdict(dict)
         for path, size in listed.items():

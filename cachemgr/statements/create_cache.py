@@ -116,19 +116,24 @@ def refuse_properties(name: str, properties: Mapping[str, str]) -> None:
     """
     refuse_own(name, properties)
     for key, value in properties.items():
-        spelled = key.lower()
-        append_only = spelled == "delta.appendonly" and value.strip().lower() == "true"
-        mapped = is_of_mapping(key) and value.strip().lower() != "none"
-        if append_only or mapped or spelled.startswith("delta.constraints."):
-            why = "the rows are the SELECT's, and those that it refuses would stop each refresh"
-            if append_only:
-                why = "a refresh replaces rows"
-            elif mapped:
-                why = "the files and the log of a cache's table name its columns as they are"
+        why = _why_not_allowed(key, value.strip().lower())
+        if why:
             raise DefinitionError(
                 ErrorCode.PROPERTY_NOT_ALLOWED,
                 f"cache {name}: the table property {key} cannot be set, since {why}: leave it out",
             )
+
+
+def _why_not_allowed(key: str, value: str) -> str:
+    """Why no cache's table can have a property; empty if one can. The value in lower case."""
+    spelled = key.lower()
+    if spelled == "delta.appendonly" and value == "true":
+        return "a refresh replaces rows"
+    if is_of_mapping(key) and value != "none":
+        return "the files and the log of a cache's table name its columns as they are"
+    if spelled.startswith("delta.constraints."):
+        return "the rows are the SELECT's, and those that it refuses would stop each refresh"
+    return ""
 
 
 def matched_columns(

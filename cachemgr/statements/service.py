@@ -161,8 +161,8 @@ class CacheService:
                 facts = self._facts(self._find(name), told(), lag=extended)
                 return describe_rows(facts, extended)
             case ShowRecordPreservingJoins():
-                joins = self._metastore.reader.joins()
-                return join_rows([told().join(j) for j in joins])
+                discretion = told()
+                return join_rows([discretion.join(j) for j in self._metastore.reader.joins()])
             case ShowRestrictedBaseTables():
                 return restrict.rows(self._metastore)
             case ExplainRewrite(query, format_json):

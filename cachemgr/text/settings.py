@@ -13,7 +13,14 @@ from typing import Final
 
 import tzlocal
 
-from cachemgr.config.result_settings import ANSI, MEANT_UNSET, TIME_ZONE, changes_results
+from cachemgr.config.result_settings import (
+    ANSI,
+    FILE_SETTINGS,
+    MEANT_UNSET,
+    PASSES_OVER,
+    TIME_ZONE,
+    changes_results,
+)
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.text.offline_input import FIXED, read_conf
@@ -23,7 +30,6 @@ from matcher.sql.reader import TextSettings
 _SPARK: Final = "spark.sql."
 _ANSI_MODE: Final = "SPARK_ANSI_SQL_MODE"
 _BY_PATH: Final = "spark.sql.runSQLOnFiles"
-_PASS_OVER: Final = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
 _DEFAULTS: Final = {
     **FIXED,
     **MEANT_UNSET,
@@ -77,7 +83,7 @@ def read_settings(values: Mapping[str, str]) -> TextConf | Reason:
             f"{_BY_PATH} is {values[_BY_PATH]!r}, and caches are read by their place",
             f"set {_BY_PATH} to true",
         )
-    for key in _PASS_OVER:
+    for key in (f"{FILE_SETTINGS}{name}" for name in PASSES_OVER):
         if values.get(key, "false").strip().lower() != "false":
             return Reason(
                 ReasonCode.SETTINGS_DIFFER,

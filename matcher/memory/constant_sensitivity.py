@@ -96,18 +96,19 @@ def decide_over_others(predicates: Iterable[Expr]) -> bool:
         predicates: The conditions of a query, as written.
     """
     parts = [part for p in predicates for part in conjuncts(p)]
+    several = [p for p in parts if len(set(columns(p))) > 1 and not _compares_columns(p)]
+    if not several:
+        return False
     context = PredicateContext(p for p in parts if column_equality(p) is not None)
-    named = [[context.find(column) for column in columns(part)] for part in parts]
-    for part, own in zip(parts, named, strict=True):
-        if len(set(own)) < 2 or _compares_columns(part):
+    with_constants = [p for p in parts if any(isinstance(node, Lit) for node in walk(p))]
+    for part in several:
+        own = [context.find(column) for column in columns(part)]
+        if len(set(own)) < 2:
             continue
-        others = [
-            c
-            for other, theirs in zip(parts, named, strict=True)
-            if other is not part and any(isinstance(node, Lit) for node in walk(other))
-            for c in theirs
-        ]
-        if len(set(own)) < len(own) or not set(own).isdisjoint(others):
+        others = {
+            context.find(c) for other in with_constants if other is not part for c in columns(other)
+        }
+        if len(set(own)) < len(own) or not others.isdisjoint(own):
             return True
     return False
 

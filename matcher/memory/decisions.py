@@ -236,9 +236,9 @@ def served(
         and not query.outer_joins
         and has_no_constants(plan)
         and not rewrite.by_constants
-        and not decide_over_others(query.block.predicates)
         and not _relies_on_pins(rewrite, query)
         and _each_once(constants, rewrite)
+        and not decide_over_others(query.block.predicates)
     )
     return Served(plan, rewrite if safe else None, constants, bool(rewrite.extra))
 

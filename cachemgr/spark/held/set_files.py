@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
+from cachemgr.config.result_settings import PASSES_OVER
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.held.degraded import warn
@@ -92,7 +93,6 @@ class FileReads:
             if not 0 < len(files) <= _MAX_FILES:
                 return None
             reader = self._spark.read.schema(through_delta.schema).option("__globPaths__", "false")
-            for passed_over in ("ignoreMissingFiles", "ignoreCorruptFiles"):
-                reader = reader.option(passed_over, "false")  # see WholeFiles.java
+            reader = reader.options(**dict.fromkeys(PASSES_OVER, "false"))  # as WholeFiles.java
             frame = reader.option("basePath", read.location).parquet(*files)
             return frame._jdf.queryExecution().analyzed()
