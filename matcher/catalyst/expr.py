@@ -81,7 +81,6 @@ _TRY_FORMS: Final = {
 _DEFAULT_PARAMS: Final[dict[str, tuple[str, ...]]] = {
     "hash": ("42",),
     "xxhash64": ("42",),
-    "size": ("false",),
 }
 _REFUSED: Final[dict[str, tuple[ReasonCode, str]]] = {
     "NON_DETERMINISTIC": (
@@ -192,8 +191,7 @@ def _named(data: Function, args: tuple[Expr, ...], settings: Settings) -> Expr:
     name = ALIASES.get(data.name.lower(), data.name.lower())
     if "." in data.class_name or not is_known(name, len(args)):
         return _window_of(_opaque(data, args))
-    usual = _as_usual(data.params, settings) or tuple(data.params) == _DEFAULT_PARAMS.get(name)
-    if not usual:
+    if not _means_its_name(name, data, settings):
         return _opaque(data, args)
     if name == "substring" and len(args) == 3 and args[2] == _TO_THE_END:
         args = args[:2]
@@ -233,6 +231,13 @@ _READS: Final = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp
 
 def _as_usual(params: Sequence[str], settings: Settings) -> bool:
     return all(_mode(p, settings) == "session" for p in params)
+
+
+def _means_its_name(name: str, data: Function, settings: Settings) -> bool:
+    """True if the function, written as SQL in this session, would have these parameters."""
+    if data.class_name == "Size":  # whether size(NULL) is -1, which it is without ANSI alone
+        return tuple(data.params) == ("false" if settings.ansi else "true",)
+    return _as_usual(data.params, settings) or tuple(data.params) == _DEFAULT_PARAMS.get(name)
 
 
 def _is_struct(expr: Expr) -> bool:

@@ -204,6 +204,25 @@ def test_a_cache_over_the_view_has_its_settings(lab):
     lab.miss("SELECT CAST(day AS TIMESTAMP) AS k, SUM(amt) AS s FROM sales GROUP BY ALL")
 
 
+def test_the_size_of_null(lab):
+    """It is -1 without ANSI and NULL with it: a view keeps which."""
+    lab.plain.sql("CREATE TABLE t (id INT, tags ARRAY<STRING>) USING delta")
+    lab.plain.sql("INSERT INTO t VALUES (1, array('a', 'b')), (2, NULL), (3, array())")
+    body = "SELECT id, size(tags) AS n FROM t"
+    lab.plain.sql(f"CREATE VIEW w AS {body}")
+    with lab.conf(**LEGACY):
+        lab.plain.sql(f"CREATE VIEW v AS {body}")
+        lab.cache("raw AS SELECT id, tags FROM t")
+        for query in ("SELECT id, n FROM w", "SELECT id, array_size(tags) AS n FROM t"):
+            lab.hit(query)  # worked out above what is stored, by Spark
+        lab.hit("SELECT id, n FROM v")
+        lab.sql("DROP RELATIONAL CACHE raw")
+    lab.cache(f"sizes AS {body}")
+    lab.hit("SELECT id, n FROM w")
+    for query in ("SELECT id, n FROM v", "SELECT id FROM v WHERE n = -1", "SELECT MIN(n) FROM v"):
+        lab.miss(query)
+
+
 def test_a_wrapping_sum_is_no_measure(lab):
     with lab.conf(**LEGACY):
         lab.plain.sql("CREATE VIEW v AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region")
