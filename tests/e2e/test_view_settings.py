@@ -204,6 +204,27 @@ def test_a_cache_over_the_view_has_its_settings(lab):
     lab.miss("SELECT CAST(day AS TIMESTAMP) AS k, SUM(amt) AS s FROM sales GROUP BY ALL")
 
 
+def test_times_in_a_text_of_a_struct_array_or_map(lab):
+    lab.plain.sql(
+        "CREATE TABLE t (id INT, st STRUCT<at: TIMESTAMP>, ar ARRAY<TIMESTAMP>, m MAP<INT, TIMESTAMP>, ds ARRAY<DATE>) USING delta"
+    )
+    at = "TIMESTAMP_SECONDS(0)"
+    lab.plain.sql(
+        f"INSERT INTO t SELECT 1, named_struct('at', {at}), array({at}), map(1, {at}), array(DATE'2024-01-01')"
+    )
+    texts = [f"CAST({name} AS STRING) AS {name}" for name in ("st", "ar", "m", "ds")]
+    body = f"SELECT id, {', '.join(texts)} FROM t"
+    with lab.conf(**TOKYO):
+        lab.plain.sql(f"CREATE VIEW v AS {body}")
+    lab.cache(f"c AS {body}")
+    lab.hit(body)
+    lab.hit("SELECT ds, COUNT(*) AS n FROM v GROUP BY ds")
+    for name in ("st", "ar", "m"):
+        lab.miss(f"SELECT {name}, COUNT(*) AS n FROM v GROUP BY {name}")
+    with lab.conf(**TOKYO):
+        lab.miss(body)
+
+
 def test_the_size_of_null(lab):
     """It is -1 without ANSI and NULL with it: a view keeps which."""
     lab.plain.sql("CREATE TABLE t (id INT, tags ARRAY<STRING>) USING delta")

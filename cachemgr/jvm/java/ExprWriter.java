@@ -27,10 +27,14 @@ import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampType;
 
 /**
  * Expressions as nested JSON lists. What each class means is decided in Python; here only shapes are told apart:
@@ -338,7 +342,7 @@ public final class ExprWriter {
                 if (isExpression(part) || part instanceof DataType && part.equals(e.dataType())) {
                     continue;
                 }
-                if (e instanceof Cast && part instanceof scala.Option && !((Cast) e).needsTimeZone()) {
+                if (e instanceof Cast && part instanceof scala.Option && !usesTimeZone((Cast) e)) {
                     continue;
                 }
                 if (!first) {
@@ -349,6 +353,31 @@ public final class ExprWriter {
             }
         }
         out.append(']');
+    }
+
+    /** A struct, array or map as text needs no zone by Spark's rule, yet its times are written in it. */
+    private static boolean usesTimeZone(Cast e) {
+        return e.needsTimeZone() || hasNestedTime(e.child().dataType()) || hasNestedTime(e.dataType());
+    }
+
+    private static boolean hasNestedTime(DataType type) {
+        return !(type instanceof TimestampType) && hasTime(type);
+    }
+
+    private static boolean hasTime(DataType type) {
+        if (type instanceof StructType) {
+            StructField[] fields = ((StructType) type).fields();
+            for (int i = 0; i < fields.length; i++) {
+                if (hasTime(fields[i].dataType())) {
+                    return true;
+                }
+            }
+            return false;
+        }
+        if (type instanceof MapType) {
+            return hasTime(((MapType) type).keyType()) || hasTime(((MapType) type).valueType());
+        }
+        return type instanceof ArrayType ? hasTime(((ArrayType) type).elementType()) : type instanceof TimestampType;
     }
 
     private static String text(Object part) {
