@@ -64,11 +64,21 @@ _IDENTICAL: Final = frozenset({"string", "boolean", "date", "timestamp", "timest
 @lru_cache(maxsize=1024)
 def is_blurred(type: str) -> bool:
     """True for a type with values that are equal and not the same: -0.0 and 0.0 of FLOAT and
-    DOUBLE, 'a' and 'A' of a string with a collation."""
-    return type in FLOATS or is_collated(type)
+    DOUBLE, 'a' and 'A' of a string with a collation; and where a STRUCT, ARRAY or MAP holds such.
+
+    >>> is_blurred("struct<a:int,b:array<double>>"), is_blurred("struct<double:int>")
+    (True, False)
+    """
+    return _FLOAT_WITHIN.search(type) is not None or is_collated(type)
 
 
+@lru_cache(maxsize=1024)
 def is_collated(type: str) -> bool:
-    """True for strings that compare by another collation than their bytes: "string collate …" to
-    Catalyst; the text door does not know the type of such a column."""
-    return type.startswith("string ") or type == "unknown"
+    """True for strings that compare by another collation than their bytes, and for what holds such:
+    "string collate …" to Catalyst; the text door does not know the type of such a column."""
+    return type == "unknown" or _COLLATED_WITHIN.search(type) is not None
+
+
+# A field's name is followed by a colon, a type is not.
+_FLOAT_WITHIN: Final = re.compile(r"(?:^|[<:,]\s*)(?:float|double)(?=[>,]|\Z)")
+_COLLATED_WITHIN: Final = re.compile(r"(?:^|[<:,]\s*)string ")

@@ -187,8 +187,13 @@ class ViewAttempt:
         return f"grouping set ({keys}) of cache {self.view.name}"
 
     def is_blurred_key(self, derived: Expr | None) -> bool:
-        """True for a group key of a type that has values which are equal and not the same."""
-        return self.view.keys is not None and isinstance(derived, Col) and is_blurred(derived.type)
+        """True for a group key, or a field of one, of a type that has values which are equal and
+        not the same: Spark takes the zeros inside of a struct for one as well."""
+        if self.view.keys is None or derived is None or not is_blurred(derived.type):
+            return False
+        while isinstance(derived, Call) and derived.op == "field":
+            derived = derived.args[0]
+        return isinstance(derived, Col)
 
     def set_columns(self) -> tuple[str, ...]:
         """Names of the key columns of this view."""

@@ -27,8 +27,11 @@ from matcher.rules.filter_by_image import filter_by_image, is_redundant
 from matcher.rules.join_tables import fetch
 from matcher.rules.map_outer_joins import check_found, filter_found
 
-# Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either.
-BLIND_TO_ZERO_SIGN: Final = frozenset("eq ne lt le gt ge nseq in isnull isnotnull isnan".split())
+# Spark groups -0.0 with 0.0 (and shows 0.0); these do not tell them apart either. A field of a
+# struct is asked for itself, by what is made of it.
+BLIND_TO_ZERO_SIGN: Final = frozenset(
+    "eq ne lt le gt ge nseq in isnull isnotnull isnan size field".split()
+)
 
 
 def find_stored(attempt: ViewAttempt) -> ViewAttempt:

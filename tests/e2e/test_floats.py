@@ -128,6 +128,24 @@ def test_a_constant_that_rules_out_zero_is_not_taken_for_another(lab):
     lab.miss("SELECT MIN(z) AS m, MAX(x) AS x FROM w WHERE z > 0D AND x < 1D", "FLOAT_NOT_EXACT")
 
 
+def test_zeros_inside_of_structs_and_arrays_are_one_group_too(lab):
+    lab.plain.sql(
+        "CREATE TABLE y USING delta AS SELECT array(z) AS arr, named_struct('x', z, 'n', 1) AS st "
+        "FROM (SELECT CAST(CASE id % 3 WHEN 0 THEN '-0.0' WHEN 1 THEN '0.0' ELSE '7.5' END AS DOUBLE) AS z "
+        "FROM range(0, 9, 1, 1))"
+    )
+    for key in ("arr", "st"):
+        lab.cache(f"c_{key} AS SELECT {key}, COUNT(*) AS n FROM y GROUP BY {key}")
+        lab.hit(f"SELECT {key}, COUNT(*) AS n FROM y GROUP BY {key}")
+        text = f"CAST({key} AS STRING)"
+        lab.miss(f"SELECT {text} AS s, COUNT(*) AS n FROM y GROUP BY {text}")
+        lab.miss(f"SELECT MIN({text}) AS m FROM y")
+    lab.hit("SELECT st.x AS x, COUNT(*) AS n FROM y GROUP BY st.x")
+    lab.hit("SELECT COUNT(*) AS n FROM y WHERE st.x = 0D AND st.n + 1 = 2")
+    lab.miss("SELECT COUNT(*) AS n FROM y WHERE CAST(st.x AS STRING) = '-0.0'")
+    lab.miss("SELECT COUNT(DISTINCT CAST(st.x AS STRING)) AS n FROM y")
+
+
 def test_floats_are_not_added_in_the_order_of_a_caches_groups(lab):
     lab.plain.sql(WILD)
     lab.cache("c AS SELECT n, g, SUM(x) AS s, AVG(n) AS a, COUNT(*) AS c FROM w GROUP BY n, g")
