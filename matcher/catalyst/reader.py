@@ -427,14 +427,7 @@ def _renamed(project: Node, block: Block, document: Document) -> Block:
     settings = doc.settings_of(document)
     below = zip(items(doc.child(project)), block.outputs, strict=True)
     env = {doc.id_of(item): output.expr for item, output in below}
-    return Block(
-        block.relations,
-        block.predicates,
-        _outputs(project, env, settings),
-        group_keys=block.group_keys,
-        grouping_sets=block.grouping_sets,
-        outer=block.outer,
-    )
+    return replace(block, outputs=_outputs(project, env, settings))
 
 
 def _refuse_aggregates(expr: Expr) -> None:

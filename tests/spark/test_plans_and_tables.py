@@ -227,6 +227,12 @@ def test_definitions_refuse_having_and_limit_by_name(star: Star) -> None:
             block_of(star, text + tail)
     with pytest.raises(MatcherError, match="LIMIT without ORDER BY"):
         plan_definition("any_three", block_of(star, text + " LIMIT 3"))
+    # Spark pushes the condition on a key below the groups; the projection stays where it names a
+    # sum twice.
+    sets = text + " WITH CUBE HAVING region IS NOT NULL"
+    twice = f"SELECT region, t, t AS u FROM ({sets})"
+    with pytest.raises(MatcherError, match="HAVING is not supported"):
+        plan_definition("twice", block_of(star, twice))
 
 
 @pytest.mark.parametrize(
