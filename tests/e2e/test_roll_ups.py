@@ -133,3 +133,28 @@ def test_unions_of_sketches_of_several_sizes_are_not_united_again(lab):
     (done,) = lab.sql("REFRESH RELATIONAL CACHE u")
     assert "several sizes" in str(done), done
     lab.hit(stored)
+
+
+def test_sums_that_leave_bigint_on_the_way_alone(lab):
+    """Spark adds up a large number and its opposite in turns; the groups of a cache come in the order
+    +, +, -: their sums stay within BIGINT all the same."""
+    lab.plain.sql(
+        "CREATE TABLE far (k INT, x BIGINT NOT NULL, v BIGINT NOT NULL, w BIGINT NOT NULL) USING delta"
+    )
+    lab.plain.sql(
+        "INSERT INTO far SELECT /*+ COALESCE(1) */ k, s * 9000000000000000000L, s * 4500000000000000000L, "
+        "s * -4500000000000000000L FROM VALUES (2, 0), (1, 1), (3, -1), (2, 1) AS t (k, s)"
+    )
+    lab.cache(
+        "c AS SELECT k, SUM(x) AS x, SUM(v) AS v, SUM(w) AS w, COUNT(*) AS n FROM far GROUP BY k"
+    )
+    for output in (
+        "SUM(x)",
+        "TRY_SUM(x)",
+        "SUM(v - w)",
+        "SUM(2 * v)",
+        "SUM(-x)",
+        "SUM(COALESCE(x, 0L))",
+    ):
+        lab.hit(f"SELECT {output} AS s FROM far")
+        lab.hit(f"SELECT k < 5 AS g, {output} AS s FROM far GROUP BY k < 5 HAVING {output} <> 0")

@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from matcher.model.expr import Agg, Call, Col, Expr, Lit
+from matcher.model.expr import Agg, Call, Col, Expr, Lit, columns
+from matcher.model.integer_bounds import expression_bounds, type_bounds
 from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type
@@ -44,6 +45,8 @@ SAFE_SUM_PRECISION: Final = MAX_DECIMAL - 10
 # Added to any number of rows that there can be, they stay within 2^53.
 _SMALL: Final = 1 << 10
 _LONG_DECIMAL: Final = "decimal(20,0)"
+# No value of INT is larger, nor the sum or the difference of two: 2^31 of them fit into BIGINT.
+_MOST_OF_NARROW: Final = 1 << 32
 
 
 @dataclass(slots=True)
@@ -68,7 +71,7 @@ class Summing:
         measure = self._measure(arg)
         if measure is not None:
             self.sources.append(measure.name)
-            return stored(measure)
+            return _to_add_up(self.attempt, measure)
         value = keyed(self.attempt, arg)
         if value is not None:
             return self._of_key(arg, value)
@@ -294,8 +297,33 @@ def roll_up_try_sum(attempt: ViewAttempt, agg: Agg) -> Expr | None:
         raise not_derivable(attempt, agg, "a stored sum must be one that raises on overflow")
     if not attempt.groups.regroup:
         return stored(measure)
-    total = Agg("try_sum", (stored(measure),), sum_type(measure.agg.type) or measure.agg.type)
+    part = _to_add_up(attempt, measure)
+    total = Agg("try_sum", (part,), sum_type(part.type) or part.type)
     return total if total.type == agg.type else Call("try_cast", (total,), agg.type)
+
+
+def _to_add_up(attempt: ViewAttempt, measure: Measure) -> Expr:
+    """A stored sum, in a type in which more of them overflow no earlier than their total does:
+    Spark adds up the rows in another order, x, -x and x where the stored sums are x, x and -x.
+
+    Of a definition that nothing was stored of yet, nothing is proven, nor read.
+    """
+    found, plan = stored(measure), attempt.view.plan
+    if not (attempt.options.ansi and attempt.groups.regroup) or plan.rows is None:
+        return found
+    proven = measure.name in plan.exact_sums and not attempt.shared.extra
+    if proven or _stays_small(measure.agg.args[0]):
+        return found
+    return cast_to(found, _LONG_DECIMAL)
+
+
+def _stays_small(arg: Expr) -> bool:
+    """Whether sums of so many values as there can be stay within BIGINT, by their types alone."""
+    if arg.type != "bigint":
+        return True
+    of_types = {c: type_bounds(c) for c in columns(arg) if c.type in INTEGRAL}
+    bounds = expression_bounds(arg, of_types)
+    return bounds is not None and max(map(abs, bounds)) <= _MOST_OF_NARROW
 
 
 def _small_try_sum(attempt: ViewAttempt, agg: Agg) -> Measure | None:
