@@ -14,6 +14,8 @@ from matcher.rules.attempt import Refused, ViewAttempt, cast_to, spell
 _ROW_DIGITS: Final = 15
 _LONG_DIGITS: Final = 20
 _NARROW: Final = 1 << 31
+# So many digits behind the point are kept whatever is in front of it.
+_KEPT_SCALE: Final = 6
 
 
 def product(factor: Expr, part: Expr, *, of_count: bool, ansi: bool) -> Expr | None:
@@ -98,10 +100,20 @@ def _scale(arg: Call) -> int:
     return sum(scales) if arg.op == "mul" else max(scales, default=0)
 
 
-def sum_of_sums_type(left: str, right: str) -> str:
-    """The type of `left ± right` of two stored sums."""
+def sum_of_sums_type(left: str, right: str) -> str | None:
+    """The type of `left ± right` of two stored sums; None where Spark would cut digits off behind
+    the point (`DecimalType.adjustPrecisionScale`).
+
+    >>> sum_of_sums_type("decimal(30,10)", "decimal(22,2)")
+    'decimal(31,10)'
+    >>> sum_of_sums_type("decimal(38,10)", "decimal(38,10)") is None
+    True
+    """
     a, b = decimal_parts(left), decimal_parts(right)
     if a is None or b is None:
         return left
     scale = max(a[1], b[1])
-    return decimal_type(max(a[0] - a[1], b[0] - b[1]) + scale + 1, scale)
+    precision = max(a[0] - a[1], b[0] - b[1]) + scale + 1
+    if precision > MAX_DECIMAL and scale > _KEPT_SCALE:
+        return None
+    return decimal_type(precision, scale)

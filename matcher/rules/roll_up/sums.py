@@ -155,7 +155,7 @@ class Summing:
                 )
             )
         refuse_wrap(attempt, arg)
-        return _combine(arg, left, right)
+        return _combine(self.like, arg, left, right)
 
     def _plus_key(self, arg: Call, values: list[Expr | None]) -> Expr | None:
         """`x ± k` is NULL where x is: k counts as often as x is not NULL."""
@@ -167,7 +167,7 @@ class Summing:
             return None
         refuse_wrap(self.attempt, arg)
         times = self._times(key, count, arg, of_count=True)
-        return _combine(arg, *((times, part) if at == 0 else (part, times)))
+        return _combine(self.like, arg, *((times, part) if at == 0 else (part, times)))
 
     def _product(self, arg: Call) -> Expr | None:
         if may_be_error(self.attempt, arg.args):
@@ -378,13 +378,16 @@ def _zero(literal: Expr, type: str) -> Expr:
     return ZERO if type == "bigint" else cast_to(literal, type)
 
 
-def _combine(arg: Call, left: Expr, right: Expr) -> Expr:
+def _combine(agg: Agg, arg: Call, left: Expr, right: Expr) -> Expr:
     if left.type != right.type and "bigint" in (left.type, right.type):
         left, right = (
             cast_to(side, _LONG_DECIMAL) if side.type == "bigint" else side
             for side in (left, right)
         )
-    return Call(arg.op, (left, right), sum_of_sums_type(left.type, right.type))
+    kind = sum_of_sums_type(left.type, right.type)
+    if kind is None:
+        raise _may_overflow(agg, arg, "has too many digits in separate sums")
+    return Call(arg.op, (left, right), kind)
 
 
 def _may_overflow(agg: Agg, arg: Expr, why: str) -> Refused:
