@@ -20,14 +20,21 @@ from cachemgr.jvm.loader import java_class, session_of
 NO_CACHE: Final = "NO_RELATIONAL_CACHE"
 USE_CACHE: Final = "RELATIONAL_CACHE"
 
+
+def _comment(levels: int) -> str:
+    """A bracketed comment with others inside of it; a hint is none, there neither."""
+    inner = _comment(levels - 1) + "|" if levels else ""
+    return rf"/\*(?!\+)(?:{inner}(?!/\*(?!\+)|\*/).)*\*/"
+
+
 # In the order in which Spark's lexer would see them: what opens first hides what is inside.
 _TOKEN: Final = re.compile(
-    r"""
-    (?P<string> [rR]?'(?:\\.|[^'\\])*' | [rR]?"(?:\\.|[^"\\])*" )
+    rf"""
+    (?P<string> (?<!\w)[rR](?:'[^']*'|"[^"]*") | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" )
   | (?P<name> `(?:``|[^`])*` )
   | (?P<line> --[^\r\n]* )
   | (?P<hint> /\*\+ .*? \*/ )
-  | (?P<comment> /\*.*?\*/ )
+  | (?P<comment> {_comment(levels=3)} )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -52,6 +59,10 @@ def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
     ['NO_RELATIONAL_CACHE']
     >>> read_hints(["SELECT /*+ RELATIONAL_CACHE(a, `b`), BROADCAST(t) */ 1"]).caches
     ('a', 'b')
+    >>> read_hints([r"SELECT r'\\' /*+ NO_RELATIONAL_CACHE */, '"]).names
+    frozenset({'NO_RELATIONAL_CACHE'})
+    >>> read_hints(["SELECT /* not /* yet */ /*+ */ 1 /* /* */ /*+ NO_RELATIONAL_CACHE */"]).names
+    frozenset()
     """
     bodies = [m.group("hint")[3:-2] for text in texts for m in _TOKEN.finditer(text) if m["hint"]]
     names: set[str] = set()
