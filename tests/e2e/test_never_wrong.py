@@ -427,6 +427,26 @@ def test_a_write_sees_its_tables_at_one_moment(lab, monkeypatch, tmp_path, query
     assert any(made)
 
 
+@pytest.mark.parametrize("decision", [1, 2])
+def test_a_merge_reads_its_source_at_one_moment(lab, monkeypatch, decision):
+    """It is read twice, to find the files with matches and to write them again."""
+    lab.plain.sql("CREATE TABLE base (k STRING, x INT) USING delta")
+    lab.plain.sql("INSERT INTO base VALUES ('a', 6)")
+    lab.plain.sql("CREATE TABLE merged (k STRING, s BIGINT) USING delta")
+    lab.plain.sql("INSERT INTO merged VALUES ('a', 0)")
+    lab.cache("c AS SELECT k, SUM(x) AS s FROM base GROUP BY k")
+    made = commits_after_decisions(lab, monkeypatch, {decision: ["UPDATE base SET x = 1"]})
+    with lab.conf(spark__databricks__delta__merge__materializeSource="none"):
+        lab.spark.sql(
+            "MERGE INTO merged USING (SELECT 'a' AS k, (SELECT SUM(x) FROM base) AS s) q "
+            "ON merged.k = q.k AND q.s < 3 "
+            "WHEN MATCHED THEN UPDATE SET s = q.s WHEN NOT MATCHED THEN INSERT *"
+        )
+    written = sorted(map(tuple, lab.plain.table("merged").collect()))
+    assert written in ([("a", 0), ("a", 6)], [("a", 1)])
+    assert any(made) and len(made) >= decision, made
+
+
 def test_commits_after_the_decisions_on_two_subqueries(lab, monkeypatch):
     """One is answered from a cache, the other reads its table: as it was when it was decided."""
     lab.cache("r AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")

@@ -133,13 +133,13 @@ public final class Grafter {
     }
 
     /** A table held at its snapshot; one that nobody looked at before is looked at now, for the whole query. */
-    public static LogicalPlan held(LogicalRelation relation, Map snapshots) {
+    public static LogicalPlan held(LogicalRelation relation, Moment moment) {
         TahoeLogFileIndex index = PlanWriter.deltaIndex(relation);
         String location = PlanWriter.locationOf(relation);
-        if (index != null && !index.isTimeTravelQuery() && snapshots.get(location) == null) {
-            snapshots.put(location, index.getSnapshot());
+        if (index != null && !index.isTimeTravelQuery() && moment.snapshots.get(location) == null) {
+            moment.snapshots.put(location, moment.snapshotOf(index));
         }
-        return pinRest(relation, snapshots);
+        return pinRest(relation, moment.snapshots);
     }
 
     /**

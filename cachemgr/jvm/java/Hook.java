@@ -165,7 +165,7 @@ public final class Hook {
             throw new IllegalStateException(
                 "the optimiser never called the rule: is it in spark.sql.optimizer.excludedRules?");
         }
-        return write(spark, capture.plan, new PlanWriter(null, new HashMap()));
+        return write(spark, capture.plan, new PlanWriter(null, Moment.apart()));
     }
 
     /** See `Subqueries.Apart`: the scalar ones, or those whose rows are wanted once. */
@@ -414,7 +414,7 @@ public final class Hook {
                 lookUp(spark, plan, places, moment);
                 return besideCache(plan, moment);
             }
-            PlanWriter writer = new PlanWriter(places, moment.snapshots);
+            PlanWriter writer = new PlanWriter(places, moment);
             writer.setOnce(once);
             boolean kept = Frames.areKept(frames);
             Request request = new Request(spark, plan, mode, write, kept, moment, writer);
@@ -455,7 +455,7 @@ public final class Hook {
 
         /** Looks up the tables of a plan that its moment does not know yet. */
         private static void lookUp(SparkSession spark, LogicalPlan plan, Set places, Moment moment) {
-            PlanWriter writer = new PlanWriter(places, moment.snapshots);
+            PlanWriter writer = new PlanWriter(places, moment);
             write(spark, plan, writer);
             writer.lookUp();
         }

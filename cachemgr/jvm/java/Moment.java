@@ -1,11 +1,16 @@
 package relationalcache;
 
+import java.lang.ref.WeakReference;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
 
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
+import org.apache.spark.sql.delta.OptimisticTransaction;
+import org.apache.spark.sql.delta.OptimisticTransaction$;
+import org.apache.spark.sql.delta.Snapshot;
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 
 /**
  * The one moment at which all parts of a query see the tables. Spark optimises subquery expressions apart from their
@@ -19,19 +24,38 @@ public final class Moment {
     /** Some part of the query is answered from a cache, so that the rest must be read at `snapshots`. */
     public boolean replaced = false;
 
-    private Moment() {
+    private final WeakReference transaction;
+
+    private Moment(scala.Option transaction) {
+        this.transaction = new WeakReference(transaction.isEmpty() ? null : transaction.get());
+    }
+
+    /** Of its own, and no query's. */
+    public static Moment apart() {
+        return new Moment(OptimisticTransaction$.MODULE$.getActive());
+    }
+
+    /**
+     * The snapshot of a table as the query is to see it. Within a transaction of Delta's all queries see the same one:
+     * a MERGE reads its source twice, each time by a query of its own, and only a scan that is left to Delta would be
+     * noted there for the other one.
+     */
+    public Snapshot snapshotOf(TahoeLogFileIndex index) {
+        OptimisticTransaction active = (OptimisticTransaction) transaction.get();
+        return active == null || index.isTimeTravelQuery()
+            ? index.getSnapshot() : active.getDeltaScanGenerator(index).snapshotToScan();
     }
 
     /** That of the query which this thread is optimising. */
     public static Moment current() {
         scala.Option tracker = QueryPlanningTracker$.MODULE$.get();
         if (tracker.isEmpty()) {
-            return new Moment();
+            return apart();
         }
         synchronized (BY_QUERY) {
             Moment found = (Moment) BY_QUERY.get((QueryPlanningTracker) tracker.get());
             if (found == null) {
-                found = new Moment();
+                found = apart();
                 BY_QUERY.put(tracker.get(), found);
             }
             return found;

@@ -5,7 +5,6 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 
 import org.apache.hadoop.fs.Path;
@@ -39,7 +38,7 @@ public final class PlanWriter implements ExprWriter.Plans {
     private final StringBuilder out = new StringBuilder(4096);
     private final StringBuilder tables = new StringBuilder();
     private final HashMap numbers = new HashMap();
-    private final Map snapshots;
+    private final Moment moment;
     private final HashMap later = new HashMap();
     private final ExprWriter expressions = new ExprWriter(out, this);
     private final Set written = Collections.newSetFromMap(new IdentityHashMap());
@@ -49,11 +48,11 @@ public final class PlanWriter implements ExprWriter.Plans {
 
     /**
      * `versioned`: the places whose current version matters, which `lookUp` finds (each costs a listing); null for all,
-     * found at once. `snapshots`: what the query saw of them before, by location; what is looked up is added.
+     * found at once. `moment`: what the query saw of them before; what is looked up is added.
      */
-    public PlanWriter(Set versioned, Map snapshots) {
+    public PlanWriter(Set versioned, Moment moment) {
         this.versioned = versioned;
-        this.snapshots = snapshots;
+        this.moment = moment;
     }
 
     /**
@@ -273,10 +272,10 @@ public final class PlanWriter implements ExprWriter.Plans {
         Snapshot seen = null;
         boolean unseen = false;
         if (delta != null && (pinned || versioned == null || versioned.contains(location))) {
-            Snapshot snapshot = (Snapshot) (pinned ? delta.getSnapshot() : snapshots.get(location));
+            Snapshot snapshot = (Snapshot) (pinned ? delta.getSnapshot() : moment.snapshots.get(location));
             if (snapshot == null && versioned == null) {
-                snapshot = delta.getSnapshot();
-                snapshots.put(location, snapshot);
+                snapshot = moment.snapshotOf(delta);
+                moment.snapshots.put(location, snapshot);
             }
             if (snapshot == null) {
                 later.put(location, delta);
@@ -321,10 +320,10 @@ public final class PlanWriter implements ExprWriter.Plans {
         Iterator places = later.keySet().iterator();
         while (places.hasNext()) {
             String location = (String) places.next();
-            Snapshot snapshot = (Snapshot) snapshots.get(location);
+            Snapshot snapshot = (Snapshot) moment.snapshots.get(location);
             if (snapshot == null) {
-                snapshot = ((TahoeLogFileIndex) later.get(location)).getSnapshot();
-                snapshots.put(location, snapshot);
+                snapshot = moment.snapshotOf((TahoeLogFileIndex) later.get(location));
+                moment.snapshots.put(location, snapshot);
                 Counters.count("looked_up");
             }
             found.append(found.length() > 1 ? "," : "");

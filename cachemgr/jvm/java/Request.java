@@ -189,7 +189,7 @@ public final class Request {
         if (found == null) {
             throw new IllegalArgumentException("the replaced part does not read " + location);
         }
-        return Grafter.held(found, moment.snapshots);
+        return Grafter.held(found, moment);
     }
 
     /** Of that table only the files named by `keys`, which were added after version `since`; see ChangedFiles. */
