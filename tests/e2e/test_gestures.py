@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 import cachemgr
@@ -147,6 +148,12 @@ def _mapped(df: Any, asked: Asked) -> Any:
     return df.mapInPandas(lambda parts: parts, df.schema)
 
 
+def _observed(df: Any, *metrics: Any) -> list[Any]:
+    watched = Observation()
+    df.observe(watched, *(m.alias(f"m{i}") for i, m in enumerate(metrics))).collect()
+    return list(watched.get.values())
+
+
 def _same_number(df: Any, act: Callable[[Any], Any]) -> int:
     return len(act(df))
 
@@ -204,6 +211,11 @@ GESTURES = (
         "sample(…), randomSplit(…)", lambda df, a: _rows(df.sample(1.0, seed=7).collect()),
         hit=False, why=PLACED,
     ),
+    Gesture(
+        "zipWithIndex()", lambda df, a: _rows(df.orderBy("region").zipWithIndex().collect()),
+        hit=False, why=PLACED,
+    ),
+    Gesture("observe(o, count(…))", lambda df, a: _observed(df, F.count("*"), F.max("total"))),
     Gesture(
         "withColumn(c, rand(0))", lambda df, a: _rows(df.withColumn("r", F.rand(0)).collect()),
         hit=False, why=PLACED,
@@ -366,6 +378,32 @@ def test_what_depends_on_the_place_of_rows_leaves_them_where_they_are(lab):
     # beside them, and where any row will do, caches answer
     lab.hit(f"SELECT a.region, a.total FROM ({QUERY}) a")
     lab.hit("SELECT cust, first(region, true) IS NULL FROM sales GROUP BY cust")
+
+
+def test_numbers_of_rows_are_those_of_the_table(lab):
+    """Two frames of one table, of which a cache answers one, are numbered alike."""
+    lab.cache("rows_kept CLUSTER BY (region) AS SELECT id, region FROM sales WHERE id > 2")
+    pairs = []
+    for session in (lab.plain, lab.spark):
+        ids, costs = (session.sql(f"SELECT {c} FROM sales WHERE id > 2") for c in ("id", "cost"))
+        joined = ids.zipWithIndex().join(costs.zipWithIndex(), "index")
+        pairs.append(_rows(joined.select("id", "cost").collect()))
+    assert pairs[0] == pairs[1]
+    assert "NON_DETERMINISTIC" in cachemgr.explain(lab.spark, ids.zipWithIndex()).text()
+
+
+def test_metrics_that_show_the_order_of_rows(lab):
+    lab.cache("rows_kept AS SELECT id, region, weight FROM sales WHERE id > 2")
+    ids = "SELECT id, weight FROM sales WHERE id > 2"
+    for metric, hits in (
+        (F.count("*"), 1),
+        (F.sum("id"), 1),
+        (F.sum("weight"), 0),
+        (F.min("weight"), 0),
+    ):
+        before = lab.hits()
+        assert _observed(lab.spark.sql(ids), metric) == _observed(lab.plain.sql(ids), metric)
+        assert lab.hits() - before == hits, metric
 
 
 MOVED = ("repartition", "coalesce", "repartitionByRange", "sortWithinPartitions", "orderBy")

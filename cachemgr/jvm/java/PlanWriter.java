@@ -15,6 +15,8 @@ import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.AttachDistributedSequence;
+import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
@@ -140,7 +142,7 @@ public final class PlanWriter implements ExprWriter.Plans {
         if (plan instanceof Subquery && ((Subquery) plan).correlated() && once == 2) {
             out.append(",\"b\":1");
         }
-        if (plan instanceof Aggregate || plan instanceof Window) {
+        if (plan instanceof Aggregate || plan instanceof Window || plan instanceof CollectMetrics) {
             boolean adds = Order.addsFloats(plan);
             boolean picks = Order.picksAmongEquals(plan);
             if (adds || picks) {
@@ -176,7 +178,8 @@ public final class PlanWriter implements ExprWriter.Plans {
 
     /** What in a node depends on the order and the partitions of the rows below it. */
     private void placed(LogicalPlan plan) {
-        String found = plan instanceof Sample ? "a sample of rows" : null;
+        String found = plan instanceof Sample ? "a sample of rows"
+            : plan instanceof AttachDistributedSequence ? "an index of the rows" : null;
         if (found == null && !plan.deterministic()) {
             List all = Scala.list(plan.expressions());
             for (int i = 0; i < all.size() && found == null; i++) {
