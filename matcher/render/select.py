@@ -195,8 +195,8 @@ _STRUCTURAL: Final[dict[str, Callable[[Call, list[str]], str]]] = {
     "isnull": lambda call, args: f"({args[0]} IS NULL)",
     "isnotnull": lambda call, args: f"({args[0]} IS NOT NULL)",
     "neg": lambda call, args: f"(- {args[0]})",
-    "cast": lambda call, args: f"CAST({args[0]} AS {call.type.upper()})",
-    "try_cast": lambda call, args: f"TRY_CAST({args[0]} AS {call.type.upper()})",
+    "cast": lambda call, args: f"CAST({args[0]} AS {_type(call.type)})",
+    "try_cast": lambda call, args: f"TRY_CAST({args[0]} AS {_type(call.type)})",
     "in": _render_in,
     "case": _render_case,
     "like": _render_like,
@@ -218,7 +218,7 @@ def render_literal(lit: Lit) -> str:
     """
     value, kind = lit.value, lit.type
     if value is None:
-        return "NULL" if kind in ("void", "null") else f"CAST(NULL AS {kind.upper()})"
+        return "NULL" if kind in ("void", "null") else f"CAST(NULL AS {_type(kind)})"
     if kind == "boolean":
         return "TRUE" if value else "FALSE"
     if kind in INTEGRAL and isinstance(value, int):
@@ -235,6 +235,15 @@ def render_literal(lit: Lit) -> str:
     if kind in ("double", "float") and isinstance(value, float):
         return f"CAST('{value!r}' AS {kind.upper()})"
     raise NotRenderable(f"literal of type {kind}")
+
+
+def _type(kind: str) -> str:
+    """A type as SQL has it; the names of fields stay as they are.
+
+    >>> _type("decimal(3,1)"), _type("struct<aB:int>")
+    ('DECIMAL(3,1)', 'struct<aB:int>')
+    """
+    return kind if "struct<" in kind else kind.upper()
 
 
 def _integer(value: int, suffix: str) -> str:

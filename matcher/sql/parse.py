@@ -62,13 +62,34 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         SqlglotError: the text does not parse. What the parser falls over, such as the missing
             operand in `a > AND (SELECT 1)`, it has no error of its own for.
     """
-    tokens = _with_cast_literals_closed(tokens)
+    tokens = _with_cast_literals_closed(_with_quotes_joined(tokens, text))
     pairs = zip(tokens, [*tokens, None][1:], strict=True)
     given = [_renamed(t, t.text) if _calls_window(t, after) else t for t, after in pairs]
     try:
         return Dialect.get_or_raise("spark").parser().parse(given, text)
-    except (TypeError, ValueError, AttributeError, LookupError) as error:
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         raise SqlglotError("the statement cannot be parsed") from error
+
+
+def _with_quotes_joined(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens with each string that has a doubled quote in it as one: `'it''s'` is `it's` to
+    Spark, two strings that are put together to the parser."""
+    result: list[Token] = []
+    for token in tokens:
+        before = result[-1] if result else None
+        if (
+            before is not None
+            and before.token_type == token.token_type == TokenType.STRING
+            and token.start == before.end + 1
+            and text[before.end] == text[token.start]
+        ):
+            joined = before.text + text[token.start] + token.text
+            result[-1] = Token(
+                TokenType.STRING, joined, before.line, before.col, before.start, token.end
+            )
+        else:
+            result.append(token)
+    return result
 
 
 def _with_cast_literals_closed(tokens: list[Token]) -> list[Token]:

@@ -84,7 +84,9 @@ def cast_to(expr: Expr, type: str, settings: TextSettings, op: str = "cast") -> 
         folded = fold_cast(expr, type, settings)
         if folded is not None:
             return folded
-    nullable = expr.nullable or op == "try_cast" or not settings.ansi
+    # NaN and the infinities are no decimals, and NULL also with ANSI
+    lost = expr.type in FLOATS and decimal_parts(type) is not None
+    nullable = expr.nullable or op == "try_cast" or not settings.ansi or lost
     return Call(op, (expr,), type, nullable)
 
 
@@ -161,8 +163,14 @@ def _from_string(text: str, type: str, settings: TextSettings) -> Lit | None:
 
 
 def _floating(text: str, type: str) -> Lit | None:
+    """None where Spark should decide.
+
+    >>> _floating("-Infinity", "double").value, _floating("+-inf", "double")
+    (-inf, None)
+    """
     word = text.strip(" ").lower()
-    if not (_NUMBER.match(word) or word.lstrip("+-") in ("inf", "infinity") or word == "nan"):
+    sign = word[:1] in ("+", "-")
+    if not (_NUMBER.match(word) or word[sign:] in ("inf", "infinity") or word == "nan"):
         return None
     value = float(word)
     if type == "double" or value != value or abs(value) in (0.0, inf):

@@ -112,6 +112,9 @@ _EXTRACT: Final = {
     "HOUR": ("hour", "timestamp"), "MINUTE": ("minute", "timestamp"),
 }  # fmt: skip
 
+# Spark takes a TIMESTAMP_NTZ for these as it is.
+_OF_WALL_CLOCKS: Final = frozenset({"hour", "minute", "second"})
+
 Build = Callable[[exp.Expr], Expr]
 
 
@@ -192,9 +195,13 @@ def _call(
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} of a column not known")
         if name in ("substring", "left", "length", "right", "replace") and arg.type == "binary":
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{name} of BINARY")
-    cast = tuple(cast_to(a, k, settings) for a, k in zip(args, kinds, strict=False))
+    cast = tuple(
+        a if name in _OF_WALL_CLOCKS and a.type == "timestamp_ntz" else cast_to(a, k, settings)
+        for a, k in zip(args, kinds, strict=False)
+    )
     if name == "left":
-        return Call("substring", (cast[0], Lit(1, "int"), cast[1]), "string", cast[0].nullable)
+        nullable = any(a.nullable for a in cast)
+        return Call("substring", (cast[0], Lit(1, "int"), cast[1]), "string", nullable)
     folded = fold(Call(name, cast, result))
     # only functions that are known to return NULL for nothing but NULL are never NULL
     nullable = name not in NULL_FOR_NULL_ONLY or any(a.nullable for a in cast)
@@ -378,6 +385,12 @@ def one_type(args: list[Expr], what: str, settings: TextSettings) -> list[Expr]:
     Raises:
         NotSupported: they have none that is known here.
     """
+    kinds = {arg.type for arg in args} - {"void"}
+    if "string" in kinds and len(kinds) > 1 and not settings.ansi:
+        # all of them are strings then, where a comparison turns the string into the other type
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of strings and other types without ANSI"
+        )
     wanted = args[0].type
     for arg in args:
         refuse_char(arg)

@@ -92,9 +92,14 @@ def as_decimal(type: str) -> tuple[int, int] | None:
 
 
 def wider_decimal(a: tuple[int, int], b: tuple[int, int]) -> str:
-    """The decimal type that both fit into, cut off at 38."""
-    scale = max(a[1], b[1])
-    return decimal_type(max(a[0] - a[1], b[0] - b[1]) + scale, scale)
+    """The decimal type that both fit into; past 38 digits those behind the point are cut off first
+    (`DecimalType.boundedPreferIntegralDigits`).
+
+    >>> wider_decimal((38, 20), (20, 0))
+    'decimal(38,18)'
+    """
+    whole, scale = max(a[0] - a[1], b[0] - b[1]), max(a[1], b[1])
+    return decimal_type(whole + scale, min(scale, MAX_DECIMAL - whole))
 
 
 def common_type(a: str, b: str, settings: TextSettings) -> str | None:
