@@ -462,6 +462,26 @@ def test_commits_after_the_decisions_on_two_subqueries(lab, monkeypatch):
     assert sorted(made) == [False, True]
 
 
+def test_a_decision_that_fails_behind_one_on_a_subquery(lab, monkeypatch):
+    """The subquery is answered from a cache by then: its query reads the table at that moment."""
+    lab.cache("r AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
+    query = "SELECT MAX(id) AS m, (SELECT SUM(amt) FROM sales) AS t FROM sales"
+    expected = lab.plain.sql(query).collect()
+    append = "INSERT INTO sales SELECT 100, NULL, 'x', 1, 1000, 1, 1, 1"
+    made = commits_after_decisions(lab, monkeypatch, {1: [append]})
+    decide = session_module.CacheSession.decide
+
+    def fail_later(self, document, context):
+        if made:
+            raise RuntimeError("the second decision")
+        return decide(self, document, context)
+
+    monkeypatch.setattr(session_module.CacheSession, "decide", fail_later)
+    with lab.conf(spark__cachemgr__mode="rewrite"):
+        assert lab.spark.sql(query).collect() == expected
+    assert made == [True]
+
+
 def left_to_delta(lab):
     return hook.counters(lab.spark).get("own_target", 0)
 

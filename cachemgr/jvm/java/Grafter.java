@@ -111,7 +111,7 @@ public final class Grafter {
     }
 
     /** What `plan` reads: its children, and the queries in its expressions. */
-    private static List parts(LogicalPlan plan) {
+    static List parts(LogicalPlan plan) {
         List parts = Scala.list(plan.children());
         parts.addAll(Scala.list(plan.subqueries()));
         return parts;

@@ -325,14 +325,14 @@ public final class Hook {
                 OtherRules others = OtherRules.of(spark);
                 LogicalPlan seen = others.changeLater(given) ? null : others.applied(given);
                 if (seen == null) {
-                    return node;
+                    return leftAlone(given, Moment.current());
                 }
                 LogicalPlan plan = reads ? decide(decider, session, seen, mode, 2) : seen;
                 LogicalPlan whole = Subqueries.replaced(plan, new Asker(this, decider, session, mode));
                 Moment moment = Moment.current();
                 if (reads && whole != plan && moment.replaced) {
                     // that of the query itself looked up no table if it replaced nothing
-                    lookUp(session, whole, known, moment);
+                    moment.lookUp(whole, known);
                 }
                 if (whole != seen) {
                     others.check(whole);
@@ -383,7 +383,16 @@ public final class Hook {
             if ("failfast".equals(mode)) {
                 throw new IllegalStateException("relational cache rewrite failed: " + error.getMessage(), error);
             }
-            return node;
+            return leftAlone((LogicalPlan) node, Moment.current());
+        }
+
+        /** A plan as it is, but for what it reads beside a subquery that a cache answers already. */
+        private static LogicalPlan leftAlone(LogicalPlan plan, Moment moment) {
+            if (!moment.replaced) {
+                return plan;
+            }
+            moment.lookUp(plan, known);
+            return besideCache(plan, moment);
         }
 
         private static String cause(Throwable error) {
@@ -408,11 +417,7 @@ public final class Hook {
             Moment moment = Moment.current();
             if (write && readsWhatItWrites(plan)) {
                 Counters.count("own_target");
-                if (!moment.replaced) {
-                    return plan;
-                }
-                lookUp(spark, plan, places, moment);
-                return besideCache(plan, moment);
+                return leftAlone(plan, moment);
             }
             PlanWriter writer = new PlanWriter(places, moment);
             writer.setOnce(once);
@@ -451,13 +456,6 @@ public final class Hook {
             } finally {
                 leave();
             }
-        }
-
-        /** Looks up the tables of a plan that its moment does not know yet. */
-        private static void lookUp(SparkSession spark, LogicalPlan plan, Set places, Moment moment) {
-            PlanWriter writer = new PlanWriter(places, moment);
-            write(spark, plan, writer);
-            writer.lookUp();
         }
 
         /** What is read beside a cache, at the query's moment; but for what a write reads of its own target. */

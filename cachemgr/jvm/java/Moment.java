@@ -2,15 +2,19 @@ package relationalcache;
 
 import java.lang.ref.WeakReference;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.WeakHashMap;
 
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.delta.OptimisticTransaction;
 import org.apache.spark.sql.delta.OptimisticTransaction$;
 import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
  * The one moment at which all parts of a query see the tables. Spark optimises subquery expressions apart from their
@@ -44,6 +48,23 @@ public final class Moment {
         OptimisticTransaction active = (OptimisticTransaction) transaction.get();
         return active == null || index.isTimeTravelQuery()
             ? index.getSnapshot() : active.getDeltaScanGenerator(index).snapshotToScan();
+    }
+
+    /** Looks up those tables of a plan, subqueries with it, that lie in one of these places and are not known yet. */
+    public void lookUp(LogicalPlan plan, Set places) {
+        if (plan instanceof LogicalRelation) {
+            String location = PlanWriter.locationOf((LogicalRelation) plan);
+            TahoeLogFileIndex index = PlanWriter.deltaIndex((LogicalRelation) plan);
+            if (index != null && places.contains(location) && !index.isTimeTravelQuery()
+                && !snapshots.containsKey(location)) {
+                snapshots.put(location, snapshotOf(index));
+                Counters.count("looked_up");
+            }
+        }
+        List parts = Grafter.parts(plan);
+        for (int i = 0; i < parts.size(); i++) {
+            lookUp((LogicalPlan) parts.get(i), places);
+        }
     }
 
     /** That of the query which this thread is optimising. */
