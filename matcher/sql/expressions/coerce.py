@@ -225,15 +225,28 @@ def compare(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
     return unwrapped or Call(op, (left, right), "boolean", nullable)
 
 
-def align(operands: list[Expr], settings: TextSettings, what: str) -> list[Expr]:
+def align(
+    operands: list[Expr], settings: TextSettings, what: str, *, listed: bool = False
+) -> list[Expr]:
     """The operands in one type: that of the one that is no constant where the constants fit it,
-    else the common type."""
+    else the common type.
+
+    Args:
+        operands: two, or a value and the list that it is looked for in.
+        settings: the session's.
+        what: names the operation in a refusal.
+        listed: True for a list.
+
+    Raises:
+        NotSupported: they have no common type that is known here.
+    """
     for operand in operands:
         refuse_char(operand)
-    wanted = _common(operands, settings)
+    wanted = _common(operands, settings, listed)
     typed = {o.type for o in operands if not isinstance(o, Lit)}
-    if len(typed) == 1 and (len(operands) == 2 or _is_kept(operands, wanted)):
-        target = next(iter(typed))
+    target = next(iter(typed), "")
+    fits = len(typed) == 1 and not _is_rounded(target, wanted)
+    if fits and (len(operands) == 2 or _is_kept(operands, wanted)):
         fitted = [o if not isinstance(o, Lit) else _fit(o, target, settings) for o in operands]
         if all(f is not None for f in fitted):
             return [f for f in fitted if f is not None]
@@ -245,13 +258,23 @@ def align(operands: list[Expr], settings: TextSettings, what: str) -> list[Expr]
     return [cast_to(o, wanted, settings) for o in operands]
 
 
-def _common(operands: list[Expr], settings: TextSettings) -> str | None:
-    wanted: str | None = operands[0].type
-    for operand in operands[1:]:
+def _common(operands: list[Expr], settings: TextSettings, listed: bool) -> str | None:
+    """The common type; in a list an integer constant counts with all digits of its type."""
+    first, *others = operands
+    wanted: str | None = first.type if listed else _literal_type(first, others[0].type)
+    for operand in others:
         if wanted is None or UNKNOWN in (wanted, operand.type):
             return None
-        wanted = common_type(wanted, _literal_type(operand, wanted), settings)
+        kind = operand.type if listed else _literal_type(operand, wanted)
+        wanted = common_type(wanted, kind, settings)
     return wanted
+
+
+def _is_rounded(type: str, wanted: str | None) -> bool:
+    """True if a decimal loses digits behind the point in the common type: 5.3 is
+    `CAST(5 AS DECIMAL(38,0))` to Spark."""
+    own, common = decimal_parts(type), decimal_parts(wanted or "")
+    return own is not None and common is not None and common[1] < own[1]
 
 
 def _is_kept(operands: list[Expr], wanted: str | None) -> bool:

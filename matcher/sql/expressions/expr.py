@@ -203,7 +203,7 @@ class ExprBuilder:
         if not self.settings.ansi and "string" in kinds and len(kinds) > 1:
             # all are strings there, and '01' is not 1, though `x = '01'` is x = 1
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "IN of strings and other types")
-        aligned = align(items, self.settings, "IN")
+        aligned = align(items, self.settings, "IN", listed=True)
         return Call("in", tuple(aligned), "boolean", any(i.nullable for i in aligned))
 
     def _in_tuples(self, node: exp.Expr) -> Expr:
