@@ -31,6 +31,36 @@ def decimal_type(precision: int, scale: int) -> str:
     return f"decimal({min(precision, MAX_DECIMAL)},{min(scale, MAX_DECIMAL)})"
 
 
+@lru_cache(maxsize=1024)
+def struct_fields(type: str) -> tuple[tuple[str, str], ...] | None:
+    """Name and type of each field of a struct in catalog spelling; None for another type.
+
+    >>> struct_fields("struct<a:int,b:struct<c:decimal(12,2),d:string>>")
+    (('a', 'int'), ('b', 'struct<c:decimal(12,2),d:string>'))
+    """
+    if not (type.startswith("struct<") and type.endswith(">")):
+        return None
+    parts = split_types(type.removeprefix("struct<")[:-1])
+    found = [re.fullmatch(r"([^:<>]+):(.+)", part) for part in parts]
+    return None if None in found else tuple((m[1], m[2]) for m in found if m is not None)
+
+
+def split_types(inner: str) -> list[str]:
+    """What stands between the brackets of a type, at the commas that are in no others.
+
+    >>> split_types("string,decimal(12,2)")
+    ['string', 'decimal(12,2)']
+    """
+    parts, depth = [""], 0
+    for letter in inner:
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
 def sum_type(type: str) -> str | None:
     """Result type of SUM over `type`, None where Spark has none that we handle."""
     if type in INTEGRAL:

@@ -27,7 +27,7 @@ from matcher.model.expr import (
 )
 from matcher.model.functions import is_known
 from matcher.model.ir import GROUPING_ID_COLUMN, SET_KEY_PREFIX, CachePlan, Output, Rewrite, SortKey
-from matcher.model.types import INTEGRAL, decimal_parts
+from matcher.model.types import INTEGRAL, decimal_parts, split_types, struct_fields
 from matcher.predicates.negative_zeros import finding_both
 from matcher.predicates.time_windows import WINDOW
 from matcher.render.from_clause import JOIN_WORDS, stored_from
@@ -238,12 +238,23 @@ def render_literal(lit: Lit) -> str:
 
 
 def _type(kind: str) -> str:
-    """A type as SQL has it; the names of fields stay as they are.
+    """A type as SQL has it; the names of fields stay as they are, quoted.
 
-    >>> _type("decimal(3,1)"), _type("struct<aB:int>")
-    ('DECIMAL(3,1)', 'struct<aB:int>')
+    >>> _type("decimal(3,1)"), _type("array<struct<aB:int,c d:map<string,date>>>")
+    ('DECIMAL(3,1)', 'ARRAY<STRUCT<`aB`:INT,`c d`:MAP<STRING,DATE>>>')
+
+    Raises:
+        NotRenderable: where a field's name ends is not known.
     """
-    return kind if "struct<" in kind else kind.upper()
+    fields = struct_fields(kind)
+    if fields is not None:
+        return f"STRUCT<{','.join(f'{quote(name)}:{_type(of)}' for name, of in fields)}>"
+    outer, _, inner = kind.partition("<")
+    if outer in ("array", "map") and inner.endswith(">"):
+        return f"{outer.upper()}<{','.join(map(_type, split_types(inner[:-1])))}>"
+    if ":" in kind:
+        raise NotRenderable(f"the type {kind}")
+    return kind.upper()
 
 
 def _integer(value: int, suffix: str) -> str:

@@ -447,6 +447,10 @@ def test_struct_fields(lab):
     lab.hit("SELECT st.`b-c`, SUM(id) FROM nested WHERE id < 4 GROUP BY st.`b-c`")
     lab.hit("SELECT id, st.`a.b` FROM nested WHERE st.a = 1 AND id < 4")
     lab.hit("SELECT id FROM nested WHERE st IS NULL AND id < 4")
+    lab.hit("SELECT id, IF(id = 3, NULL, st) AS c FROM nested WHERE id < 4")
+    lab.hit(
+        "SELECT CAST(st AS STRUCT<A: BIGINT, `b-c`: STRING, `d e`: INT>) AS c FROM nested WHERE id < 4"
+    )
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,9 @@ def test_what_has_no_spelling_is_not_written() -> None:
         render_literal(far)
     with pytest.raises(NotRenderable):
         render_literal(Lit("x", "variant"))
+    for kind in ("struct<a:b:int>", "struct<a,b:int>", "array<struct<a(b:int,c:int>>"):
+        with pytest.raises(NotRenderable):
+            render_literal(Lit(None, kind))
     with pytest.raises(NotRenderable):
         render_expr(Expr.__new__(Expr), name)
     with pytest.raises(NotRenderable):

@@ -17,7 +17,8 @@ from sqlglot import exp
 from matcher.model.errors import NotSupported, SqlInputError
 from matcher.model.expr import Call, Col, Expr
 from matcher.model.reasons import ReasonCode
-from matcher.sql.expressions.types import UNKNOWN, struct_fields
+from matcher.model.types import struct_fields
+from matcher.sql.expressions.types import UNKNOWN
 
 UNKNOWN_REL = -1  # relation number of a column whose source is not part of the block
 

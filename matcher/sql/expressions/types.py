@@ -8,9 +8,7 @@ the caller (None), never guessed: a wrong type would change the rewritten query'
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from sqlglot import exp
@@ -59,26 +57,6 @@ def type_of(node: exp.DataType) -> str:
     if name == "STRUCT" and all(isinstance(f, exp.ColumnDef) and f.kind for f in node.expressions):
         return f"struct<{','.join(f'{f.name}:{type_of(f.kind)}' for f in node.expressions)}>"
     return node.sql("spark").lower()
-
-
-@lru_cache(maxsize=1024)
-def struct_fields(type: str) -> tuple[tuple[str, str], ...] | None:
-    """Name and type of each field of a struct in catalog spelling; None for another type.
-
-    >>> struct_fields("struct<a:int,b:struct<c:decimal(12,2),d:string>>")
-    (('a', 'int'), ('b', 'struct<c:decimal(12,2),d:string>'))
-    """
-    if not (type.startswith("struct<") and type.endswith(">")):
-        return None
-    inner, parts, depth = type.removeprefix("struct<")[:-1], [""], 0
-    for letter in inner:
-        depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    found = [re.fullmatch(r"([^:<>]+):(.+)", part) for part in parts]
-    return None if None in found else tuple((m[1], m[2]) for m in found if m is not None)
 
 
 def is_numeric(type: str) -> bool:
