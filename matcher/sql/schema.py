@@ -340,12 +340,12 @@ class _Head:
     def add_column(self, item: exp.ColumnDef | exp.Identifier) -> None:
         if item.args.get("kind") is None:
             raise SqlInputError("TYPE_MISSING", f"column {item.name} of {self.name} has no type")
-        not_null, type_ = False, type_of(item.args["kind"])
+        not_null = False
+        # equal there is not the same: no expression may use it
+        type_ = UNKNOWN if _is_collated(item) else type_of(item.args["kind"])
         for constraint in item.args.get("constraints") or ():
             kind = constraint.kind
-            if isinstance(kind, exp.CollateColumnConstraint):
-                type_ = UNKNOWN  # equal there is not the same: no expression may use it
-            elif isinstance(kind, exp.NotNullColumnConstraint):
+            if isinstance(kind, exp.NotNullColumnConstraint):
                 not_null = not kind.args.get("allow_null")
             elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
                 self.primary, not_null = (item.name,), True
@@ -388,6 +388,14 @@ def _table(key: str, name: str, schema: exp.Schema) -> Table:
         else:
             head.add_constraint("", item)
     return head.table()
+
+
+def _is_collated(column: exp.ColumnDef | exp.Identifier) -> bool:
+    """True if the column has a collation, or what is inside of its type has one."""
+    types = column.find_all(exp.DataType)
+    return column.find(exp.CollateColumnConstraint) is not None or any(
+        kind.args.get("collate") for kind in types
+    )
 
 
 def _names(nodes: Iterable[exp.Expr]) -> Iterator[str]:

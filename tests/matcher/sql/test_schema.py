@@ -39,6 +39,21 @@ def test_all_that_create_table_may_say() -> None:
     assert schema.similar("t22") == "s.t2"
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "STRING COLLATE UTF8_LCASE",
+        "ARRAY<STRING COLLATE UTF8_LCASE>",
+        "STRUCT<a: INT, b: STRING COLLATE UTF8_LCASE>",
+        "MAP<STRING, STRUCT<a: STRING COLLATE UTF8_LCASE>>",
+    ],
+)
+def test_a_type_with_a_collation_in_it_is_not_known(kind: str) -> None:
+    table = Schema.parse(f"CREATE TABLE t (a {kind})").find(("t",))
+    assert isinstance(table, Table)
+    assert [c.type for c in table.columns] == ["unknown"]
+
+
 def test_a_view_keeps_its_text_and_the_schema_that_was_current() -> None:
     schema = Schema.parse(
         "CREATE TABLE t (a INT); CREATE OR REPLACE VIEW v (x COMMENT 'as is') AS\nSELECT a  FROM t;"
