@@ -47,6 +47,8 @@ def type_of(node: exp.DataType) -> str:
     >>> import sqlglot
     >>> type_of(sqlglot.exp.DataType.build("decimal(12, 2)", dialect="spark"))
     'decimal(12,2)'
+    >>> type_of(sqlglot.exp.DataType.build("map<int, array<struct<aB: date>>>", dialect="spark"))
+    'map<int,array<struct<aB:date>>>'
     """
     name = str(node.this.value if hasattr(node.this, "value") else node.this).upper()
     if name in _SIMPLE and not (name == "INT" and node.expressions):
@@ -56,6 +58,9 @@ def type_of(node: exp.DataType) -> str:
         return decimal_type(sizes[0] if sizes else 10, sizes[1] if len(sizes) > 1 else 0)
     if name == "STRUCT" and all(isinstance(f, exp.ColumnDef) and f.kind for f in node.expressions):
         return f"struct<{','.join(f'{f.name}:{type_of(f.kind)}' for f in node.expressions)}>"
+    inner = node.expressions
+    if name in ("ARRAY", "MAP") and inner and all(isinstance(t, exp.DataType) for t in inner):
+        return f"{name.lower()}<{','.join(map(type_of, inner))}>"
     return node.sql("spark").lower()
 
 

@@ -175,7 +175,7 @@ def test_what_a_qualifier_of_a_struct_means(select: str, expected: list[str] | N
     [
         ("st.zz", r"st \(struct<a:int,.*\) has no field zz$"),
         ("st.in.dep", r"st.in \(struct<deep:string>\) has no field dep; did you mean deep\?"),
-        ("st.more.x", r"st.more.x is a field of st.more, which is array<struct<x: int>>"),
+        ("st.more.x", r"st.more.x is a field of st.more, which is array<struct<x:int>>"),
         ("o.a", r"o \(struct<a:int,A:int>\) has several fields a"),
         ("a.b", "is a field of a, which is int"),
         ("t.o.*", r"t.o.\* over struct<a:int,A:int>"),
