@@ -295,7 +295,7 @@ def _query_text(source: str) -> str:
     for token in sqlglot.tokenize(source, read="spark"):
         if token.token_type in (TokenType.L_PAREN, TokenType.R_PAREN):
             depth += 1 if token.token_type == TokenType.L_PAREN else -1
-        elif depth == 0 and token.text.upper() == "AS":
+        elif depth == 0 and token.token_type == TokenType.ALIAS:
             return source[token.end + 1 :].strip()
     return source
 

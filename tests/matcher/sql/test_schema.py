@@ -65,6 +65,12 @@ def test_a_view_keeps_its_text_and_the_schema_that_was_current() -> None:
     assert isinstance(schema.find(("W",)), View)
 
 
+@pytest.mark.parametrize("head", ["v COMMENT 'known ''as'' v'", "v COMMENT 'as'", "`as`"])
+def test_the_query_of_a_view_is_not_looked_for_in_quotes(head: str) -> None:
+    schema = Schema.parse(f"CREATE VIEW {head} AS SELECT 'it''s' AS a")
+    assert [view.text for view in schema.views.values()] == ["SELECT 'it''s' AS a"]
+
+
 def test_a_foreign_key_is_a_record_preserving_join() -> None:
     key = "CONSTRAINT fk FOREIGN KEY (k) REFERENCES p (k) NOT ENFORCED RELY"
     child = f"CREATE TABLE c (k INT NOT NULL, {key})"
