@@ -104,7 +104,7 @@ def test_cubes_joins_pins_and_texts(lab, monkeypatch, name):
     for query in queries:
         lab.hit(query)
     store = pins(lab)
-    until(lambda: store.stats().pins == 2, "the two sets that answer are pinned")
+    until(lambda: store.stats().pins == 3, "the three sets that answer are pinned")
     hits = store.stats().hits
     for query in queries:
         lab.hit(query)

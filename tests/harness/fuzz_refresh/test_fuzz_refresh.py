@@ -170,7 +170,7 @@ def test_a_walk_is_shortened(templates):
         with world(templates, told, Tally()) as made:
             finding = [made.do(step) for step in told.steps][-1].finding
         assert finding is not None and finding.kind == "query"
-        short, shown = shrink(templates, told, finding, 60)
+        short, shown = shrink(templates, told, finding, 300)
     assert shown is not None
     assert short == SHOWN["stale as exact"]
 
