@@ -165,6 +165,16 @@ def test_a_definition_that_cannot_be_cached(shared, case):
     assert shared.sql("SHOW RELATIONAL CACHES") == []
 
 
+def test_a_variable_of_the_session_is_refused(shared):
+    """A refresh, in a session of its own, would not know it."""
+    shared.sql("DECLARE OR REPLACE VARIABLE least INT DEFAULT 3")
+    select = "SELECT region, SUM(amt) AS s FROM sales WHERE amt > least GROUP BY region"
+    with pytest.raises(DefinitionError, match="the variable least depends on") as caught:
+        shared.sql(f"CREATE RELATIONAL CACHE bad AS {select}")
+    assert caught.value.code == "SESSION_DEPENDENT"
+    assert shared.sql("SHOW RELATIONAL CACHES") == []
+
+
 @pytest.mark.parametrize("depth", [200, 300, 400, 600, 2000])
 def test_parentheses_without_end(shared, depth):
     """Spark's stack ends in its parser or later; what fits in it is taken."""

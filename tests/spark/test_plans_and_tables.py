@@ -255,6 +255,11 @@ def test_definitions_refuse_having_and_limit_by_name(star: Star) -> None:
             ("SESSION_DEPENDENT", "current_catalog()"),
             (1, 8),
         ),
+        (
+            "SELECT shop FROM {s}.sales WHERE shop > least_shop",
+            ("SESSION_DEPENDENT", "the variable least_shop"),
+            None,
+        ),
         ("SELECT input_file_name() AS d FROM {s}.sales", None, (1, 8)),
         ("SELECT monotonically_increasing_id() AS d FROM {s}.sales", None, (1, 8)),
         ("SELECT plus_one(shop) AS d FROM {s}.sales", ("UDF", "plus_one"), (1, 8)),
@@ -278,9 +283,11 @@ def test_definitions_refuse_having_and_limit_by_name(star: Star) -> None:
 def test_problems_of_definitions(star: Star, text: str, construct: object, place: object) -> None:
     star.spark.udf.register("plus_one", lambda x: x + 1, "int")
     star.spark.sql(f"SELECT * FROM {star.schema}.sales").createOrReplaceTempView("tv_for_problems")
+    star.spark.sql("DECLARE OR REPLACE VARIABLE least_shop INT DEFAULT 1")
     try:
         found = captured(star, text).problems
     finally:
+        star.spark.sql("DROP TEMPORARY VARIABLE least_shop")
         star.spark.catalog.dropTempView("tv_for_problems")
     assert found
     if construct is not None:

@@ -4,6 +4,7 @@ import java.util.List;
 
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.VariableReference;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
@@ -13,8 +14,8 @@ import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
- * What a cache definition may not hold, looked for in the analysed plan: the optimiser puts today's date or the user's
- * name in as plain constants, and drops views. Each find is [construct, detail, line, column].
+ * What a cache definition may not hold, looked for in the analysed plan: the optimiser puts today's date, the user's
+ * name or a variable's value in as plain constants, and drops views. Each find is [construct, detail, line, column].
  */
 public final class Problems {
     private static final String DYNAMIC = "|CurrentDate|CurrentTimestamp|Now|LocalTimestamp|CurrentTime|CurrentUser|"
@@ -89,7 +90,9 @@ public final class Problems {
             return;
         }
         String problem = ExprWriter.problem(e);
-        if (DYNAMIC.contains("|" + name + "|")) {
+        if (e instanceof VariableReference) {
+            add("SESSION_DEPENDENT", "the variable " + ((VariableReference) e).identifier().name(), e.origin());
+        } else if (DYNAMIC.contains("|" + name + "|")) {
             add("SESSION_DEPENDENT", e.prettyName() + "()", e.origin());
         } else if ("GENERATOR".equals(problem)) {
             add("TABLE_FUNCTION", e.prettyName(), e.origin());
