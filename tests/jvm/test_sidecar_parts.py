@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,6 +15,7 @@ from pyspark.sql import SparkSession
 from cachemgr.ddl.recognise import EXPRESSION, looks_like_ours
 from cachemgr.jvm.jar import JAR
 from cachemgr.jvm.loader import java_class, session_of
+from cachemgr.spark import hook
 from tests.ddl.test_ddl_recognise import NOT_OURS, OURS
 
 pytestmark = pytest.mark.spark
@@ -29,21 +34,86 @@ class _Clock:
         return self.now
 
 
-def _breaker(spark: SparkSession, clock: _Clock) -> Any:
+class _Python:
+    """A process that decides nothing, and that only when it is let."""
+
+    class Java:
+        implements = ("java.util.function.BiFunction",)
+
+    def __init__(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self.may_answer = threading.Event()
+
+    def apply(self, request: Any, question: str) -> str:
+        self.asked.release()
+        assert self.may_answer.wait(60)
+        return ""
+
+
+def _made(spark: SparkSession, name: str, *given: Any) -> Any:
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     loader = java_class(spark, "Hook").getClass().getClassLoader()
-    made = loader.loadClass("relationalcache.sidecar.Breaker")
+    constructor = loader.loadClass(f"relationalcache.{name}").getDeclaredConstructors()[0]
+    constructor.setAccessible(True)
     # a list takes what is of Python, an array does not
     arguments = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-    arguments.add(clock)
-    return made.getConstructors()[0].newInstance(arguments.toArray())
+    for each in given:
+        arguments.add(each)
+    return constructor.newInstance(arguments.toArray())
+
+
+@contextmanager
+def _one_thread(spark: SparkSession) -> Iterator[Any]:
+    concurrent = spark._jvm.java.util.concurrent  # type: ignore[union-attr]
+    queue, minutes = concurrent.SynchronousQueue(), concurrent.TimeUnit.MINUTES
+    threads = concurrent.ThreadPoolExecutor(0, 1, 5, minutes, queue)
+    try:
+        yield threads
+    finally:
+        threads.shutdownNow()
+
+
+def _passed_by(spark: SparkSession) -> tuple[int, int]:
+    counted = hook.counters(spark)
+    return counted["timed_out"], counted["not_asked"]
+
+
+def test_a_question_waits_for_a_thread_that_is_free(spark: SparkSession) -> None:
+    request = _made(spark, "Request", None, None, "rewrite", False, False, None, None)
+    python, before = _Python(), _passed_by(spark)
+    with _one_thread(spark) as threads, ThreadPoolExecutor(2) as queries:
+        decider = _made(spark, "sidecar.TimedDecider", python, threads, 30_000)
+        answers = [queries.submit(decider.apply, request, "") for _ in range(2)]
+        assert python.asked.acquire(timeout=60)
+        assert not python.asked.acquire(timeout=0.3)
+        python.may_answer.set()
+        assert [answer.result(60) for answer in answers] == ["", ""]
+    assert python.asked.acquire(timeout=0)
+    assert _passed_by(spark) == before
+
+
+def test_a_question_that_no_thread_took_up_is_no_failure(spark: SparkSession) -> None:
+    request = _made(spark, "Request", None, None, "rewrite", False, False, None, None)
+    python = _Python()
+    timed_out, not_asked = _passed_by(spark)
+    with _one_thread(spark) as threads, ThreadPoolExecutor(1) as queries:
+        held = _made(spark, "sidecar.TimedDecider", python, threads, 30_000)
+        answer = queries.submit(held.apply, request, "")
+        assert python.asked.acquire(timeout=60)
+        decider = _made(spark, "sidecar.TimedDecider", python, threads, 50)
+        assert decider.apply(request, "") == decider.apply(request, "") == ""
+        assert _passed_by(spark) == (timed_out, not_asked + 2)
+        python.may_answer.set()
+        assert answer.result(60) == ""
+    assert not python.asked.acquire(timeout=0)
 
 
 def test_a_breaker_opens_tries_again_and_closes(spark: SparkSession) -> None:
     clock = _Clock()
-    breaker = _breaker(spark, clock)
+    breaker = _made(spark, "sidecar.Breaker", clock)
+    breaker.foundNoThread()
     assert breaker.lets() and breaker.lets()
     breaker.failed()
     breaker.failed()  # one that had been let through as well: it does not double the pause
@@ -55,6 +125,10 @@ def test_a_breaker_opens_tries_again_and_closes(spark: SparkSession) -> None:
     clock.now = 3_000
     assert breaker.lets() and not breaker.lets()
     breaker.gaveUp()  # it was cancelled while it waited
+    assert breaker.lets()
+    breaker.foundNoThread()
+    assert (breaker.pause(), breaker.lets()) == (4_000, False)
+    clock.now = 7_000
     assert breaker.lets()
     breaker.succeeded()
     assert breaker.pause() == 0 and breaker.lets() and breaker.lets()

@@ -42,6 +42,16 @@ public final class Breaker {
         trying = false;
     }
 
+    /**
+     * No thread was free for him in time. That is no failure while others are answered. Where he was the one to try, those
+     * that hold the threads have had no answer for as long as the pause.
+     */
+    public synchronized void foundNoThread() {
+        if (trying) {
+            failed();
+        }
+    }
+
     public synchronized void failed() {
         if (pause > 0 && !trying) {
             return; // one of those that had been let through before the first failure

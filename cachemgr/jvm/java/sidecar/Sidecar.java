@@ -2,7 +2,6 @@ package relationalcache.sidecar;
 
 import java.io.IOException;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutorService;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
@@ -233,7 +232,7 @@ public final class Sidecar implements Runnable {
     }
 
     /** Threads that have nothing from the one that happens to need them first: no job group, no user, no session. */
-    private static ExecutorService threads(String name, int most) {
+    private static ThreadPoolExecutor threads(String name, int most) {
         AtomicInteger number = new AtomicInteger();
         ThreadFactory made = work -> clean("relational-cache-" + name + "-" + number.incrementAndGet(), work);
         return new ThreadPoolExecutor(0, most, 5, TimeUnit.MINUTES, new SynchronousQueue<>(), made);

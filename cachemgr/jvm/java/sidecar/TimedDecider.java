@@ -1,8 +1,8 @@
 package relationalcache.sidecar;
 
-import java.util.concurrent.ExecutorService;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiFunction;
@@ -23,11 +23,12 @@ import relationalcache.Wire;
  */
 final class TimedDecider implements BiFunction<Request, String, Object> {
     private final BiFunction<Object, Object, Object> python;
-    private final ExecutorService threads;
+    private final ThreadPoolExecutor threads;
     private final long millis;
     final Breaker breaker = new Breaker(() -> System.nanoTime() / 1_000_000);
 
-    TimedDecider(BiFunction<Object, Object, Object> python, ExecutorService threads, long millis) {
+    /** The queue of `threads` holds nothing: what is put into it is taken at once by one of them that is free. */
+    TimedDecider(BiFunction<Object, Object, Object> python, ThreadPoolExecutor threads, long millis) {
         this.python = python;
         this.threads = threads;
         this.millis = millis;
@@ -42,11 +43,17 @@ final class TimedDecider implements BiFunction<Request, String, Object> {
         }
         Handover handover = new Handover();
         Asked asked = new Asked(new Relay(request, handover), question, handover);
+        long left = 0;
         try {
-            threads.execute(asked);
-            handover.await(millis);
-        } catch (TimeoutException | RejectedExecutionException late) {
+            left = takenUp(asked);
+            handover.await(left);
+        } catch (TimeoutException late) {
             request.abandon();
+            if (left < millis) { // it had to wait for a thread, which says nothing of Python
+                breaker.foundNoThread();
+                Counters.count(left == 0 ? "not_asked" : "timed_out");
+                return "";
+            }
             breaker.failed();
             Counters.count("timed_out");
             LoggerFactory.getLogger("relationalcache.Sidecar").warn(
@@ -68,6 +75,21 @@ final class TimedDecider implements BiFunction<Request, String, Object> {
             return String.valueOf(asked.failure);
         }
         return asked.answer;
+    }
+
+    /** Waits for a thread that takes a question up; how many milliseconds are left for the answer, all where one is free. */
+    private long takenUp(Asked asked) throws TimeoutException, InterruptedException {
+        long start = System.nanoTime();
+        try {
+            threads.execute(asked);
+            return millis;
+        } catch (RejectedExecutionException busy) {
+            if (threads.isShutdown() || !threads.getQueue().offer(asked, millis, TimeUnit.MILLISECONDS)) {
+                throw new TimeoutException("no thread was free within " + millis + " ms");
+            }
+            long waited = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
+            return Math.max(1, millis - 1 - waited);
+        }
     }
 
     /** Whether Python answers at all; waits so long for it. */
