@@ -482,6 +482,25 @@ def test_a_decision_that_fails_behind_one_on_a_subquery(lab, monkeypatch):
     assert made == [True]
 
 
+def test_a_session_that_is_disabled_behind_a_decision_on_a_subquery(lab, monkeypatch):
+    """As when a server's sidecar ends meanwhile: its query reads the table at that moment."""
+    lab.cache("r AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
+    query = "SELECT MAX(id) AS m, (SELECT SUM(amt) FROM sales) AS t FROM sales"
+    expected = lab.plain.sql(query).collect()
+    append = "INSERT INTO sales SELECT 100, NULL, 'x', 1, 1000, 1, 1, 1"
+    made = commits_after_decisions(lab, monkeypatch, {1: [append]})
+    decide = session_module.CacheSession.decide
+
+    def decide_then_disable(self, document, context):
+        found = decide(self, document, context)
+        cachemgr.disable(lab.spark)
+        return found
+
+    monkeypatch.setattr(session_module.CacheSession, "decide", decide_then_disable)
+    assert lab.spark.sql(query).collect() == expected
+    assert made == [True]
+
+
 def left_to_delta(lab):
     return hook.counters(lab.spark).get("own_target", 0)
 

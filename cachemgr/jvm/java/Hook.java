@@ -310,10 +310,10 @@ public final class Hook {
                     enabled = conf.getConfString("spark.cachemgr.enabled", "true");
                 }
                 // what is neither true nor false is for Python to say
-                if (decider == null || "false".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
-                    return node;
-                }
                 LogicalPlan given = (LogicalPlan) node;
+                if (decider == null || "false".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
+                    return leftAlone(given, Moment.current()); // it may have been otherwise when a subquery was decided
+                }
                 SparkSession session = asks == null ? spark : asks;
                 boolean reads = PlanWriter.reads(given, known);
                 if (!reads) {
