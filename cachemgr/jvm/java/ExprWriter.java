@@ -27,12 +27,9 @@ import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StringType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
 
@@ -361,23 +358,7 @@ public final class ExprWriter {
     }
 
     private static boolean hasNestedTime(DataType type) {
-        return !(type instanceof TimestampType) && hasTime(type);
-    }
-
-    private static boolean hasTime(DataType type) {
-        if (type instanceof StructType) {
-            StructField[] fields = ((StructType) type).fields();
-            for (int i = 0; i < fields.length; i++) {
-                if (hasTime(fields[i].dataType())) {
-                    return true;
-                }
-            }
-            return false;
-        }
-        if (type instanceof MapType) {
-            return hasTime(((MapType) type).keyType()) || hasTime(((MapType) type).valueType());
-        }
-        return type instanceof ArrayType ? hasTime(((ArrayType) type).elementType()) : type instanceof TimestampType;
+        return !(type instanceof TimestampType) && type.existsRecursively(part -> part instanceof TimestampType);
     }
 
     private static String text(Object part) {

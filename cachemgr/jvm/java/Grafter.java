@@ -136,8 +136,8 @@ public final class Grafter {
     public static LogicalPlan held(LogicalRelation relation, Moment moment) {
         TahoeLogFileIndex index = PlanWriter.deltaIndex(relation);
         String location = PlanWriter.locationOf(relation);
-        if (index != null && !index.isTimeTravelQuery() && moment.snapshots.get(location) == null) {
-            moment.snapshots.put(location, moment.snapshotOf(index));
+        if (index != null && !index.isTimeTravelQuery()) {
+            moment.at(location, index);
         }
         return pinRest(relation, moment.snapshots);
     }

@@ -309,30 +309,30 @@ public final class Hook {
                     decider = (BiFunction) DECIDERS.get(asks.sessionUUID());
                     enabled = conf.getConfString("spark.cachemgr.enabled", "true");
                 }
-                // what is neither true nor false is for Python to say
                 LogicalPlan given = (LogicalPlan) node;
+                // what is neither true nor false is for Python to say
                 if (decider == null || "false".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
-                    return leftAlone(given, Moment.current()); // it may have been otherwise when a subquery was decided
+                    return leftAlone(given); // it may have been otherwise when a subquery was decided
                 }
                 SparkSession session = asks == null ? spark : asks;
                 boolean reads = PlanWriter.reads(given, known);
                 if (!reads) {
                     Counters.count("no_known_table");
-                    if (!given.containsPattern(TreePattern.PLAN_EXPRESSION()) && !Moment.current().replaced) {
+                    if (!given.containsPattern(TreePattern.PLAN_EXPRESSION()) && Moment.ofReplaced() == null) {
                         return node;
                     }
                 }
                 OtherRules others = OtherRules.of(spark);
                 LogicalPlan seen = others.changeLater(given) ? null : others.applied(given);
                 if (seen == null) {
-                    return leftAlone(given, Moment.current());
+                    return leftAlone(given);
                 }
                 LogicalPlan plan = reads ? decide(decider, session, seen, mode, 2) : seen;
                 LogicalPlan whole = Subqueries.replaced(plan, new Asker(this, decider, session, mode));
                 Moment moment = Moment.current();
                 if (reads && whole != plan && moment.replaced) {
                     // that of the query itself looked up no table if it replaced nothing
-                    moment.lookUp(whole, known);
+                    moment.lookUpAll(whole, known);
                 }
                 if (whole != seen) {
                     others.check(whole);
@@ -383,15 +383,16 @@ public final class Hook {
             if ("failfast".equals(mode)) {
                 throw new IllegalStateException("relational cache rewrite failed: " + error.getMessage(), error);
             }
-            return leftAlone((LogicalPlan) node, Moment.current());
+            return leftAlone((LogicalPlan) node);
         }
 
         /** A plan as it is, but for what it reads beside a subquery that a cache answers already. */
-        private static LogicalPlan leftAlone(LogicalPlan plan, Moment moment) {
-            if (!moment.replaced) {
+        private static LogicalPlan leftAlone(LogicalPlan plan) {
+            Moment moment = Moment.ofReplaced();
+            if (moment == null) {
                 return plan;
             }
-            moment.lookUp(plan, known);
+            moment.lookUpAll(plan, known);
             return besideCache(plan, moment);
         }
 
@@ -414,11 +415,11 @@ public final class Hook {
                 return plan;
             }
             boolean write = plan instanceof Command || Frames.isWrite(frames);
-            Moment moment = Moment.current();
             if (write && readsWhatItWrites(plan)) {
                 Counters.count("own_target");
-                return leftAlone(plan, moment);
+                return leftAlone(plan);
             }
+            Moment moment = Moment.current();
             PlanWriter writer = new PlanWriter(places, moment);
             writer.setOnce(once);
             boolean kept = Frames.areKept(frames);

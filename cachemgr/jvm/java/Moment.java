@@ -40,30 +40,53 @@ public final class Moment {
     }
 
     /**
-     * The snapshot of a table as the query is to see it. Within a transaction of Delta's all queries see the same one:
+     * The snapshot of a table, of no fixed version, as the query is to see it. Within a transaction of Delta's all queries see the same one:
      * a MERGE reads its source twice, each time by a query of its own, and only a scan that is left to Delta would be
      * noted there for the other one.
      */
-    public Snapshot snapshotOf(TahoeLogFileIndex index) {
+    public Snapshot at(String location, TahoeLogFileIndex index) {
+        Snapshot known = (Snapshot) snapshots.get(location);
+        if (known != null) {
+            return known;
+        }
         OptimisticTransaction active = (OptimisticTransaction) transaction.get();
-        return active == null || index.isTimeTravelQuery()
-            ? index.getSnapshot() : active.getDeltaScanGenerator(index).snapshotToScan();
+        Snapshot found = active == null ? index.getSnapshot() : active.getDeltaScanGenerator(index).snapshotToScan();
+        snapshots.put(location, found);
+        return found;
     }
 
-    /** Looks up those tables of a plan, subqueries with it, that lie in one of these places and are not known yet. */
-    public void lookUp(LogicalPlan plan, Set places) {
+    /** Like `at`; counts what was not known yet. */
+    public Snapshot lookUp(String location, TahoeLogFileIndex index) {
+        if (!snapshots.containsKey(location)) {
+            Counters.count("looked_up");
+        }
+        return at(location, index);
+    }
+
+    /** Looks up those tables of a plan, subqueries with it, that lie in one of these places. */
+    public void lookUpAll(LogicalPlan plan, Set places) {
         if (plan instanceof LogicalRelation) {
             String location = PlanWriter.locationOf((LogicalRelation) plan);
             TahoeLogFileIndex index = PlanWriter.deltaIndex((LogicalRelation) plan);
-            if (index != null && places.contains(location) && !index.isTimeTravelQuery()
-                && !snapshots.containsKey(location)) {
-                snapshots.put(location, snapshotOf(index));
-                Counters.count("looked_up");
+            if (index != null && places.contains(location) && !index.isTimeTravelQuery()) {
+                lookUp(location, index);
             }
         }
         List parts = Grafter.parts(plan);
         for (int i = 0; i < parts.size(); i++) {
-            lookUp((LogicalPlan) parts.get(i), places);
+            lookUpAll((LogicalPlan) parts.get(i), places);
+        }
+    }
+
+    /** That of the query which this thread is optimising, if a part of it is answered from a cache; null if none is. */
+    public static Moment ofReplaced() {
+        scala.Option tracker = QueryPlanningTracker$.MODULE$.get();
+        if (tracker.isEmpty()) {
+            return null;
+        }
+        synchronized (BY_QUERY) {
+            Moment found = (Moment) BY_QUERY.get((QueryPlanningTracker) tracker.get());
+            return found != null && found.replaced ? found : null;
         }
     }
 

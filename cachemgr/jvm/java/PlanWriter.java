@@ -277,8 +277,7 @@ public final class PlanWriter implements ExprWriter.Plans {
         if (delta != null && (pinned || versioned == null || versioned.contains(location))) {
             Snapshot snapshot = (Snapshot) (pinned ? delta.getSnapshot() : moment.snapshots.get(location));
             if (snapshot == null && versioned == null) {
-                snapshot = moment.snapshotOf(delta);
-                moment.snapshots.put(location, snapshot);
+                snapshot = moment.at(location, delta);
             }
             if (snapshot == null) {
                 later.put(location, delta);
@@ -323,12 +322,7 @@ public final class PlanWriter implements ExprWriter.Plans {
         Iterator places = later.keySet().iterator();
         while (places.hasNext()) {
             String location = (String) places.next();
-            Snapshot snapshot = (Snapshot) moment.snapshots.get(location);
-            if (snapshot == null) {
-                snapshot = moment.snapshotOf((TahoeLogFileIndex) later.get(location));
-                moment.snapshots.put(location, snapshot);
-                Counters.count("looked_up");
-            }
+            Snapshot snapshot = moment.lookUp(location, (TahoeLogFileIndex) later.get(location));
             found.append(found.length() > 1 ? "," : "");
             Scala.quote(found, location);
             found.append(":[");
