@@ -16,28 +16,11 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from cachemgr.jvm.loader import java_class, session_of
+from matcher.sql.comments import Unclosed, hints
 
 NO_CACHE: Final = "NO_RELATIONAL_CACHE"
 USE_CACHE: Final = "RELATIONAL_CACHE"
 
-
-def _comment(levels: int) -> str:
-    """A bracketed comment with others inside of it; a hint is none, there neither."""
-    inner = _comment(levels - 1) + "|" if levels else ""
-    return rf"/\*(?!\+)(?:{inner}(?!/\*(?!\+)|\*/).)*\*/"
-
-
-# In the order in which Spark's lexer would see them: what opens first hides what is inside.
-_TOKEN: Final = re.compile(
-    rf"""
-    (?P<string> (?<!\w)[rR](?:'[^']*'|"[^"]*") | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" )
-  | (?P<name> `(?:``|[^`])*` )
-  | (?P<line> --[^\r\n]* )
-  | (?P<hint> /\*\+ .*? \*/ )
-  | (?P<comment> {_comment(levels=3)} )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _CALL: Final = re.compile(
     rf"\b(?P<name>{NO_CACHE}|{USE_CACHE})\b\s*(?:\((?P<args>[^)]*)\))?", re.IGNORECASE
 )
@@ -59,12 +42,12 @@ def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
     ['NO_RELATIONAL_CACHE']
     >>> read_hints(["SELECT /*+ RELATIONAL_CACHE(a, `b`), BROADCAST(t) */ 1"]).caches
     ('a', 'b')
-    >>> read_hints([r"SELECT r'\\' /*+ NO_RELATIONAL_CACHE */, '"]).names
+    >>> read_hints([r"SELECT r'\\' /*+ NO_RELATIONAL_CACHE */, ''"]).names
     frozenset({'NO_RELATIONAL_CACHE'})
     >>> read_hints(["SELECT /* not /* yet */ /*+ */ 1 /* /* */ /*+ NO_RELATIONAL_CACHE */"]).names
     frozenset()
     """
-    bodies = [m.group("hint")[3:-2] for text in texts for m in _TOKEN.finditer(text) if m["hint"]]
+    bodies = [body for text in texts if "/*+" in text for body in _bodies(text)]
     names: set[str] = set()
     caches: dict[str, None] = {}
     for body in (*bodies, *tags):
@@ -75,6 +58,14 @@ def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
                 if cache:
                     caches[cache] = None
     return Hints(frozenset(names), tuple(caches))
+
+
+def _bodies(text: str) -> list[str]:
+    """What the hints of a text say; nothing of one that Spark does not read."""
+    try:
+        return [*hints(text)]
+    except Unclosed:
+        return []
 
 
 def install_dataframe_hint() -> None:

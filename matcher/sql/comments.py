@@ -12,6 +12,7 @@ from typing import Final
 
 _STOP: Final = re.compile(r"['\"`]|--|/\*(?!\+)|(?<!\w)[rR]['\"]")
 _LINE: Final = re.compile(r"--(?>\\\n|[^\r\n])*+")
+_QUOTE_OR_HINT: Final = re.compile(r"['\"`]|/\*\+|(?<!\w)[rR]['\"]")
 _EDGE: Final = re.compile(r"/\*(?!\+)|\*/")
 _NOT_BLANK: Final = re.compile(r"[^\r\n]")
 # quotes by their beginning; possessive, so that no text takes long
@@ -88,6 +89,37 @@ def without_comments(text: str) -> str:
         parts += [text[done:start], _NOT_BLANK.sub(" ", text[start:end])]
         done = end
     return "".join([*parts, text[done:]])
+
+
+def hints(text: str) -> Iterator[str]:
+    """What the hints of a text say.
+
+    Args:
+        text: Any SQL.
+
+    Yields:
+        What stands in each.
+
+    Raises:
+        Unclosed: A quote or a comment never ends.
+
+    >>> [*hints("SELECT /*+ a(b) */ '/*+ c */' /* /* */ /*+ d */ */")]
+    [' a(b) ']
+    """
+    plain = without_comments(text)
+    at = 0
+    while found := _QUOTE_OR_HINT.search(plain, at):
+        start, mark = found.start(), found.group().lower()
+        if mark in QUOTED:
+            closed = QUOTED[mark].match(plain, start)
+            assert closed is not None  # the comments were found behind it
+            at = closed.end()
+            continue
+        end = plain.find("*/", start)
+        if end < 0:
+            return
+        yield plain[found.end() : end]
+        at = end
 
 
 def _bracketed_end(text: str, start: int) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from matcher.model.errors import SqlInputError
-from matcher.sql.comments import Unclosed, comments, without_comments
+from matcher.sql.comments import Unclosed, comments, hints, without_comments
 from matcher.sql.reader import parse_query
 from matcher.sql.schema import Schema
 
@@ -34,6 +34,26 @@ def test_where_they_stand(text, found):
     assert [text[start:end] for start, end in comments(text)] == found
     plain = without_comments(text)
     assert len(plain) == len(text) and plain.count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SELECT /*+ COALESCE(1) */ a, /*+b*/ c", [" COALESCE(1) ", "b"]),
+        (r"SELECT r'\' /*+ a */, '", None),
+        (r"SELECT r'\' /*+ a */, ''", [" a "]),
+        ("/* not /* yet */ /*+ a */ 1 /* /* */ /*+ b */ */", []),
+        ("-- /*+ a */\n'/*+ b */' \"/*+ c */\" `/*+ d */`", []),
+        ("/* a /*+ b */ /*+ c */", [" c "]),
+        ("/*+ a", []),
+    ],
+)
+def test_what_hints_say(text, found):
+    if found is None:
+        with pytest.raises(Unclosed):
+            [*hints(text)]
+    else:
+        assert [*hints(text)] == found
 
 
 @pytest.mark.parametrize(("text", "at"), [("a /* b", 2), ("/* /* */", 0), ("a 'b", 2), ("`", 0)])
