@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
@@ -223,6 +224,20 @@ def compare(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
             return folded
     unwrapped = unwrap(op, left, right, settings)
     return unwrapped or Call(op, (left, right), "boolean", nullable)
+
+
+def refuse_mixed_strings(operands: Sequence[Expr], what: str, settings: TextSettings) -> None:
+    """Raise where strings stand beside values of other types, of which Spark makes strings without
+    ANSI: '01' is not 1 then, though `x = '01'` is x = 1.
+
+    Raises:
+        NotSupported: they do.
+    """
+    kinds = {operand.type for operand in operands} - {"void"}
+    if not settings.ansi and "string" in kinds and len(kinds) > 1:
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of strings and other types without ANSI"
+        )
 
 
 def align(

@@ -24,6 +24,7 @@ from matcher.sql.expressions.coerce import (
     minus,
     number_literal,
     refuse_char,
+    refuse_mixed_strings,
     shift_date,
 )
 from matcher.sql.expressions.functions import (
@@ -199,10 +200,7 @@ class ExprBuilder:
         if isinstance(node.this, exp.Tuple):
             return self._in_tuples(node)
         items = [self.build(node.this), *(self.build(n) for n in node.expressions)]
-        kinds = {item.type for item in items} - {"void"}
-        if not self.settings.ansi and "string" in kinds and len(kinds) > 1:
-            # all are strings there, and '01' is not 1, though `x = '01'` is x = 1
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "IN of strings and other types")
+        refuse_mixed_strings(items, "IN", self.settings)
         aligned = align(items, self.settings, "IN", listed=True)
         return Call("in", tuple(aligned), "boolean", any(i.nullable for i in aligned))
 

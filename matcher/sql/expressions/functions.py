@@ -19,7 +19,7 @@ from matcher.model.types import decimal_parts, decimal_type
 from matcher.predicates.constant_folding import fold
 from matcher.predicates.time_buckets import standard_unit
 from matcher.sql.expressions.arrays import SKETCHES, array_size, sort_array
-from matcher.sql.expressions.coerce import cast_to, compare, refuse_char
+from matcher.sql.expressions.coerce import cast_to, compare, refuse_char, refuse_mixed_strings
 from matcher.sql.expressions.formats import FORMATTED, formatted
 from matcher.sql.expressions.scope import unsupported
 from matcher.sql.expressions.types import (
@@ -385,12 +385,7 @@ def one_type(args: list[Expr], what: str, settings: TextSettings) -> list[Expr]:
     Raises:
         NotSupported: they have none that is known here.
     """
-    kinds = {arg.type for arg in args} - {"void"}
-    if "string" in kinds and len(kinds) > 1 and not settings.ansi:
-        # all of them are strings then, where a comparison turns the string into the other type
-        raise unsupported(
-            ReasonCode.UNSUPPORTED_EXPRESSION, f"{what} of strings and other types without ANSI"
-        )
+    refuse_mixed_strings(args, what, settings)
     wanted = args[0].type
     for arg in args:
         refuse_char(arg)
