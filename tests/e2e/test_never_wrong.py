@@ -463,7 +463,21 @@ def test_commits_after_the_decisions_on_two_subqueries(lab, monkeypatch):
     assert sorted(made) == [False, True]
 
 
-def test_a_decision_that_fails_behind_one_on_a_subquery(lab, monkeypatch):
+def fail_second(lab, made, decide):
+    if made:
+        raise RuntimeError("the second decision")
+    return decide()
+
+
+def disable_behind_the_first(lab, made, decide):
+    """As when a server's sidecar ends meanwhile."""
+    found = decide()
+    cachemgr.disable(lab.spark)
+    return found
+
+
+@pytest.mark.parametrize("second", [fail_second, disable_behind_the_first])
+def test_what_is_left_alone_behind_a_decision_on_a_subquery(lab, monkeypatch, second):
     """The subquery is answered from a cache by then: its query reads the table at that moment."""
     lab.cache("r AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
     query = "SELECT MAX(id) AS m, (SELECT SUM(amt) FROM sales) AS t FROM sales"
@@ -472,33 +486,12 @@ def test_a_decision_that_fails_behind_one_on_a_subquery(lab, monkeypatch):
     made = commits_after_decisions(lab, monkeypatch, {1: [append]})
     decide = session_module.CacheSession.decide
 
-    def fail_later(self, document, context):
-        if made:
-            raise RuntimeError("the second decision")
-        return decide(self, document, context)
+    def decide_or_not(self, document, context):
+        return second(lab, made, lambda: decide(self, document, context))
 
-    monkeypatch.setattr(session_module.CacheSession, "decide", fail_later)
+    monkeypatch.setattr(session_module.CacheSession, "decide", decide_or_not)
     with lab.conf(spark__cachemgr__mode="rewrite"):
         assert lab.spark.sql(query).collect() == expected
-    assert made == [True]
-
-
-def test_a_session_that_is_disabled_behind_a_decision_on_a_subquery(lab, monkeypatch):
-    """As when a server's sidecar ends meanwhile: its query reads the table at that moment."""
-    lab.cache("r AS SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
-    query = "SELECT MAX(id) AS m, (SELECT SUM(amt) FROM sales) AS t FROM sales"
-    expected = lab.plain.sql(query).collect()
-    append = "INSERT INTO sales SELECT 100, NULL, 'x', 1, 1000, 1, 1, 1"
-    made = commits_after_decisions(lab, monkeypatch, {1: [append]})
-    decide = session_module.CacheSession.decide
-
-    def decide_then_disable(self, document, context):
-        found = decide(self, document, context)
-        cachemgr.disable(lab.spark)
-        return found
-
-    monkeypatch.setattr(session_module.CacheSession, "decide", decide_then_disable)
-    assert lab.spark.sql(query).collect() == expected
     assert made == [True]
 
 
