@@ -53,12 +53,16 @@ def no_cache(written: str, known: Iterable[tuple[str, str]], lists: str) -> NotF
 
     >>> no_cache("sale", [("s", "sales")], "SHOW …").message
     'there is no relational cache sale: did you mean s.sales? SHOW … lists those that exist'
+    >>> no_cache("sales", [("default", "sales")], "SHOW …").message
+    'there is no relational cache sales: did you mean default.sales? SHOW … lists those that exist'
     """
     names = [shown_name(namespace, name) for namespace, name in known]
     by_last = {shown.rpartition(".")[2]: shown for shown in names}
     near = nearest(written, names)
     if near is None and (last := nearest(written.rpartition(".")[2], by_last)) is not None:
         near = by_last[last]
+    if near == written:  # it is looked up in another schema
+        near = f"{DEFAULT_NAMESPACE}.{near}"
     hint = f"did you mean {near}? " if near else ""
     return NotFoundError(
         ErrorCode.CACHE_NOT_FOUND,

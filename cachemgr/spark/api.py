@@ -537,7 +537,7 @@ def _note_what_was_meant(spark: SparkSession, text: str, error: AnalysisExceptio
         if cache is not None:
             error.add_note(
                 f"{cache} is a relational cache, and queries do not name caches: ask its base "
-                f"tables (DESCRIBE RELATIONAL CACHE {cache} shows its definition)"
+                f"tables (DESCRIBE RELATIONAL CACHE EXTENDED {cache} shows its definition)"
             )
 
 

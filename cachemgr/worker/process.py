@@ -12,7 +12,7 @@ from typing import Any, Final
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from cachemgr.metastore.store import Metastore
-from cachemgr.telemetry import Telemetry
+from cachemgr.telemetry import Telemetry, logger
 from cachemgr.worker.refresher import Refresher
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
@@ -77,6 +77,9 @@ class Process:
         Returns:
             Ids of those that were handed over.
         """
+        if self._worker is not None:
+            logger.info("stopping: no more refreshes are taken")
+            self._worker.take_no_more()  # the clock waits for a look that waits for Spark
         self._clock.shutdown(wait=True)
         return () if self._worker is None else self._worker.stop(grace_seconds)
 

@@ -106,6 +106,10 @@ class Worker:
         with self._lock:
             return tuple(self._running)
 
+    def take_no_more(self) -> None:
+        """Take nothing more, also where taking waits for Spark to start; what runs goes on."""
+        self._stopping = True
+
     def stop(self, grace_seconds: float) -> tuple[str, ...]:
         """Take nothing more, and wait for what runs.
 
@@ -115,7 +119,7 @@ class Worker:
         Returns:
             Ids of the refreshes that were handed over: stopped here, and asked for again.
         """
-        self._stopping = True
+        self.take_no_more()
         with self._lock:
             running = dict(self._running)
         for future in running.values():

@@ -59,12 +59,20 @@ def test_a_misspelt_statement_is_noted_beside_what_spark_says(lab, text, meant):
         assert code_and_line(caught.value)[1].endswith(f"; did you mean {meant}?")
 
 
+@pytest.mark.parametrize("asked", ["MODE(region)", "MODE() WITHIN GROUP (ORDER BY region)"])
+def test_an_aggregate_that_cannot_be_stored_is_named(lab, asked):
+    with pytest.raises(DefinitionError, match="aggregate mode cannot be stored$"):
+        lab.cache(f"c AS SELECT cust, {asked} AS m FROM sales GROUP BY cust")
+
+
 def test_a_cache_that_is_queried_like_a_table_is_noted(lab):
     lab.cache("by_region AS SELECT region, COUNT(*) AS n FROM sales GROUP BY region")
     with pytest.raises(AnalysisException) as caught:
         lab.sql("SELECT * FROM By_Region")
     (note,) = caught.value.__notes__
     assert f"{lab.schema}.by_region is a relational cache, and queries do not name caches" in note
+    (shown,) = re.findall(r"\((DESCRIBE .*) shows its definition\)", note)
+    assert "definition" in {row[0] for row in lab.sql(shown)}
     with pytest.raises(AnalysisException) as caught:
         lab.sql("SELECT * FROM by_regions")
     assert not hasattr(caught.value, "__notes__")

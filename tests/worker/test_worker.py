@@ -16,6 +16,7 @@ import pytest
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.vocabulary import Origin, RunState
+from cachemgr.worker.process import Process
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
 from tests.worlds.refresh_star import SALES, SALES_ROWS, Star, plain_plan, rows_of
@@ -237,6 +238,33 @@ def test_a_running_refresh_is_cancelled(star, monkeypatch, late):
     done = star.store.reader.refresh(run_id)
     assert done.state is RunState.CANCELLED and "REFRESH_CANCELLED" in done.error
     assert star.store.reader.published(cache.id) is None
+
+
+def test_a_process_that_stops_while_spark_starts_takes_nothing_more(star):
+    cache = made(star)
+    starting, started = threading.Event(), threading.Event()
+
+    class Slow(SparkRefresher):
+        def prepare(self):
+            starting.set()
+            assert started.wait(60)
+
+    slow = Slow(lambda: star.spark, star.store, lease_seconds=LEASE)
+    star.store.writer.request_refresh(cache.id, why="asked", requested_by="ann")
+    worker = Worker(star.store, slow, holder="w1", lease_seconds=LEASE)
+    process = Process(star.store, slow, worker, schedules=False)
+    process.start()
+    assert starting.wait(30)
+    handed = []
+    stopping = threading.Thread(target=lambda: handed.append(process.stop(60)))
+    stopping.start()
+    stopping.join(1)  # the clock waits for Spark
+    started.set()
+    stopping.join(60)
+    assert handed == [()]
+    (waiting,) = star.store.reader.requests()
+    assert waiting.requested_by == "ann"
+    assert star.store.reader.refreshes(cache.id) == ()
 
 
 def test_stopping_hands_over_what_does_not_finish(star, refresher):
