@@ -43,26 +43,32 @@ def shown_name(namespace: str, name: str) -> str:
     return name if namespace.lower() in ("", DEFAULT_NAMESPACE) else f"{namespace}.{name}"
 
 
-def no_cache(written: str, known: Iterable[tuple[str, str]], lists: str) -> NotFoundError:
+def no_cache(
+    written: str,
+    known: Iterable[tuple[str, str]],
+    lists: str,
+    here: str = DEFAULT_NAMESPACE,
+) -> NotFoundError:
     """That there is no such cache, with the one that was most likely meant.
 
     Args:
         written: The name as the user wrote it.
         known: Namespace and name of all caches.
         lists: What shows them all, for the message.
+        here: The namespace in which a bare name is looked up; in another one than `default` those
+            of `default` need theirs.
 
     >>> no_cache("sale", [("s", "sales")], "SHOW …").message
     'there is no relational cache sale: did you mean s.sales? SHOW … lists those that exist'
-    >>> no_cache("sales", [("default", "sales")], "SHOW …").message
+    >>> no_cache("sales", [("default", "sales")], "SHOW …", here="s").message
     'there is no relational cache sales: did you mean default.sales? SHOW … lists those that exist'
     """
-    names = [shown_name(namespace, name) for namespace, name in known]
-    by_last = {shown.rpartition(".")[2]: shown for shown in names}
+    shown = shown_name if here.lower() == DEFAULT_NAMESPACE else "{}.{}".format
+    names = [shown(namespace, name) for namespace, name in known]
+    by_last = {full.rpartition(".")[2]: full for full in names}
     near = nearest(written, names)
     if near is None and (last := nearest(written.rpartition(".")[2], by_last)) is not None:
         near = by_last[last]
-    if near == written:  # it is looked up in another schema
-        near = f"{DEFAULT_NAMESPACE}.{near}"
     hint = f"did you mean {near}? " if near else ""
     return NotFoundError(
         ErrorCode.CACHE_NOT_FOUND,

@@ -419,7 +419,10 @@ class CacheService:
         cache = self._metastore.reader.cache(self._namespace(name), name.last)
         if cache is None:
             raise no_cache(
-                str(name), self._metastore.reader.cache_names(), "SHOW RELATIONAL CACHES"
+                str(name),
+                self._metastore.reader.cache_names(),
+                "SHOW RELATIONAL CACHES",
+                self._namespace(QualifiedName((name.last,))),
             )
         return cache
 

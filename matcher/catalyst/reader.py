@@ -433,10 +433,7 @@ def _renamed(project: Node, block: Block, document: Document) -> Block:
 def _refuse_aggregates(expr: Expr) -> None:
     for agg in aggregates(expr):
         if agg.params not in ((), (IGNORE_NULLS,)) and agg.func != "approx_count_distinct":
-            # the last two are how Spark spells an option of MODE
-            named = [p for p in agg.params if not (p.isdigit() or p == "None" or "Some(" in p)]
-            how = f" ({', '.join(named)})" if named else ""
             raise NotSupported(
                 ReasonCode.UNSUPPORTED_EXPRESSION.value,
-                f"aggregate {agg.func}{how} cannot be stored",
+                f"aggregate {agg.func} cannot be stored",
             )

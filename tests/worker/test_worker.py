@@ -242,7 +242,12 @@ def test_a_running_refresh_is_cancelled(star, monkeypatch, late):
 
 def test_a_process_that_stops_while_spark_starts_takes_nothing_more(star):
     cache = made(star)
-    starting, started = threading.Event(), threading.Event()
+    starting, started, told = threading.Event(), threading.Event(), threading.Event()
+
+    class Told(Worker):
+        def take_no_more(self):
+            super().take_no_more()
+            told.set()
 
     class Slow(SparkRefresher):
         def prepare(self):
@@ -251,14 +256,14 @@ def test_a_process_that_stops_while_spark_starts_takes_nothing_more(star):
 
     slow = Slow(lambda: star.spark, star.store, lease_seconds=LEASE)
     star.store.writer.request_refresh(cache.id, why="asked", requested_by="ann")
-    worker = Worker(star.store, slow, holder="w1", lease_seconds=LEASE)
+    worker = Told(star.store, slow, holder="w1", lease_seconds=LEASE)
     process = Process(star.store, slow, worker, schedules=False)
     process.start()
     assert starting.wait(30)
     handed = []
     stopping = threading.Thread(target=lambda: handed.append(process.stop(60)))
     stopping.start()
-    stopping.join(1)  # the clock waits for Spark
+    assert told.wait(30), "before the clock, which waits for Spark"
     started.set()
     stopping.join(60)
     assert handed == [()]
