@@ -176,8 +176,13 @@ def _only_join_keys(
     join: RecordPreservingJoin,
     context: PredicateContext,
 ) -> list[tuple[Col, Col]] | None:
-    """The equalities by which the extra table is joined, if they are the join's keys, all of them
-    and nothing else."""
+    """What the columns of the extra table's key are equal to, if it is joined by the keys of the
+    join, all of them and nothing else.
+
+    Each is equal to the anchor's own column of the join, whatever else the cache joins it by: that
+    another column equals this one is a predicate of the cache, which the query must imply by
+    itself.
+    """
     left_of = {right: left for left, right in join.keys}
     pairs: list[tuple[Col, Col]] = []
     for predicate in touching:
@@ -192,7 +197,7 @@ def _only_join_keys(
         expected = Col(anchor, left_of[inner.name], outer.type)
         if context.find(outer) != context.find(expected):
             return None
-        pairs.append((outer, inner))
+        pairs.append((outer if outer == expected else expected, inner))
     return pairs if {inner.name for _, inner in pairs} == set(left_of) else None
 
 
