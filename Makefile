@@ -20,7 +20,7 @@ PACKAGES := matcher cachemgr scheduler migrations
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-long proofs jar lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-refresh fuzz-refresh-ledger live
+.PHONY: help setup demo figures check test test-long proofs jar lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
@@ -39,6 +39,7 @@ help:
 	@echo "make chaos   replicas under random kills, stops and damage for MINUTES=$(MINUTES); build/chaos"
 	@echo "make load    explain and rewrite under 100 requests a second (MINUTES=$(MINUTES), ARGS='…')"
 	@echo "make fuzz-api   wrong statements, SQL and requests for MINUTES=$(MINUTES); docs/fuzz-api.md"
+	@echo "make fuzz-growth   doubles random queries for MINUTES=$(MINUTES); their steps may grow with the square"
 	@echo "make fuzz-refresh   walks through changes, refreshes and queries for MINUTES=$(MINUTES); docs/fuzz-refresh.md"
 	@echo "make live    a table that grows, refreshes and readers for MINUTES=$(MINUTES) at SCALE=$(SCALE)"
 	@echo "make fuzz-refresh-ledger   what all those runs add up to"
@@ -113,6 +114,9 @@ load: $(STAMP)
 
 fuzz-api: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.fuzz_api.run --minutes $(MINUTES) $(ARGS)
+
+fuzz-growth: $(STAMP)
+	$(VENV)/bin/python -m tests.harness.growth.run --minutes $(MINUTES) $(ARGS)
 
 fuzz-refresh: $(STAMP)
 	$(VENV)/bin/python -m tests.harness.fuzz_refresh.run --minutes $(MINUTES) $(ARGS)

@@ -54,6 +54,7 @@ def match_options(
     forced: frozenset[str] = frozenset(),
     keys: tuple[RecordPreservingJoin, ...] = (),
     *,
+    steps: int | None = None,
     only_declared: bool = False,
 ) -> MatchOptions:
     """The matcher's switches.
@@ -63,6 +64,7 @@ def match_options(
         own: Our settings among them; those of a plain session if None.
         forced: Lower-case names of the caches that the query's hint asks for.
         keys: What is known to be unique in the tables as the query reads them.
+        steps: What the query's hint lets its decision cost.
         only_declared: Whether there are declarations alone, and no refresh has looked at any row:
             then `assumeExactAverages` says what it would have found.
 
@@ -81,6 +83,7 @@ def match_options(
         decimal_precision_loss=spark.decimal_precision_loss,
         time_zone=spark.time_zone,
         approximate_distinct=own.approximate_distinct,
+        most_steps=own.decision_steps if steps is None else steps,
     )
 
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from cachemgr.errors import ConfigurationError, ErrorCode
+from matcher.model.budget import DECISION_STEPS
 
 logger = logging.getLogger(__name__)
 
@@ -254,6 +255,17 @@ SETTINGS: tuple[Setting, ...] = (
         "the last digits may differ from the original's.",
     ),
     _setting(
+        "decisionSteps",
+        "decision_steps",
+        "integer",
+        str(DECISION_STEPS),
+        "runtime",
+        "The most steps of work that deciding on one query may take, the same on every machine; a "
+        "query that takes more is left as it is, and EXPLAIN REWRITE says how many it takes. More "
+        "steps may take more time in proportion. The hint RELATIONAL_CACHE_STEPS(n) says it for "
+        "one query. The service never takes more than the default.",
+    ),
+    _setting(
         "approximateDistinct",
         "approximate_distinct",
         "boolean",
@@ -430,6 +442,7 @@ class Settings:
     token_file: str = ""
     max_outage_seconds: int = 24 * 3600
     location: str = "relational-caches"
+    decision_steps: int = DECISION_STEPS
     approximate_floats: bool = False
     approximate_distinct: bool = False
     trust_unvalidated: bool = False

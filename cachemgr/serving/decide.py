@@ -10,10 +10,10 @@ decided again with exact caches only, and what was dropped says `MIXED_SNAPSHOTS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
-from cachemgr.serving.decision import BlockOutcome, Decision, Hit
+from cachemgr.serving.decision import BlockOutcome, Decision, Exhausted, Hit
 from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
 from cachemgr.serving.fresh_hits import (
     fresh_hit,
@@ -25,12 +25,28 @@ from cachemgr.serving.fresh_hits import (
 from cachemgr.serving.seen_tables import Seen
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
+from matcher.index.miss_reasons import out_of_steps
 from matcher.index.registry import Registry
+from matcher.model.budget import DECISION_SECONDS, OutOfSteps, OutOfTime, decision, spent
 from matcher.model.ir import Block, MatchOptions, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import refused_below
 from matcher.rules.choose import unheeded
 from matcher.rules.cost import LEAST_BESIDE
+
+# So many times the steps of a decision for one who asks why.
+_EXPLAINED: Final = 20
+_OUT_OF_TIME: Final = Reason(
+    ReasonCode.OUT_OF_TIME,
+    f"deciding took more than {DECISION_SECONDS} s of processor time, and the query did not wait "
+    "for more",
+    "split or simplify the query; it is tried again the next time",
+)
+_TOO_DEEP: Final = Reason(
+    ReasonCode.QUERY_TOO_LARGE,
+    "its expressions or subqueries are nested too deeply to be compared with caches",
+    "write them less deeply: IN and lists for chains of OR, a join for nested CASE",
+)
 
 
 class QueryBlocks(Protocol):
@@ -81,7 +97,7 @@ def decide(
 
     def walk(eligibility: Eligibility) -> tuple[Decision, Reason | None]:
         """What is found, and why it must not run as it is."""
-        found = _walk(query, _Asked(registry, eligibility, options, explain, most))
+        found = _within_budget(query, _Asked(registry, eligibility, options, explain, most))
         if found.keys_moved:
             return found, None
         live = query.tables_outside(found.hits) | _read_beside(found.hits)
@@ -111,12 +127,30 @@ class _Asked:
     options: MatchOptions
     explain: bool
     most: int | None
+    first_sight: bool = False
+
+
+def _within_budget(query: QueryBlocks, asked: _Asked) -> Decision:
+    """What is found in the steps that a decision may take. Who asks why is told of more caches than
+    a decision looks at, with more steps; and what a decision itself takes."""
+    most = asked.options.most_steps
+    if not asked.explain:
+        with decision(most):
+            return _walk(query, asked)
+    with decision(most):
+        decided = _walk(query, replace(asked, explain=False, first_sight=True))
+    if decided.exhausted:
+        return decided
+    with decision(_EXPLAINED * most):
+        explained = _walk(query, asked)
+    return replace(decided if explained.exhausted else explained, spent=decided.spent)
 
 
 def _walk(query: QueryBlocks, asked: _Asked) -> Decision:
     registry, eligibility = asked.registry, asked.eligibility
     outcomes: list[BlockOutcome] = []
     served_once = False
+    exhausted = None
 
     def visit(located: LocatedBlock) -> bool:
         nonlocal served_once
@@ -132,13 +166,27 @@ def _walk(query: QueryBlocks, asked: _Asked) -> Decision:
         outcomes.append(outcome)
         return outcome.hit is not None
 
-    query.visit(visit, tails=registry.keeps_first_rows)
+    try:
+        query.visit(visit, tails=registry.keeps_first_rows)
+    except OutOfSteps:
+        exhausted = Exhausted.STEPS
+        reason = out_of_steps(asked.options.most_steps)
+    except OutOfTime:
+        exhausted = Exhausted.TIME
+        reason = _OUT_OF_TIME
+    except RecursionError:
+        exhausted = Exhausted.DEPTH
+        reason = _TOO_DEEP
+    if exhausted is not None:  # what was found till then stands
+        outcomes.append(BlockOutcome((), None, None, (), (reason,), is_compared=False))
     return Decision(
         tuple(outcomes),
         _unheeded(outcomes, registry, eligibility.query.only),
         lambda block, reasons: registry.why(block, asked.options, reasons),
         served_once,
         eligibility.keys_moved,
+        spent=spent(),
+        exhausted=exhausted,
     )
 
 
@@ -189,6 +237,7 @@ def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcom
         explain=asked.explain,
         most=asked.most,
         first_rows=located.is_tail,
+        remember=not asked.first_sight,
     )
     hit, reasons, candidates = None, chosen.reasons, chosen.candidates
     if chosen.rewrite is not None:

@@ -5,14 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.served_cache import ServedCache
 from matcher.catalyst.split import Split
+from matcher.model.budget import Spent
 from matcher.model.ir import Block, Candidate, Rewrite
 from matcher.model.reasons import Reason
 
 Path = tuple[int, ...]
+
+
+class Exhausted(StrEnum):
+    """What a decision may run out of."""
+
+    STEPS = "steps"
+    TIME = "time"
+    DEPTH = "depth"
+
+
 Why = Callable[[Block, tuple[Reason, ...]], tuple[Reason, ...]]
 
 
@@ -81,6 +93,8 @@ class Decision:
             run, and the query has to be decided by the keys that do.
         apart: What was decided of the queries of EXISTS and IN, which Spark asks about apart;
             filled where a query is explained.
+        spent: What it took; None where nothing was compared.
+        exhausted: What there was too little of to look at all of the query.
     """
 
     outcomes: tuple[BlockOutcome, ...] = ()
@@ -89,6 +103,8 @@ class Decision:
     served_once: bool = False
     keys_moved: bool = False
     apart: tuple[Decision, ...] = ()
+    spent: Spent | None = None
+    exhausted: Exhausted | None = None
 
     @property
     def hits(self) -> tuple[Hit, ...]:

@@ -16,6 +16,7 @@ from cachemgr.statements.columns import ITEMS, JSON
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.vocabulary import FreshnessKind
 from matcher.index.explain import candidate_data, reason_data, set_names
+from matcher.model.budget import Spent
 from matcher.model.ir import Candidate
 from matcher.model.reasons import Reason
 from matcher.render.select import NotRenderable, quote_path, render_rewrite
@@ -80,6 +81,7 @@ class Explanation:
         appended: What is read of the base tables beside the caches.
         behind: The hits that do not show the tables as they are now.
         notes: What the session's settings do to it besides, for people.
+        spent: The steps that deciding takes, at first sight.
         own: Of this what is of the query itself, where some is of its subqueries.
         subqueries: Each of them, as a query of its own.
     """
@@ -96,6 +98,7 @@ class Explanation:
     appended: tuple[Appended, ...] = ()
     behind: tuple[Behind, ...] = ()
     notes: tuple[str, ...] = ()
+    spent: Spent | None = None
     own: Explanation | None = None
     subqueries: tuple[Explanation, ...] = ()
 
@@ -132,6 +135,7 @@ class Explanation:
             ],
             "behind": [behind.as_data() for behind in self.behind],
             "notes": list(self.notes),
+            "spent": None if self.spent is None else spent_data(self.spent),
             "reasons": [reason_data(r) for r in self.reasons],
             "candidates": [candidate_data(c) for c in self.candidates],
             "subqueries": [subquery.as_data() for subquery in self.subqueries],
@@ -177,7 +181,21 @@ class Explanation:
             items.append(("candidate", f"{row.cache}{sets} {row.outcome}{cost}{why}"))
         if self.rewritten_sql is not None:
             items.append(("rewritten SQL", self.rewritten_sql))
+        if self.spent is not None:
+            items.append(("steps", _spent_text(self.spent)))
         return items
+
+
+def spent_data(spent: Spent) -> dict[str, Any]:
+    """What a decision takes, as JSON data."""
+    cut_short = [search.name for search in spent.cut_short]
+    return {"steps": spent.steps, "most": spent.most, "cut_short": cut_short}
+
+
+def _spent_text(spent: Spent) -> str:
+    cut_short = "; ".join(search.value for search in spent.cut_short)
+    cut = f"; cut short at its own bound: {cut_short}" if cut_short else ""
+    return f"{spent.steps:,} of {spent.most:,}{cut}"
 
 
 def explanation_of(
@@ -221,6 +239,7 @@ def _explanation(
         appended=tuple(hit.appended for hit in hits if hit.appended is not None),
         behind=tuple(dict.fromkeys(_behind(hit) for hit in hits if not hit.exact)),
         notes=tuple(notes),
+        spent=decision.spent,
     )
 
 

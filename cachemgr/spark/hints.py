@@ -1,4 +1,5 @@
-"""The hints `NO_RELATIONAL_CACHE` and `RELATIONAL_CACHE(name, …)`, in SQL text and on DataFrames.
+"""The hints `NO_RELATIONAL_CACHE`, `RELATIONAL_CACHE(name, …)` and `RELATIONAL_CACHE_STEPS(n)`, in
+SQL text and on DataFrames.
 
 Spark's analyser drops hints that it does not know, but each plan node remembers the text that it
 was parsed from. A hint counts only as a real hint comment: not inside a string, a quoted name or an
@@ -16,23 +17,25 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from cachemgr.jvm.loader import java_class, session_of
-from matcher.sql.comments import Unclosed, hints
+from matcher.sql.comments import Unclosed, hints, steps_in
 
 NO_CACHE: Final = "NO_RELATIONAL_CACHE"
 USE_CACHE: Final = "RELATIONAL_CACHE"
+STEPS: Final = "RELATIONAL_CACHE_STEPS"
 
 _CALL: Final = re.compile(
-    rf"\b(?P<name>{NO_CACHE}|{USE_CACHE})\b\s*(?:\((?P<args>[^)]*)\))?", re.IGNORECASE
+    rf"\b(?P<name>{NO_CACHE}|{USE_CACHE}|{STEPS})\b\s*(?:\((?P<args>[^)]*)\))?", re.IGNORECASE
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """The hints of one query: their names in upper case, and the caches that RELATIONAL_CACHE
-    names, in order."""
+    """The hints of one query: their names in upper case, the caches that RELATIONAL_CACHE names, in
+    order, and the steps that its decision may take, if one says so."""
 
     names: frozenset[str] = frozenset()
     caches: tuple[str, ...] = ()
+    steps: int | None = None
 
 
 def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
@@ -42,6 +45,8 @@ def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
     ['NO_RELATIONAL_CACHE']
     >>> read_hints(["SELECT /*+ RELATIONAL_CACHE(a, `b`), BROADCAST(t) */ 1"]).caches
     ('a', 'b')
+    >>> read_hints(["SELECT /*+ RELATIONAL_CACHE_STEPS(50000) */ 1"]).steps
+    50000
     >>> read_hints([r"SELECT r'\\' /*+ NO_RELATIONAL_CACHE */, ''"]).names
     frozenset({'NO_RELATIONAL_CACHE'})
     >>> read_hints(["SELECT /* not /* yet */ /*+ */ 1 /* /* */ /*+ NO_RELATIONAL_CACHE */"]).names
@@ -50,14 +55,18 @@ def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
     bodies = [body for text in texts if "/*+" in text for body in _bodies(text)]
     names: set[str] = set()
     caches: dict[str, None] = {}
+    steps = None
     for body in (*bodies, *tags):
         for call in _CALL.finditer(body):
             names.add(call["name"].upper())
+            if call["name"].upper() == STEPS:
+                steps = steps_in(call["args"] or "")
+                continue
             for arg in (call["args"] or "").split(","):
                 cache = arg.strip().replace("`", "").strip("'\"")
                 if cache:
                     caches[cache] = None
-    return Hints(frozenset(names), tuple(caches))
+    return Hints(frozenset(names), tuple(caches), steps)
 
 
 def _bodies(text: str) -> list[str]:
@@ -69,7 +78,8 @@ def _bodies(text: str) -> list[str]:
 
 
 def install_dataframe_hint() -> None:
-    """Make `df.hint("NO_RELATIONAL_CACHE")` and `df.hint("RELATIONAL_CACHE", "name")` known.
+    """Make `df.hint("NO_RELATIONAL_CACHE")`, `df.hint("RELATIONAL_CACHE", "name")` and
+    `df.hint("RELATIONAL_CACHE_STEPS", n)` known.
 
     Once per process; harmless if repeated. Other hints go to Spark unchanged.
     """
@@ -81,7 +91,7 @@ def install_dataframe_hint() -> None:
 
     @functools.wraps(original)
     def hint(self: ClassicDataFrame, name: str, *parameters: Any) -> DataFrame:
-        if not isinstance(name, str) or name.upper() not in (NO_CACHE, USE_CACHE):
+        if not isinstance(name, str) or name.upper() not in (NO_CACHE, USE_CACHE, STEPS):
             return original(self, name, *parameters)
         session = self.sparkSession
         text = f"{name.upper()}({','.join(map(str, parameters))})"

@@ -64,7 +64,8 @@ class HookContext:
     the session, its time zone always among them. `is_kept`: Spark is to keep the rows (CACHE TABLE,
     persist()), nothing is put in place. `in_subquery`: the plan is that of a subquery
     expression, decided apart from its query. `hints` are the names of the cache hints found, upper
-    case; `hinted_caches` those that RELATIONAL_CACHE(…) names. `versions` gives those that are
+    case; `hinted_caches` those that RELATIONAL_CACHE(…) names, `hinted_steps` those of
+    RELATIONAL_CACHE_STEPS(n). `versions` gives those that are
     looked up later; `schema` the catalog and schema that names without them mean. `asker` runs
     the query. `ask_again`, for a subquery: ask once more where it is that of EXISTS or IN, whose
     rows may be there once each. `is_awaited`: the query still waits for its answer.
@@ -76,6 +77,7 @@ class HookContext:
     is_write: bool
     hints: frozenset[str]
     hinted_caches: tuple[str, ...] = ()
+    hinted_steps: int | None = None
     in_subquery: bool = False
     is_kept: bool = False
     mode: str = "rewrite"
@@ -202,6 +204,7 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         is_write=data["write"],
         hints=hints.names,
         hinted_caches=hints.caches,
+        hinted_steps=hints.steps,
         in_subquery=data["subquery"],
         is_kept=data["kept"],
         asker=Asker(data["user"], data["vouched"]),

@@ -242,7 +242,9 @@ class CacheSession:
         joins = self.feed.joins()
 
         def examined(query: QueryState, keys: tuple[RecordPreservingJoin, ...]) -> Decision:
-            options = match_options(context.settings, settings, query.only, keys)
+            options = match_options(
+                context.settings, settings, query.only, keys, steps=context.hinted_steps
+            )
             registry = self.feed.registry
             eligibility = Eligibility(query, self.checks)
             return decide(PlanBlocks(document), registry, eligibility, options, explain=explain)
@@ -301,6 +303,7 @@ class CacheSession:
             is_write=False,
             hints=hints.names,
             hinted_caches=hints.caches,
+            hinted_steps=hints.steps,
             asker=asker,
             schema=lambda: (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()),
         )
@@ -467,6 +470,8 @@ class CacheSession:
                 self.telemetry.count("tail_hits")
         if found.hits and settings.mode is Mode.PLAN_ONLY:
             self.telemetry.count("plan_only")
+        if found.exhausted is not None:
+            self.telemetry.count(f"out_of_{found.exhausted}")
 
     def _log(
         self,

@@ -46,6 +46,7 @@ from cachemgr.text.table_names import Names
 from cachemgr.text.templates import Templates
 from cachemgr.vocabulary import Outcome
 from matcher.memory.bounded import Bounded
+from matcher.model.budget import DECISION_STEPS, OutOfSteps, OutOfTime, decision
 from matcher.model.errors import MatcherError
 from matcher.model.ir import MatchOptions
 from matcher.model.reasons import Reason, ReasonCode, not_taken
@@ -57,6 +58,14 @@ _READS: Final = 3
 _MOST_SETTINGS: Final = 256
 _LONG_SETTINGS: Final = 4_000
 _Told = Callable[[], Mapping[Reason, Iterable[str]]]
+_STEPS_TO_READ: Final = DECISION_STEPS // 2
+# With what the parser takes, in which nobody looks at the clock.
+_SECONDS_TO_READ: Final = 1.0
+_TOO_MUCH_TO_READ: Final = Reason(
+    ReasonCode.TOO_MANY_STEPS,
+    f"reading it takes more than the {_STEPS_TO_READ:,} steps that reading a text may take",
+    "split or simplify the query",
+)
 _READ_BY_SPARK: Final = "correct it if it is wrong; if Spark can read it, run it there"
 
 
@@ -186,7 +195,11 @@ class TextDoor:
             return None
         asked = _Asked(request, stated, stated.conf, self._feed.stamp, explain)
         schema = names.schema(request.catalog, request.schema)
-        parsed = self._templates.read(request.sql, schema, stated.conf.text)
+        try:
+            with decision(_STEPS_TO_READ, _SECONDS_TO_READ):
+                parsed = self._templates.read(request.sql, schema, stated.conf.text)
+        except (OutOfSteps, OutOfTime):  # `answer` says so
+            return None
         heads = None if parsed is None else self._local_heads(parsed, names)
         if parsed is None or heads is None:
             return None
@@ -251,7 +264,10 @@ class TextDoor:
         names = self._current_names()
         try:
             check_text(request.sql)
-            parsed, heads = self._read(request, asked.conf, names)
+            with decision(_STEPS_TO_READ, _SECONDS_TO_READ):
+                parsed, heads = self._read(request, asked.conf, names)
+        except (OutOfSteps, OutOfTime):
+            return TextAnswer(reasons=(_TOO_MUCH_TO_READ,), settings=stated.shown)
         except MatcherError as error:
             return _not_read(error, names, request.sql, stated)
         except RecursionError:
@@ -276,7 +292,10 @@ class TextDoor:
                 only=hinted,
             )
             keys = keys_seen(self._feed.joins(), query.seen)
-            options = match_options(stated.merged, asked.conf.own, hinted, keys)
+            wanted = parsed.hinted_steps or asked.conf.own.decision_steps
+            # who may only ask is not to make others wait
+            steps = min(wanted, DECISION_STEPS)
+            options = match_options(stated.merged, asked.conf.own, hinted, keys, steps=steps)
             eligibility = TextEligibility(query, self._checks)
             sql, decision = self._safely(
                 lambda: self._written(TextBlocks(parsed), eligibility, options, heads, explain)

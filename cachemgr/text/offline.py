@@ -290,7 +290,8 @@ def _decided(workspace: Workspace, blocks: TextBlocks, explain: bool) -> Decisio
     hinted = blocks.parsed.hinted
     query = QueryState(workspace.seen, frozenset(), "", 0, 0, only=hinted)
     eligibility = _Declared(query, workspace.checks, blocks)
-    options = replace(workspace.conf.options, forced=hinted)
+    steps = blocks.parsed.hinted_steps or workspace.conf.options.most_steps
+    options = replace(workspace.conf.options, forced=hinted, most_steps=steps)
     try:
         return decide(blocks, workspace.registry, eligibility, options, explain=explain)
     except Exception as error:

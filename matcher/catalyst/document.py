@@ -20,6 +20,7 @@ A document has `v` (its version), `ansi`, `precision_loss`, `time_zone`, `plan` 
 - `b`: 1 of a correlated Subquery whose expression is not seen, which may hold an aggregation above
     what is written of it;
 - `r`: what depends on the order of the rows below, as text;
+- `x`: of the outermost node, in place of all others: why the plan is too large to be written;
 - `cache`: 1 where a cache answers the node already.
 
 An entry is an expression, a list that begins with its tag:
@@ -260,6 +261,11 @@ def may_be_aggregated(node: Node) -> bool:
 def depends_on_order(node: Node) -> str | None:
     """What of the node depends on the order and the partitions of the rows below it."""
     return node.get("r")
+
+
+def too_large(node: Node) -> str | None:
+    """Why a plan was not written: it is too long, or too deep."""
+    return node.get("x")
 
 
 def is_answered(node: Node) -> bool:

@@ -161,6 +161,10 @@ def blocks(document: Document, reader: Reader | None = None, *, tails: bool = Tr
 def _walk(node: Node, path: Path, reader: Reader, tails: bool, above: Above = _NOTHING) -> Blocks:
     if doc.is_answered(node):
         return
+    large = doc.too_large(node)
+    if large is not None:
+        yield LocatedBlock(path, None, (not_taken(ReasonCode.QUERY_TOO_LARGE, large),))
+        return
     ordered = doc.depends_on_order(node)
     if ordered is not None:
         yield LocatedBlock(path, None, (_left_alone(ordered),))
@@ -321,6 +325,9 @@ def build_block(node: Node, document: Document, *, nested: bool = False) -> Bloc
 
 
 def _decoded(node: Node, document: Document, *, nested: bool = False) -> Block:
+    large = doc.too_large(node)
+    if large is not None:
+        raise NotSupported(ReasonCode.QUERY_TOO_LARGE, large)
     settings = doc.settings_of(document)
     tree = Tree(settings, doc.tables_of(document), nested=nested)
     if doc.operator(node) != "Aggregate":

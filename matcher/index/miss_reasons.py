@@ -21,6 +21,22 @@ def none_near(block: Block) -> Reason:
     return _none(f"no cache reads {_names(block)}", "CREATE RELATIONAL CACHE makes one")
 
 
+def out_of_steps(most: int, compared: int | None = None) -> Reason:
+    """The decision has used up its steps.
+
+    Args:
+        most: The most steps.
+        compared: With how many caches the block was compared till then; None before the first.
+    """
+    after = "" if compared is None else f" after {compared} caches"
+    return Reason(
+        ReasonCode.TOO_MANY_STEPS,
+        f"the {most:,} steps that a decision may take were used up{after}",
+        "split or simplify the query, or allow its decision more: "
+        f"/*+ RELATIONAL_CACHE_STEPS({most * 10}) */",
+    )
+
+
 def _none(detail: str, suggestion: str) -> Reason:
     return Reason(ReasonCode.NO_CACHE_FOR_TABLES, detail, suggestion)
 
@@ -44,6 +60,8 @@ def best_reasons(misses: Iterable[Miss], otherwise: Reason) -> tuple[Reason, ...
 
 
 def _nearness(miss: Miss) -> tuple[bool, bool, bool, int]:
+    if miss.reasons and miss.reasons[0].code is ReasonCode.TOO_MANY_STEPS:
+        return False, False, False, -1  # the others may not be all
     lacks_table = any(r.code is ReasonCode.TABLE_NOT_IN_CACHE for r in miss.reasons)
     whole = miss.grouping_set is None and miss.lacking == 0
     return not miss.matched, lacks_table, whole, miss.lacking

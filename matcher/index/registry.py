@@ -21,11 +21,12 @@ from threading import Lock
 from typing import Final
 
 from matcher.index.explain import candidates_of
-from matcher.index.miss_reasons import best_reasons, no_cache, none_near
+from matcher.index.miss_reasons import best_reasons, no_cache, none_near, out_of_steps
 from matcher.index.nearest import consider, nearest, sharing_tables
 from matcher.index.shards import Shard, bits_of, mask_of, propose_joinable
-from matcher.memory.bounded import Changes
+from matcher.memory.bounded import Changes, Remembered
 from matcher.memory.decisions import Seen, Served, Shapes, shape_of, tables_of
+from matcher.model.budget import OutOfSteps, spent
 from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
@@ -45,6 +46,7 @@ Veto = Callable[[Rewrite], Reason | None]
 _DEFAULTS: Final = MatchOptions()
 # So many caches are asked what they lack where the index proposes none.
 _NEAREST: Final = 3
+_MOST_EXHAUSTED: Final = 1024
 # Refusals of a whole cache that no further table mends.
 _FOR_GOOD: Final = frozenset(
     {
@@ -70,13 +72,15 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Found:
-    """What the index proposed, and what came of it."""
+    """What the index proposed, and what came of it; `exhausted` if the steps ended before all were
+    compared."""
 
     proposed: list[PreparedPlan] = field(default_factory=list)
     rewrites: list[tuple[Rewrite, PreparedPlan]] = field(default_factory=list)
     misses: list[Miss] = field(default_factory=list)
     chosen: Rewrite | None = None
     tried_joining: bool = False
+    exhausted: bool = False
 
 
 class Registry:
@@ -94,6 +98,8 @@ class Registry:
         self._lock = Lock()
         self._changes = Changes()
         self._shapes = Shapes(self._changes)
+        # the shapes on which the steps of a decision were used up
+        self._exhausted: Remembered[Reason] = Remembered(self._changes, _MOST_EXHAUSTED)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -125,6 +131,7 @@ class Registry:
     def forget_decisions(self) -> None:
         """Drop what is remembered of shapes; the next decision of each is a first sight again."""
         self._shapes.forget()
+        self._exhausted.forget()
 
     def _note(self, *changed: PreparedPlan) -> None:
         self._changes.note(r.key for prepared in changed for r in prepared.plan.relations)
@@ -191,6 +198,7 @@ class Registry:
         explain: bool = False,
         most: int | None = None,
         first_rows: bool = False,
+        remember: bool = True,
     ) -> Decision:
         """The best rewrite of `block` that `veto` lets pass.
 
@@ -204,6 +212,7 @@ class Registry:
             most: explain so many caches at most, the one that serves and those nearest to it; None
                 explains all.
             first_rows: ask caches of the first rows (ORDER BY … LIMIT) alone.
+            remember: False to decide as at first sight, and to remember nothing of it.
         """
         if first_rows and not self._limited:
             return Decision(None)
@@ -219,9 +228,15 @@ class Registry:
             return Decision(None, (), (no_cache(block),))
         # made when it is first needed: a filled-in template needs none
         query = cache(lambda: NormalQuery(block, relations))
+        if not remember:
+            found = self._search(asked, query())
+            return Decision(found.chosen, (), _reasons(found, block))
         shape, constants = shape_of(block)
         key = (shape, options, first_rows)
         seen = self._shapes.get(key, tables_of(block))
+        exhausted = self._exhausted.get(key, tables_of(block))
+        if exhausted is not None:
+            return Decision(None, (), (exhausted,))
         if seen is not None:
             missed = seen.missed(block, constants)
             if missed is not None:
@@ -229,8 +244,13 @@ class Registry:
             decision = _decide_again(asked, seen, query, constants)
             if decision is not None:
                 return decision
+        before = spent().steps
         found = self._search(asked, query())
-        reasons = () if found.chosen is not None else best_reasons(found.misses, no_cache(block))
+        reasons = _reasons(found, block)
+        if found.exhausted:
+            if found.chosen is None and (spent().steps - before) * 2 > options.most_steps:
+                self._exhausted.keep(key, tables_of(block), since, lambda: reasons[0])
+            return Decision(found.chosen, (), reasons)
         self._shapes.put(
             key,
             since,
@@ -255,12 +275,12 @@ class Registry:
                 plans = list(self._propose(query))
             if asked.first_rows:
                 plans = [p for p in plans if p.plan.limit is not None]
-            matched = _matched(query, plans, asked.options, may_join_tables, found.misses)
+            matched = _matched(query, plans, asked.options, may_join_tables, found)
             found.proposed += plans
             found.rewrites += matched
             found.tried_joining = may_join_tables
             found.chosen = _first_passed(matched, asked.veto, found.misses)
-            if found.chosen is not None:
+            if found.chosen is not None or found.exhausted:
                 break
         return found
 
@@ -333,23 +353,32 @@ class Registry:
                     yield from plans
 
 
+def _reasons(found: _Found, block: Block) -> tuple[Reason, ...]:
+    return () if found.chosen is not None else best_reasons(found.misses, no_cache(block))
+
+
 def _matched(
     query: NormalQuery,
     plans: Iterable[PreparedPlan],
     options: MatchOptions,
     may_join_tables: bool,
-    misses: list[Miss],
+    so_far: _Found,
 ) -> list[tuple[Rewrite, PreparedPlan]]:
     """The best rewrite of each plan that has one, the best first; what was refused is noted."""
     rewrites: list[tuple[Rewrite, PreparedPlan]] = []
-    for plan in plans:
-        for found in match_plan(
-            query, plan, options, thorough=False, may_join_tables=may_join_tables
-        ):
-            if isinstance(found, Rewrite):
-                rewrites.append((found, plan))
-                break
-            misses.append(found)
+    for number, plan in enumerate(plans):
+        try:
+            for found in match_plan(
+                query, plan, options, thorough=False, may_join_tables=may_join_tables
+            ):
+                if isinstance(found, Rewrite):
+                    rewrites.append((found, plan))
+                    break
+                so_far.misses.append(found)
+        except OutOfSteps:
+            so_far.exhausted = True
+            so_far.misses.insert(0, Miss("", None, (out_of_steps(options.most_steps, number),)))
+            break
     rewrites.sort(key=lambda pair: preference(pair[0]))
     return rewrites
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from matcher.model.budget import DECISION_STEPS
 from matcher.model.expr import Agg, Col, Expr
 from matcher.model.integer_bounds import Bounds
 from matcher.model.reasons import Reason
@@ -261,7 +262,8 @@ class CachePlan:
 class MatchOptions:
     """Session switches that change what counts as a valid rewrite (`spark.cachemgr.*`), and the
     lower-case names of the caches that the query's hint asks for, at any cost. `time_zone` is the
-    session's ("" where it is not known). `keys` are joins whose right side has a unique key in the
+    session's ("" where it is not known). `most_steps` is what a decision may cost
+    (`matcher.model.budget`). `keys` are joins whose right side has a unique key in the
     very rows that the query reads, whatever a cache may have read."""
 
     approximate_floats: bool = False
@@ -271,6 +273,7 @@ class MatchOptions:
     decimal_precision_loss: bool = True
     approximate_distinct: bool = False
     time_zone: str = ""
+    most_steps: int = DECISION_STEPS
     forced: frozenset[str] = frozenset()
     keys: tuple[RecordPreservingJoin, ...] = ()
 

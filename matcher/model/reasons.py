@@ -20,6 +20,9 @@ class ReasonCode(StrEnum):
     NON_DETERMINISTIC = "NON_DETERMINISTIC"
     OUTPUT_NAME_UNKNOWN = "OUTPUT_NAME_UNKNOWN"
     HINT = "HINT"
+    QUERY_TOO_LARGE = "QUERY_TOO_LARGE"
+    TOO_MANY_STEPS = "TOO_MANY_STEPS"
+    OUT_OF_TIME = "OUT_OF_TIME"
     # Relations and joins
     TABLE_NOT_IN_CACHE = "TABLE_NOT_IN_CACHE"
     EXTRA_TABLE_NOT_PRESERVING = "EXTRA_TABLE_NOT_PRESERVING"
@@ -90,6 +93,8 @@ _MENDS: Final[dict[ReasonCode, str]] = {
     "leave it to the SELECT around the block",
     ReasonCode.UNSUPPORTED_RELATION: "read a table by its name, as it is now",
     ReasonCode.NON_DETERMINISTIC: "put a constant in its place",
+    ReasonCode.QUERY_TOO_LARGE: "join a table of the constants instead of listing them, or split "
+    "the query",
 }
 
 

@@ -9,7 +9,9 @@ sets of values decide, so that ranges count as well.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from matcher.model.budget import Search, spend, within
 from matcher.model.expr import Call, Expr, columns, conjuncts, disjuncts
 from matcher.predicates.canonical import holds
 from matcher.predicates.context import PredicateContext
@@ -18,6 +20,10 @@ from matcher.predicates.implication import implies
 from matcher.predicates.raising import may_raise
 from matcher.predicates.truth import domain_of
 
+_STEPS_A_BRANCH: Final = 4
+# Each of so many ORs is compared with all the others.
+_MOST_CHOICES: Final = 8
+
 
 def without_dead_branches(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
     """The conjuncts of a filter, shorter where a branch of an OR contradicts the others."""
@@ -25,8 +31,14 @@ def without_dead_branches(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
     choices = [part for part in parts if len(disjuncts(part)) > 1]
     if not choices or all(_stands_alone(part, parts) for part in choices):
         return parts
+    whole = parts
+    return within(Search.DEAD_BRANCHES, lambda: _shortened(whole, choices), whole)
+
+
+def _shortened(parts: tuple[Expr, ...], choices: list[Expr]) -> tuple[Expr, ...]:
     parts = _without_implied(parts, choices)
     while True:  # what is left of one OR may decide over another
+        spend(_STEPS_A_BRANCH * _branches(parts))
         known = PredicateContext(parts)
         left = tuple(alive for part in parts for alive in conjuncts(_alive(part, known)))
         if left == parts:
@@ -34,14 +46,25 @@ def without_dead_branches(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
         parts = left
 
 
+def _branches(parts: Iterable[Expr]) -> int:
+    """What it takes to find out what conjuncts say: each branch of an OR is looked at."""
+    return sum(len(disjuncts(part)) for part in parts)
+
+
 def _without_implied(parts: tuple[Expr, ...], choices: list[Expr]) -> tuple[Expr, ...]:
-    """The conjuncts but for ORs that the ones left always make true."""
+    """The conjuncts but for ORs that the ones left always make true; where there are many ORs, that
+    the conditions beside all of them do."""
+    beside = None
+    if len(choices) > _MOST_CHOICES:
+        beside = PredicateContext(part for part in parts if len(disjuncts(part)) == 1)
     for choice in choices:
         if may_raise(choice, overflow=False):  # `10 / k > 1 OR k >= 0` is an error where k is 0
             continue
         rest = tuple(part for part in parts if part is not choice)
-        known = PredicateContext(rest)
-        if any(implies(known, branch) for branch in disjuncts(choice)):
+        if beside is None:
+            spend(_STEPS_A_BRANCH * _branches(rest))
+        known = beside or PredicateContext(rest)
+        if any(implies(known, branch, by_cases=False) for branch in disjuncts(choice)):
             parts = rest
     return parts
 

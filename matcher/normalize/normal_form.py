@@ -13,12 +13,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, permutations, product
+from itertools import chain
 from threading import Lock
 from typing import Final
 
+from matcher.model.budget import tick
 from matcher.model.expr import (
     FALSE,
     Agg,
@@ -55,11 +56,14 @@ OCCURRENCE: Final = 1 << 20
 SINGLE_ROWS: Final = (-1, "")
 # Tables that no cache reads get numbers from here on, which mean something in one query alone.
 FIRST_UNKNOWN_TABLE: Final = 1 << 19
-MAX_MAPPINGS: Final = 24
 # Bytes that cost as much to read as a row does.
 _BYTES_A_ROW: Final = 100.0
 # Expressions of queries that a cache remembers in canonical form
 _MEMO_OF_CACHE: Final = 128
+# The query in other numbers of its relations, remembered for the next cache
+_MOST_NUMBERED: Final = 32
+# A comparison that may say that two columns are equal, alone or together with others.
+_MAY_EQUATE: Final = frozenset(("eq", "nseq", "le", "ge", "in"))
 
 
 class Interner:
@@ -202,11 +206,14 @@ class NormalQuery:
     __slots__ = (
         "_classes",
         "_contexts",
+        "_equatable",
         "_linked",
         "_minus_zero",
+        "_numbered",
         "_required",
         "_shown",
         "_solid",
+        "_weight",
         "aggregates",
         "block",
         "group_keys",
@@ -246,16 +253,68 @@ class NormalQuery:
         self._classes: dict[Col, list[Col]] | None = None
         self._linked: tuple[tuple[tuple[int, str], ...], ...] | None = None
         self._minus_zero: tuple[Expr | None] | None = None
+        self._equatable: Mapping[tuple[int, str], int] | None = None
+        self._numbered: dict[tuple[int, ...], NormalQuery] = {}
+        self._weight: int | None = None
 
     def relation(self, rel: int) -> Relation:
         """The table that an interned number stands for."""
         return self.block.relations[self.relations.index(rel)]
+
+    def numbered(self, rels: tuple[int, ...]) -> NormalQuery:
+        """The query with other numbers for its relations; remembered for the next cache."""
+        if rels == self.relations:
+            return self
+        found = self._numbered.get(rels)
+        if found is None:
+            if len(self._numbered) >= _MOST_NUMBERED:
+                self._numbered = {}
+            found = self._numbered[rels] = NormalQuery(self.block, rels)
+            found._weight = self.weight
+        return found
+
+    @property
+    def weight(self) -> int:
+        """How many nodes its expressions have: what it costs to compare it with one cache."""
+        if self._weight is None:
+            self._weight = sum(1 for expr in self.block.expressions() for _ in walk(expr))
+        return self._weight
+
+    @property
+    def may_be_equal(self) -> Mapping[tuple[int, str], int]:
+        """The columns that some comparison might make equal, each with the number of a class: of
+        what stands in two classes the query says nowhere that it is equal."""
+        if self._equatable is None:
+            self._equatable = self._equated()
+        return self._equatable
+
+    def _equated(self) -> dict[tuple[int, str], int]:
+        parent: dict[object, object] = {}
+
+        def top(place: object) -> object:
+            while (up := parent.setdefault(place, place)) != place:
+                place = up
+            return place
+
+        conditions = (*self.predicates, *(p for join in self.outer_joins for p in join.written))
+        for node in (n for p in (*conditions, *self.conditions()) for n in walk(p)):
+            if isinstance(node, Call) and node.op in _MAY_EQUATE:
+                sides = [_place(side) for side in node.args]
+                for side in sides[1:]:
+                    parent[top(side)] = top(sides[0])
+        numbers: dict[object, int] = {}
+        return {
+            place: numbers.setdefault(top(place), len(numbers))
+            for place in parent
+            if isinstance(place, tuple)
+        }
 
     def context(self, equalities: tuple[tuple[Col, Col], ...] = ()) -> PredicateContext:
         """What the query's predicates say, together with equalities that record-preserving joins
         add."""
         found = self._contexts.get(equalities)
         if found is None:
+            tick()
             found = PredicateContext(self.predicates, equalities)
             # before a cache's expressions, which may know less of NULL, or more
             found.settle_on(self.expressions())
@@ -353,48 +412,13 @@ class NormalQuery:
         )
 
 
-def mappings(
-    query: NormalQuery, view_relations: tuple[int, ...], *, partly: bool = False
-) -> Iterator[NormalQuery]:
-    """The query with its occurrences of repeated tables assigned to the view's in each possible
-    way, lazily: a caller stops after `MAX_MAPPINGS`.
-
-    Args:
-        query: the query.
-        view_relations: the view's occurrences.
-        partly: where the view has fewer occurrences of a table than the query, let some stay
-            without one, under numbers that the view does not have; else nothing is yielded then.
-    """
-    theirs: dict[int, list[int]] = {}
-    for rel in view_relations:
-        theirs.setdefault(rel % OCCURRENCE, []).append(rel)
-    mine: dict[int, list[int]] = {}
-    for rel in query.relations:
-        mine.setdefault(rel % OCCURRENCE, []).append(rel)
-    if any(len(theirs.get(table, ())) < len(found) for table, found in mine.items()):
-        if not partly:
-            return
-        for table, found in mine.items():
-            have = theirs.setdefault(table, [])
-            new = range(len(have), len(found))
-            have += [table + nth * OCCURRENCE for nth in new]
-    if all(len(theirs[table]) == 1 for table in mine):
-        yield query
-        return
-    tables = list(mine)
-    choices = product(*(permutations(theirs[t], len(mine[t])) for t in tables))
-    for choice in choices:
-        target = {old: new for t, new_ones in zip(tables, choice, strict=True)
-                  for old, new in zip(mine[t], new_ones, strict=True)}  # fmt: skip
-        yield NormalQuery(query.block, tuple(target[rel] for rel in query.relations))
-
-
 class PreparedPlan:
     """A cache plan in normal form: what one registration computes once, so that matching only
     reads."""
 
     __slots__ = (
         "_intern",
+        "_linked",
         "_removals",
         "_variants",
         "columns",
@@ -436,6 +460,7 @@ class PreparedPlan:
         self.context: Final = PredicateContext(self.predicates, memo=_MEMO_OF_CACHE)
         self.outer_joins: Final = _outer_joins(plan.outer, rels, memo)
         self._intern: Final = intern
+        self._linked: Mapping[int, tuple[tuple[str, int, str], ...]] | None = None
         self._variants: dict[Hashable, PreparedPlan] = {}
         stored = plan.columns if plan.keys is None else plan.keys
         self.columns: Final = tuple((placed(c.expr), c) for c in stored)
@@ -478,6 +503,20 @@ class PreparedPlan:
         return found
 
     @property
+    def linked(self) -> Mapping[int, tuple[tuple[str, int, str], ...]]:
+        """For each table of the plan the columns by which it is joined to others: its own column,
+        the other table and that one's column."""
+        if self._linked is None:
+            parts = [*self.context.conjuncts]
+            parts += [p for join in self.outer_joins if join.kind != "full" for p in join.on]
+            found: dict[int, list[tuple[str, int, str]]] = {}
+            for pair in map(column_equality, parts):
+                for one, other in (pair, pair[::-1]) if pair is not None else ():
+                    found.setdefault(one.rel, []).append((one.name, other.rel, other.name))
+            self._linked = {rel: tuple(links) for rel, links in found.items()}
+        return self._linked
+
+    @property
     def removals(self) -> dict[tuple[frozenset[int], bool], object]:
         """Memo of `rules.map_relations` for this plan."""
         return self._removals
@@ -501,6 +540,11 @@ def set_rows(grouping_set: GroupingSet) -> float:
     if grouping_set.rows is not None:
         return float(grouping_set.rows)
     return 10.0 * 4.0 ** len(grouping_set.keys)
+
+
+def _place(side: Expr) -> object:
+    """What an operand is found by: a column by its name, all else by itself."""
+    return (side.rel, side.name) if isinstance(side, Col) else side
 
 
 def _is_null_test(predicate: Expr) -> bool:

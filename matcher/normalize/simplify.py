@@ -14,8 +14,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from matcher.model.expr import FALSE, TRUE, Agg, Call, Expr, Lit, conjuncts, disjuncts, rebuild
+from matcher.model.budget import MOST_NODES, NODES_A_STEP, spend
+from matcher.model.errors import NotSupported
+from matcher.model.expr import (
+    FALSE,
+    TRUE,
+    Agg,
+    Call,
+    Expr,
+    Lit,
+    conjuncts,
+    disjuncts,
+    rebuild,
+    walk,
+)
 from matcher.model.ir import Block, OuterJoin
+from matcher.model.reasons import ReasonCode
 from matcher.normalize.constant_joins import with_constant_joins
 from matcher.normalize.dead_branches import without_dead_branches
 from matcher.normalize.outer_joins import settled
@@ -31,10 +45,26 @@ _OF_NO_ROW: Final = frozenset({"count", "sum", "avg", "min", "max"})
 def simplified(block: Block) -> Block:
     """`block` in the form that both doors compare: joins that became constants are joins again,
     its outer joins settled, and what is known of NULL put in; what that leaves of a predicate may
-    settle a join again."""
+    settle a join again.
+
+    Raises:
+        NotSupported: QUERY_TOO_LARGE where it has more than `budget.MOST_NODES` nodes.
+    """
+    _check_size(block)
     done = fold_nulls(settled(with_constant_joins(block)))
     again = done.outer and done.predicates != block.predicates
     return fold_nulls(settled(done)) if again else done
+
+
+def _check_size(block: Block) -> None:
+    nodes = sum(1 for expr in block.expressions() for _ in walk(expr))
+    if nodes > MOST_NODES:
+        raise NotSupported(
+            ReasonCode.QUERY_TOO_LARGE,
+            f"{nodes:,} operators, columns and constants in one SELECT, of which at most "
+            f"{MOST_NODES:,} are compared with caches",
+        )
+    spend(nodes // NODES_A_STEP)
 
 
 def fold_nulls(block: Block) -> Block:

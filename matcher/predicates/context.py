@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from sys import maxsize
 from typing import Final
 
+from matcher.model.budget import tick
 from matcher.model.expr import (
     FALSE,
     TRUE,
@@ -106,7 +107,8 @@ class PredicateContext:
         self._branches: dict[Expr, tuple[PredicateContext, ...]] = {}
         self._fixed: dict[Expr, Lit] = {}
         self.domains: dict[Expr, Domain] = {}
-        self.residuals: set[Expr] = set()
+        # in order, so that what is looked at first is the same in each process
+        self.residuals: dict[Expr, None] = {}
         parts = [part for p in predicates for part in conjuncts(p)]
         self.conjuncts: tuple[Expr, ...] = tuple(parts)
         rest = [part for part in parts if not self._take_equality(part)]
@@ -138,12 +140,13 @@ class PredicateContext:
         self._parent[high] = low
 
     def _take(self, predicate: Expr) -> None:
+        tick()
         for part in conjuncts(holds(predicate)):
             if part == TRUE:
                 continue
             known = domain_of(part)
             if known is None or (known[0] == part and not isinstance(part, Col)):
-                self.residuals.add(part)
+                self.residuals[part] = None
                 self._reject_nulls(part)
                 self._take_necessary(part)
             if known is not None:
@@ -262,6 +265,7 @@ class PredicateContext:
         self._capacity, self._settled = most, dict(self._canonical)
 
     def _canonicalise(self, expr: Expr) -> Expr:
+        tick()
         if isinstance(expr, Col):
             return self.find(expr)
         if not expr.children:
@@ -321,6 +325,11 @@ class PredicateContext:
         return literal_of(self.domain(operand).single, operand.type)
 
     @property
+    def weight(self) -> int:
+        """How many facts there are to look through."""
+        return len(self.residuals) + len(self.domains)
+
+    @property
     def is_never_true(self) -> bool:
         """True if it is plain that no row passes."""
         return FALSE in self.residuals or NULL in self.residuals
@@ -333,7 +342,7 @@ class PredicateContext:
         """Each branch of an OR together with all else that we know."""
         found = self._branches.get(residual)
         if found is None:
-            others = {r for r in self.residuals if r != residual}
+            others = {r: None for r in self.residuals if r != residual}
             made = []
             for branch in disjuncts(residual):
                 context = PredicateContext((branch,), memo=self._capacity)

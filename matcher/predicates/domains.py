@@ -18,11 +18,14 @@ from math import inf, isnan
 from struct import pack, unpack
 from typing import Any, Final
 
+from matcher.model.budget import tick
 from matcher.model.expr import Lit
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
 
 # int, str, float, bytes or NAN: one kind a domain, ordered as Spark orders the type
 Value = Any
+# So many intervals of a domain are gone through between two looks at the clock, at most.
+_INTERVALS_A_TICK: Final = 16
 
 
 class _Nan:
@@ -110,6 +113,7 @@ class Domain:
     def intersect(self, other: Domain) -> Domain:
         if self is EVERYTHING:
             return other
+        tick(1 + (len(self.intervals) + len(other.intervals)) // _INTERVALS_A_TICK)
         if len(self.intervals) == len(other.intervals) == 1:
             both = _intersect(self.intervals[0], other.intervals[0])
             return Domain(() if both.is_empty else (both,), self.null and other.null)
@@ -171,6 +175,7 @@ NOTHING: Final = Domain(())
 
 def union_all(domains: Sequence[Domain]) -> Domain:
     """The union of many, in one pass."""
+    tick(len(domains))
     return normal([i for d in domains for i in d.intervals], any(d.null for d in domains))
 
 

@@ -13,6 +13,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from matcher.model.budget import Search, spend, within
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit, columns, conjuncts, disjuncts
 from matcher.model.expr import transform as substitute
 from matcher.model.types import has_exact_equality
@@ -26,14 +27,17 @@ _MAX_POINTS: Final = 64
 _MAX_PIECES: Final = 16
 _MAX_DEPTH: Final = 2
 _MAX_BRANCHES: Final = (16, 4)
+# So many known facts are taken over into one case in the time of a step.
+_FACTS_A_STEP: Final = 8
 
 
-def implies(known: PredicateContext, predicate: Expr) -> bool:
+def implies(known: PredicateContext, predicate: Expr, *, by_cases: bool = True) -> bool:
     """Whether every row that passes a conjunction satisfies `predicate` (never a wrong True).
 
     Args:
         known: What the conjunction says.
         predicate: Any predicate, canonical or not.
+        by_cases: Take ORs apart, which takes the product of their sizes.
 
     >>> from matcher.model.expr import Col
     >>> d = Col(0, "d", "int")
@@ -47,14 +51,14 @@ def implies(known: PredicateContext, predicate: Expr) -> bool:
         return True
     parts = conjuncts(predicate)
     if len(parts) > 1:
-        return all(implies(known, part) for part in parts)
+        return all(implies(known, part, by_cases=by_cases) for part in parts)
     pair = column_equality(predicate)
     if pair is not None:
         # never by the values of constants: `matcher.memory.decisions` relies on that
         if known.find(pair[0]) == known.find(pair[1]):
             return known.never_null(known.find(pair[0]))
         return _within_domain(known, known.canonical(predicate))
-    return _implies(known, holds(known.canonical(predicate)), 0)
+    return _implies(known, holds(known.canonical(predicate)), 0 if by_cases else _MAX_DEPTH)
 
 
 def _within_domain(known: PredicateContext, predicate: Expr) -> bool:
@@ -63,6 +67,7 @@ def _within_domain(known: PredicateContext, predicate: Expr) -> bool:
 
 
 def _implies(known: PredicateContext, predicate: Expr, depth: int) -> bool:
+    spend()
     if predicate == TRUE or predicate in known.residuals:
         return True
     if predicate == FALSE:
@@ -83,9 +88,14 @@ def _implies(known: PredicateContext, predicate: Expr, depth: int) -> bool:
         told = known.with_constants(predicate)
         if told != predicate and _implies(known, holds(known.canonical(told)), depth + 1):
             return True
-    return depth < _MAX_DEPTH and (
-        _implied_by_cases(known, predicate, depth) or _implied_by_pieces(known, predicate, depth)
-    )
+    if depth == 0:
+        return within(Search.IMPLICATION, lambda: _implied_in_parts(known, predicate, 0), False)
+    return depth < _MAX_DEPTH and _implied_in_parts(known, predicate, depth)
+
+
+def _implied_in_parts(known: PredicateContext, predicate: Call, depth: int) -> bool:
+    by_cases = _implied_by_cases(known, predicate, depth)
+    return by_cases or _implied_by_pieces(known, predicate, depth)
 
 
 def _holds_at_all_points(known: PredicateContext, predicate: Call) -> bool:
@@ -102,8 +112,10 @@ def _holds_at_all_points(known: PredicateContext, predicate: Call) -> bool:
             Lit(None, column.type) if p is None else literal_of(p, column.type) for p in points
         ]
         choices.append([lit for lit in literals if lit is not None])
-    if not involved or prod(map(len, choices)) > _MAX_POINTS:
+    ways = prod(map(len, choices))
+    if not involved or ways > _MAX_POINTS:
         return False
+    spend(ways)
     for chosen in product(*choices):
         values: dict[Expr, Lit] = dict(zip(involved, chosen, strict=True))
         if fold_all(substitute(predicate, values.get)) != TRUE:
@@ -115,6 +127,8 @@ def _implied_by_cases(known: PredicateContext, predicate: Expr, depth: int) -> b
     """Some OR of the conjunction holds: does each of its branches imply the predicate?"""
     most = _MAX_BRANCHES[depth]  # what an OR of ORs may cost
     for residual in known.residuals:
+        # whether its cases are made now or were made before
+        spend(len(disjuncts(residual)) * (1 + known.weight // _FACTS_A_STEP))
         if 1 < len(disjuncts(residual)) <= most and all(
             _implies(branch, holds(branch.canonical(predicate)), depth + 1)
             for branch in known.cases(residual)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from matcher.model.budget import spend
 from matcher.model.expr import Call, Col, Expr, Lit, columns, rebuild
 from matcher.model.ir import GROUPING_ID_COLUMN, Measure, StoredColumn
 from matcher.model.reasons import Reason, ReasonCode
@@ -156,6 +157,7 @@ def derive(
     attempt: ViewAttempt, expr: Expr, purpose: str, *, constants: bool = False
 ) -> Expr | None:
     """`expr` over the view's columns, or None after noting what lacks in `notes.missing`."""
+    spend()
     canonical = attempt.context.canonical(expr)
     column = attempt.available.get(canonical)
     if column is not None:

@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from matcher.model.budget import NODES_A_STEP, spend
 from matcher.model.expr import Call, Col, Expr, columns
 from matcher.model.ir import GroupingSet, MatchOptions, Miss, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.functional_dependencies import VALUE_OF_EQUALS
-from matcher.normalize.normal_form import (
-    MAX_MAPPINGS,
-    NormalQuery,
-    PreparedPlan,
-    mappings,
-)
+from matcher.normalize.mappings import MAX_MAPPINGS, mappings
+from matcher.normalize.normal_form import NormalQuery, PreparedPlan
 from matcher.predicates.null_sources import NULL_TESTS
 from matcher.rules import PLAN_RULES, VIEW_RULES
 from matcher.rules.attempt import PlanAttempt, Refused, ViewAttempt
@@ -94,7 +91,7 @@ def _match_views(
     may_join_tables: bool,
 ) -> Iterator[Rewrite | Miss]:
     tried = 0
-    for candidate in mappings(query, view.relations, partly=may_join_tables):
+    for candidate in mappings(query, view, partly=may_join_tables):
         if tried == MAX_MAPPINGS:
             yield Miss(view.name, None, (_too_many(query),))
             return
@@ -122,6 +119,7 @@ def _match_mapped(
     thorough: bool,
     may_join_tables: bool,
 ) -> Iterator[Rewrite | Miss]:
+    spend(1 + query.weight // NODES_A_STEP)
     attempt = PlanAttempt(query, view, options, view.context, may_join_tables)
     try:
         for rule in PLAN_RULES:
@@ -208,6 +206,7 @@ def _needed_keys(attempt: PlanAttempt) -> list[int]:
 
 
 def _match_view(shared: PlanAttempt, grouping_set: GroupingSet | None) -> Rewrite | Miss:
+    spend(1 + shared.query.weight // (2 * NODES_A_STEP))
     for must_regroup in (False, True):
         attempt = ViewAttempt(shared, grouping_set, must_regroup)
         try:

@@ -122,6 +122,17 @@ def hints(text: str) -> Iterator[str]:
         at = end
 
 
+def steps_in(written: str) -> int | None:
+    """The steps that the hint RELATIONAL_CACHE_STEPS asks for; None where that is no number of up
+    to nine digits.
+
+    >>> steps_in(" 50000 "), steps_in("many")
+    (50000, None)
+    """
+    text = written.strip()
+    return int(text) if len(text) < 10 and text.isascii() and text.isdigit() else None
+
+
 def _bracketed_end(text: str, start: int) -> int:
     depth = 0
     for edge in _EDGE.finditer(text, start):

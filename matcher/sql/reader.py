@@ -26,7 +26,7 @@ from matcher.model.ir import Block, Output
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown, shown_by_text
 from matcher.render.select import quote
-from matcher.sql.comments import Unclosed, without_comments
+from matcher.sql.comments import Unclosed, steps_in, without_comments
 from matcher.sql.expressions.scope import UNKNOWN_REL, Scope
 from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
@@ -41,6 +41,7 @@ __all__ = ["TextBlock", "TextQuery", "TextSettings", "parse_query"]
 
 HINT = "NO_RELATIONAL_CACHE"
 USE_HINT = "RELATIONAL_CACHE"
+STEPS_HINT = "RELATIONAL_CACHE_STEPS"
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
@@ -65,10 +66,19 @@ class TextQuery:
     @property
     def hinted(self) -> frozenset[str]:
         """Lower-case names of the caches that a RELATIONAL_CACHE hint asks for."""
-        calls = [e for h in self.document.root.find_all(exp.Hint) for e in h.expressions]
-        ours = [c for c in calls if isinstance(c, exp.Anonymous) and c.name.upper() == USE_HINT]
+        ours = self._hints(USE_HINT)
         parts = [[p.name for p in a.parts] for c in ours for a in c.find_all(exp.Column)]
         return frozenset(".".join(p).lower() for p in parts)
+
+    @property
+    def hinted_steps(self) -> int | None:
+        """What a RELATIONAL_CACHE_STEPS hint says that deciding may take."""
+        said = [steps_in(a.sql()) for call in self._hints(STEPS_HINT) for a in call.expressions]
+        return said[-1] if said else None
+
+    def _hints(self, name: str) -> list[exp.Anonymous]:
+        calls = [e for h in self.document.root.find_all(exp.Hint) for e in h.expressions]
+        return [c for c in calls if isinstance(c, exp.Anonymous) and c.name.upper() == name]
 
     def walk(self) -> Iterator[TextBlock]:
         """All blocks, outermost first, each once."""

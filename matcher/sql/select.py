@@ -120,7 +120,8 @@ class SelectReader:
         )
         if not self.reasons and not clause.reasons:
             block = self._try(lambda: self._check_grouping(block)) or block
-            block = simplified(block)
+            read = block
+            block = self._try(lambda: simplified(read)) or block
         return block
 
     def over_groups(self, block: Block, groups: tuple[int, Block]) -> Block | None:
@@ -128,7 +129,7 @@ class SelectReader:
         where they stay two."""
         checked = self._try(lambda: self._check_grouping(block))
         found = merged(checked, groups[1], groups[0]) if checked is not None else None
-        return None if found is None else simplified(found)
+        return None if found is None else self._try(lambda: simplified(found))
 
     def _refuse(self, code: ReasonCode, detail: str) -> None:
         self.reasons.append(not_taken(code, detail))

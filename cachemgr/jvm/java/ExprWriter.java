@@ -46,6 +46,7 @@ public final class ExprWriter {
     private final Plans plans;
     private final HashMap ids = new HashMap();
     private boolean inFilter = false;
+    private int depth = 0;
 
     /** Writes the plans of subqueries. */
     public interface Plans {
@@ -95,6 +96,12 @@ public final class ExprWriter {
     }
 
     public void write(Expression e) {
+        TooLarge.check("expressions", ++depth, out.length());
+        writeAt(e);
+        depth--;
+    }
+
+    private void writeAt(Expression e) {
         if (e instanceof AttributeReference) {
             if (((AttributeReference) e).metadata().contains("__metadata_col")
                 || ((AttributeReference) e).metadata().contains("__file_source_metadata_col")) {

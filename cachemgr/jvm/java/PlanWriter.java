@@ -46,6 +46,7 @@ public final class PlanWriter implements ExprWriter.Plans {
     private final Set written = Collections.newSetFromMap(new IdentityHashMap());
     private final Set versioned;
     private int nodes = 0;
+    private int depth = 0;
     private int once = 0;
 
     /**
@@ -70,7 +71,15 @@ public final class PlanWriter implements ExprWriter.Plans {
         out.append(",\"time_zone\":");
         Scala.quote(out, timeZone);
         out.append(",\"plan\":");
-        node(plan);
+        int start = out.length();
+        try {
+            node(plan);
+        } catch (TooLarge tooLarge) {
+            out.setLength(start);
+            out.append("{\"n\":\"TooLarge\",\"x\":");
+            Scala.quote(out, tooLarge.getMessage());
+            out.append('}');
+        }
         subqueries(plan);
         out.append(",\"schema\":[");
         List output = Scala.list(plan.output());
@@ -96,9 +105,10 @@ public final class PlanWriter implements ExprWriter.Plans {
 
     /** `rows`: as in `setOnce`, 0 if all rows are wanted. */
     private void node(LogicalPlan plan, int rows) {
-        if (++nodes > 5000) {
-            throw new IllegalStateException("plan has more than 5000 nodes");
+        if (++nodes > TooLarge.MOST_NODES) {
+            throw new TooLarge("its plan has more than " + TooLarge.MOST_NODES + " nodes");
         }
+        TooLarge.check("operators and subqueries", ++depth, out.length());
         out.append("{\"n\":");
         String name = plan.getClass().getName();
         Scala.quote(out, name.substring(name.lastIndexOf('.') + 1));
@@ -162,6 +172,7 @@ public final class PlanWriter implements ExprWriter.Plans {
             out.append(']');
         }
         out.append('}');
+        depth--;
     }
 
     /** Whether the rows of a node's last child are wanted once each; see `setOnce`. */

@@ -1,0 +1,85 @@
+"""Families put together at random: what repeats in a query or in the caches, and how much of each.
+
+`n` stands for how often each of the chosen parts repeats, so a family of `2 * n` is the same query,
+doubled in every direction at once.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tests.harness.growth.families import ROLES, Family, Grown
+
+_CONDITIONS: Final = (
+    "f.item <> {i}",
+    "f.item + {i} > f.store",
+    "(f.item = {i} OR f.store = {j})",
+    "(f.item + {i} > f.store * {j} OR f.qty < {i} OR f.note LIKE 'a{i}%')",
+    "((f.item = {i} AND f.store = {j}) OR (f.item = {j} AND f.qty > {i}))",
+    "f.item IN ({i}, {j}, {k})",
+    "f.note LIKE 'n{i}%'",
+    "f.day > DATE '2020-01-01' + INTERVAL {i} DAY",
+    "NOT (f.item = {i} AND f.store = {j})",
+    "CASE WHEN f.store = {i} THEN f.item ELSE f.qty END > {j}",
+    "coalesce(f.item, f.store, {i}) = {j}",
+    "f.item BETWEEN {i} AND {j} + 100",
+    "EXISTS (SELECT 1 FROM customer x WHERE x.custkey = f.custkey AND x.region = 'r{i}')",
+)
+_SHOWN: Final = (
+    "SUM(f.qty + {i})",
+    "SUM(CASE WHEN f.store = {i} THEN f.qty END)",
+    "COUNT(DISTINCT f.item + {i})",
+    "MIN(f.qty) + {i}",
+    "AVG(f.qty * {i})",
+    "COUNT_IF(f.item = {i})",
+    "SUM(f.qty * {i} + f.qty)",
+)
+_KEYS: Final = ("f.item", "f.store", "f.item + {i}", "year(f.day)", "f.day", "f.note")
+_JOINS: Final = (
+    "JOIN dates d{i} ON f.d{i}_key = d{i}.datekey",
+    "LEFT JOIN dates d{i} ON f.d{i}_key = d{i}.datekey",
+    "JOIN fact c{i} ON f.id = c{i}.id",
+    "JOIN customer c{i} ON f.custkey = c{i}.custkey",
+)
+_CACHES: Final = (
+    "SELECT item, store, SUM(qty) AS q, COUNT(*) AS n FROM fact GROUP BY item, store",
+    "SELECT item, store, SUM(qty) AS q FROM fact WHERE id > {i} OR store < {j} "
+    "GROUP BY item, store",
+    "SELECT item, store, qty, note, day, custkey FROM fact WHERE item + store > {i}",
+    "SELECT d.year, f.item, SUM(qty) AS q FROM fact f JOIN dates d ON f.d{r}_key = d.datekey "
+    "GROUP BY d.year, f.item",
+    "SELECT item, store, day, SUM(qty) AS q FROM fact GROUP BY CUBE (item, store, day)",
+    "SELECT a.item, b.store, a.qty FROM fact a JOIN fact b ON a.id = b.id WHERE b.item > {i}",
+)
+
+
+def random_family(seed: int) -> Family:
+    """A family; always the same for a seed."""
+    rng = Random(seed)
+    conditions = rng.sample(_CONDITIONS, rng.randint(1, 4))
+    joins = rng.sample(_JOINS, rng.randint(0, 1))
+    shown = rng.sample(_SHOWN, rng.randint(0, 3))
+    keys = rng.sample(_KEYS, rng.randint(0, 3))
+    caches = rng.sample(_CACHES, rng.randint(1, 4))
+    many_caches = rng.random() < 0.3
+    connect = rng.choice((" AND ", " AND ", " OR "))
+    offset = rng.randint(0, 1000)
+
+    def family(n: int) -> Grown:
+        def each(parts: list[str], times: int) -> list[str]:
+            return [
+                part.format(i=i if "dates" in part else i + offset, j=i + 7, k=3 * i, r=i % ROLES)
+                for i in range(times)
+                for part in parts
+            ]
+
+        definitions = tuple(dict.fromkeys(each(caches, n if many_caches else 1)))
+        joined = " ".join(each(joins, min(n, 6)))
+        where = connect.join(each(conditions, n))
+        columns = [f"{e} AS c{i}" for i, e in enumerate([*each(keys, 1), *each(shown, n)])]
+        group = f" GROUP BY {', '.join(each(keys, 1))}" if keys else ""
+        select = ", ".join(columns) or "COUNT(*) AS n"
+        return Grown(definitions, f"SELECT {select} FROM fact f {joined} WHERE {where}{group}")
+
+    return family

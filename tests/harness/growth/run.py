@@ -1,0 +1,77 @@
+"""Doubles random queries and caches, and fails where the steps of a decision grow more than with
+the square of the size: `make fuzz-growth MINUTES=…`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass
+from itertools import count, pairwise
+
+from matcher.model.budget import DECISION_STEPS
+from tests.harness.growth.families import Family, Outcome, decide, registry_of
+from tests.harness.growth.random_families import random_family
+
+# Twice the size may take four times the steps (a quarter more, for what is added to small squares),
+# and an eighth of what a decision may take does not matter.
+_SQUARE = 5.0
+_FLOOR = DECISION_STEPS // 8
+SIZES = (4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The steps of one size of a family."""
+
+    n: int
+    steps: int
+    seconds: float
+
+
+def measured(family: Family, n: int) -> Measured:
+    """Read and decide one member of a family, with no bound but those of the searches."""
+    grown = family(n)
+    registry = registry_of(grown.definitions)
+    started = time.thread_time()
+    found: Outcome = decide(registry, grown.query)
+    return Measured(n, found.read.steps + found.decided.steps, time.thread_time() - started)
+
+
+def why_too_steep(rows: list[Measured]) -> str | None:
+    """What grows more than with the square; None if nothing does."""
+    for small, large in pairwise(rows):
+        most = _SQUARE * small.steps + _FLOOR
+        if large.steps > most:
+            return f"{small.steps} steps for n = {small.n}, {large.steps} for n = {large.n}"
+    return None
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run until the time is over."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(argv)
+    end = time.monotonic() + 60 * args.minutes
+    failed = tried = 0
+    slowest = (0.0, "")
+    for number in count(args.seed):
+        if time.monotonic() > end:
+            break
+        rows = [measured(random_family(number), n) for n in SIZES]
+        tried += 1
+        slowest = max(slowest, (max(row.seconds for row in rows), f"seed {number}"))
+        why = why_too_steep(rows)
+        if why is not None:
+            failed += 1
+            print(f"seed {number}: {why}", flush=True)
+    print(
+        f"{tried} random families doubled, {failed} grew more than with the square; the slowest "
+        f"decision took {slowest[0]:.2f} s of processor time ({slowest[1]})"
+    )
+    return 1 if failed or not tried else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""A decision's budget: searches give up at their own bound, and the decision at its own."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from matcher.model.budget import (
+    BOUNDS,
+    OutOfSteps,
+    OutOfTime,
+    Search,
+    decision,
+    spend,
+    spent,
+    tick,
+    within,
+)
+
+PAGE = Path(__file__).parents[3] / "docs" / "matching.md"
+BOUND = re.compile(r"^\| [^|]+ \| ([\d,]+) \| `([a-z_.]+)\.([A-Z_]+)(?:\[([A-Z_]+)\])?` \|", re.M)
+
+
+def _endless() -> bool:
+    while True:
+        spend()
+
+
+def test_a_search_gives_up_at_its_own_bound_and_the_decision_goes_on() -> None:
+    with decision(10_000):
+        assert within(Search.IMPLICATION, _endless, False) is False
+        found = spent()
+        assert found.steps == BOUNDS[Search.IMPLICATION] + 1
+        assert found.cut_short == (Search.IMPLICATION,)
+        spend(5_000)
+
+
+def test_a_decision_ends_within_a_search() -> None:
+    with decision(100), pytest.raises(OutOfSteps):
+        within(Search.IMPLICATION, _endless, False)
+
+
+def test_without_a_decision_the_searches_have_their_bounds_all_the_same() -> None:
+    assert within(Search.DEAD_BRANCHES, _endless, True) is True
+    spend(10**9)
+
+
+def test_time_is_looked_at_where_no_steps_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("matcher.model.budget.time.thread_time", lambda: now)
+    with decision(100):
+        tick(1_000)
+        now = 1.0
+        with pytest.raises(OutOfTime):
+            tick(1_000)
+
+
+def test_time_goes_on_in_a_decision_within_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("matcher.model.budget.time.thread_time", lambda: now)
+    with decision(100, 1.0):
+        now = 0.9
+        with decision(100, 1.0):
+            now = 1.1
+            with pytest.raises(OutOfTime):
+                tick(1_000)
+        assert spent().steps == 0
+
+
+def test_more_steps_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("matcher.model.budget.time.thread_time", lambda: now)
+    with decision(200_000):
+        now = 2.9
+        tick(1_000)
+        now = 3.1
+        with pytest.raises(OutOfTime):
+            tick(1_000)
+
+
+def test_the_page_has_every_bound_as_it_is() -> None:
+    rows = BOUND.findall(PAGE.read_text())
+    assert len(rows) >= 18
+    for number, module, name, key in rows:
+        value = getattr(importlib.import_module(module), name)
+        if key:
+            value = value[Search[key]]
+        if isinstance(value, tuple):
+            value = max(value)
+        assert int(number.replace(",", "")) == value, name
+    assert {key for *_, key in rows if key} == {search.name for search in Search}
