@@ -24,11 +24,11 @@ from cachemgr.config.substitution import is_substituted
 from cachemgr.delta.places import absolute_location
 from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, ErrorCode, SchemaVersionError
-from cachemgr.extras import missing, requirement
+from cachemgr.extras import missing
+from cachemgr.installation import NAME, install_words
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.printable import plural
 
-_SELF: Final = "relational-cache"
 LEAST_JAVA: Final = 17
 CLOCK_SECONDS: Final = 5.0
 OK, FAILED, SKIPPED = "OK", "FAILED", "SKIPPED"
@@ -133,18 +133,18 @@ def packages() -> str:
     absent = missing("server", "spark")
     if absent:
         modules = ", ".join(m for modules in absent.values() for m in modules)
-        raise _CheckFailed(f"not installed: {modules}", _install(requirement(*absent)))
+        raise _CheckFailed(f"not installed: {modules}", _pip(*install_words(*absent)))
     found = {name: metadata.version(name) for name in ("pyspark", "delta-spark")}
-    for wanted in metadata.requires(_SELF) or ():
+    for wanted in metadata.requires(NAME) or ():
         pinned = wanted.partition(";")[0].strip()
         name, _, version = pinned.partition("==")
         if name in found and found[name] != version:
-            raise _CheckFailed(f"{name} is {found[name]}", _install(pinned))
+            raise _CheckFailed(f"{name} is {found[name]}", _pip("install", pinned))
     return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
-def _install(wanted: str) -> str:
-    return shlex.join([sys.executable, "-m", "pip", "install", wanted])
+def _pip(*words: str) -> str:
+    return shlex.join([sys.executable, "-m", "pip", *words])
 
 
 def metastore(url: str) -> str:
