@@ -1,8 +1,8 @@
 """Whether the Delta tables on S3 may have more than one writer.
 
-S3A creates a file without asking whether it is there. Delta's own log store for S3 holds the writers
-of one JVM apart by a lock in its memory; of two drivers that commit the same version at once both
-succeed, and one of the commits is lost.
+S3A creates a file without asking whether it is there. Delta's own log store for S3 keeps the
+writers of one JVM apart by a lock in its memory. Where two drivers commit the same version at once,
+both succeed, and one of the commits is lost.
 """
 
 from __future__ import annotations

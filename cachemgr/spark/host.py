@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -225,7 +226,9 @@ class SparkHost:
         return api.configure_spark_with_cachemgr(builder)
 
     def _created(self) -> SparkSession:
-        logger.info("Spark starts; it takes 10 to 20 s on a quiet machine")
+        # a start after one that failed is told by its own failure alone
+        level = logging.INFO if self._failed is None else logging.DEBUG
+        logger.log(level, "Spark starts; it takes 10 to 20 s on a quiet machine")
         began = time.monotonic()
         without_traces()
         self._starting = True
@@ -241,7 +244,7 @@ class SparkHost:
         if self._scratch is not None:
             self._scratch.hold(jvm)
         _bound_logs(spark, jvm)
-        logger.info("Spark runs after %.0f s", time.monotonic() - began)
+        logger.log(level, "Spark runs after %.0f s", time.monotonic() - began)
         return spark
 
     def _started(self) -> SparkSession:
@@ -260,6 +263,8 @@ class SparkHost:
                     spark.stop()
             raise self._not_started(failed) from error
         api.enable(spark)
+        if self._failed is not None:
+            logger.info("Spark runs, after %d starts that failed", self._failed.failures)
         self._failed = None
         return spark
 

@@ -63,5 +63,6 @@ def test_the_help_names_each_mode_of_a_refresh_and_what_it_does():
     told = CliRunner().invoke(main, ["cache", "refresh", "--help"], env={"COLUMNS": "500"}).output
     for mode in RefreshMode:
         assert f"{mode.value}: {mode.summary}" in " ".join(told.split())
-    wrong = CliRunner().invoke(main, ["cache", "refresh", "c", "--mode", "incremental-only"])
+    words = ["cache", "refresh", "c", "--mode", "incremental-only"]
+    wrong = CliRunner().invoke(main, words, env={"COLUMNS": "500"})
     assert wrong.exit_code == 2 and "INCREMENTAL_ONLY" in wrong.output
