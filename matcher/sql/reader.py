@@ -9,10 +9,8 @@ known here is refused, never guessed (a made-up column name, a function of the u
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import reduce
 from itertools import pairwise
 from operator import or_
@@ -20,7 +18,6 @@ from typing import Final
 
 import sqlglot
 from sqlglot import TokenType, exp
-from sqlglot.errors import SqlglotError
 
 from matcher.model.errors import SqlInputError
 from matcher.model.expr import Col
@@ -32,8 +29,9 @@ from matcher.sql.comments import Unclosed, without_comments
 from matcher.sql.expressions.scope import UNKNOWN_REL, Scope
 from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
-from matcher.sql.parse import next_argument, parse_statements
-from matcher.sql.schema import Schema, Table, View, syntax_error
+from matcher.sql.one_query import parse_one_query
+from matcher.sql.parse import next_argument
+from matcher.sql.schema import Schema, Table, View
 from matcher.sql.select import SelectReader, is_plain, why_not_plain
 from matcher.sql.split import Split, split_select
 from matcher.sql.text import Document
@@ -136,7 +134,7 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
         SqlInputError: the text does not parse, is not a query, or names a table or column that
         does not exist.
     """
-    root = _parse(text)
+    root = parse_one_query(text)
     document = Document(text, root)
     builder = _Builder(schema, settings or TextSettings(), document, schema.current)
     built = builder.query(root, {}, None, "query")
@@ -144,57 +142,6 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
     if not built.blocks and not reasons:
         reasons.append(not_taken(ReasonCode.UNSUPPORTED_OPERATOR, f"the query {built.why}"))
     return TextQuery(document, built.blocks, tuple(reasons))
-
-
-def _parse(text: str) -> exp.Expr:
-    try:
-        statements = parse_statements(text)
-    except (SqlglotError, RecursionError) as error:
-        if isinstance(error, RecursionError):
-            raise SqlInputError("SYNTAX_ERROR", "the query is nested too deeply to read") from error
-        wrong = syntax_error(error, "the query")
-        meant = _meant(text)
-        if not meant:
-            raise wrong from error
-        raise SqlInputError(wrong.code, f"{wrong}{meant}", wrong.line, wrong.col) from error
-    statements = [s for s in statements if not isinstance(s, exp.Semicolon)]
-    if len(statements) != 1:
-        raise SqlInputError(
-            "NOT_ONE_QUERY", f"the query holds {len(statements)} statements: give exactly one"
-        )
-    root = statements[0]
-    if not isinstance(root, (exp.Query, exp.Subquery)):
-        raise SqlInputError("NOT_A_QUERY", _not_a_query(text, root))
-    return root
-
-
-def _not_a_query(text: str, root: exp.Expr) -> str:
-    """What is said of a statement of another kind, and of words that the parser took for an
-    expression: `SELCT a` is a column with an alias to it.
-
-    >>> _not_a_query("SELCT a FROM t", exp.Alias())
-    'the text begins with SELCT and is not a query, did you mean SELECT?'
-    """
-    meant = _meant(text)
-    if meant or isinstance(root, exp.Condition):
-        advice = meant or ": give a SELECT"
-        return f"the text begins with {_first_word(text)} and is not a query{advice}"
-    return f"{root.key.upper()} is not a query: give a SELECT"
-
-
-def _meant(text: str) -> str:
-    """What a text that is no query may be meant to begin with, as the end of a message."""
-    word = _first_word(text).upper()
-    near = get_close_matches(word, _BEGINNINGS, n=1, cutoff=0.7)
-    return f", did you mean {near[0]}?" if near and near[0] != word else ""
-
-
-def _first_word(text: str) -> str:
-    found = re.search(r"\w+", text)
-    return found.group()[:40] if found else ""
-
-
-_BEGINNINGS: Final = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 
 def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
@@ -397,7 +344,7 @@ class _Builder:
             return Built(None, None, "gives a collation to a string")
         if _has_path(view.text):
             return Built(None, None, "takes a path into a VARIANT")
-        document = Document(view.text, _parse(view.text))
+        document = Document(view.text, parse_one_query(view.text))
         inner = _Builder(
             self.schema, self.settings, document, view.current, (*self.views, view.key)
         )
