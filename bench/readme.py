@@ -41,15 +41,11 @@ def table(run: dict[str, Any]) -> str:
         f"{machine['cpus']} CPUs, {machine['memoryGiB']} GiB of memory, "
         f"Spark {run['settings']['Spark']} with a driver of "
         f"{run['settings']['spark.driver.memory'].upper()}B. Each figure is the median over five "
-        "sets of parameters, both sides warm, taking turns in one session. "
+        f"sets of parameters{_unseen(run)}, both sides warm, taking turns in one session. "
         f"{run['hits']} of {queries} were answered from the cube, "
         f"{run['equal']} of {queries} with equal rows."
     )
-    if machine.get("load5min", 0) > _BUSY * machine["cpus"]:
-        note += (
-            " The machine was busy with other work meanwhile "
-            f"(load {machine['load5min']:.0f}), which makes all seconds longer."
-        )
+    note += _load(machine)
     lines = [
         "| query | without | with | ratio |",
         "|---|--:|--:|--:|",
@@ -59,6 +55,28 @@ def table(run: dict[str, Any]) -> str:
         textwrap.fill(note, 100, break_long_words=False, break_on_hyphens=False),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _unseen(run: dict[str, Any]) -> str:
+    """Where the parameters come from; empty for runs of older releases, which repeated them."""
+    seed = run.get("querySeed")
+    return "" if seed is None else f" that the session had not seen before (seed {seed})"
+
+
+def _load(machine: dict[str, Any]) -> str:
+    """What else the machine did."""
+    before = machine.get("loadBefore")
+    if before is not None and before <= 1:
+        return f" Nothing else ran (load {before:g} in the minute before)."
+    if before is not None:
+        busy = f"load {before:g} in the minute before"
+    elif machine.get("load5min", 0) > _BUSY * machine["cpus"]:
+        busy = f"load {machine['load5min']:.0f}"
+    else:
+        return ""
+    return (
+        f" The machine was busy with other work meanwhile ({busy}), which makes all seconds longer."
+    )
 
 
 def chart(run: dict[str, Any]) -> str:

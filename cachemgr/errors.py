@@ -235,6 +235,10 @@ class MissingExtraError(CacheManagerError):
     """What was asked for needs packages of an extra that is not installed."""
 
 
+# a statement may be megabytes, and what is quoted of it as long
+_LONGEST: Final = 1_000
+
+
 class StatementError(CacheManagerError):
     """A statement could not be read at one place.
 
@@ -259,7 +263,8 @@ class StatementError(CacheManagerError):
         where = f"line {line}, column {col}"
         at = f"at '{token}'" if token else "at the end of the statement"
         hint = f"; expected {' or '.join(expected)}" if expected else ""
-        super().__init__(code, f"{message} ({where}, {at}){hint}")
+        shown = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        super().__init__(code, f"{shown} ({where}, {at}){hint}")
         self.line = line
         self.col = col
         self.token = token

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from cachemgr.errors import ErrorCode, MissingExtraError
+from cachemgr.installation import install_command
 
 # The packages that each extra of pyproject.toml brings, as they are imported. Asked for by import
 # and not by distribution: spark-submit and notebooks bring a pyspark that pip has not installed.
@@ -35,11 +36,6 @@ def missing(*extras: str) -> dict[str, list[str]]:
     return {extra: modules for extra, modules in absent.items() if modules}
 
 
-def requirement(*extras: str) -> str:
-    """What pip is to install for these extras."""
-    return f"relational-cache[{','.join(extras)}]"
-
-
 def require(what: str, *extras: str) -> None:
     """Refuse what the installed packages are not enough for.
 
@@ -55,6 +51,5 @@ def require(what: str, *extras: str) -> None:
         modules = ", ".join(m for modules in absent.values() for m in modules)
         raise MissingExtraError(
             ErrorCode.EXTRA_MISSING,
-            f"{what} needs packages that are not installed ({modules}): "
-            f"pip install '{requirement(*absent)}'",
+            f"{what} needs packages that are not installed ({modules}): {install_command(*absent)}",
         )

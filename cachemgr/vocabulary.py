@@ -27,6 +27,19 @@ class RefreshMode(StrEnum):
         """
         return self.value.replace("_", " ")
 
+    @property
+    def summary(self) -> str:
+        """What it does, in a few words."""
+        return _MODES[self]
+
+
+_MODES: Final = {
+    RefreshMode.AUTO: "the cheapest way that is exact",
+    RefreshMode.FULL: "compute everything",
+    RefreshMode.INCREMENTAL: "by the change alone wherever that is exact, else compute everything",
+    RefreshMode.INCREMENTAL_ONLY: "by the change alone, or fail and say why",
+}
+
 
 def kind_of_join(finds_each: bool) -> Literal["INNER", "LEFT"]:
     """The record-preserving join as SQL spells it: INNER where each row finds one, else LEFT."""

@@ -96,8 +96,9 @@ def next_fire(cron: Cron, after: datetime) -> datetime | None:
         fires = (fire.astimezone(UTC) for fire in CronSim(cron.expression, after.astimezone(zone)))
         # In the hour that an autumn night repeats, cronsim goes on from the first of the two.
         return next((fire for fire in fires if fire > after), None)
-    except CronSimError as error:
-        raise ValueError(f"{cron.expression!r} is not a cron expression: {error}") from None
+    except (CronSimError, ValueError) as error:  # ValueError: thousands of digits
+        shown = repr(cron.expression[:100])
+        raise ValueError(f"{shown} is not a cron expression: {str(error)[:100]}") from None
 
 
 def check_cron(cron: Cron) -> None:
@@ -130,7 +131,7 @@ def is_cron_field(index: int, text: str) -> bool:
     probe[index] = text
     try:
         CronSim(" ".join(probe), _ANY)
-    except CronSimError:
+    except (CronSimError, ValueError):  # ValueError: thousands of digits
         return False
     return True
 

@@ -74,6 +74,7 @@ class ApiState:
         open_to_all: No tokens are asked for: loopback, and nobody has made one.
         texts: Decides queries by their text.
         spark: Where the service's Spark is; None if that is not known.
+        trouble: Why it did not start, quoting nothing; None if it did, or was not needed yet.
         logs: Looks at base tables for the status of caches.
     """
 
@@ -82,6 +83,7 @@ class ApiState:
     open_to_all: Callable[[], bool]
     texts: TextDoor | None = None
     spark: Callable[[], SparkState | None] = lambda: None
+    trouble: Callable[[], str | None] = lambda: None
     spark_lock: threading.Lock = field(default_factory=threading.Lock)
     lanes: Lanes = field(default_factory=Lanes)
     recent: RecentTokens = field(default_factory=RecentTokens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -102,12 +103,26 @@ async def _ours(request: Request, error: Exception) -> JSONResponse:
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if error.status_code == 400 and error.__cause__ is not None:  # while reading the body
+        return envelope(request, 400, ErrorCode.INVALID_REQUEST, _unread(error.__cause__))
     kind = _NAMES.get(error.status_code, ErrorCode.HTTP_ERROR)
     answer = envelope(request, error.status_code, kind, str(error.detail))
     answer.headers.update(error.headers or {})
     if error.status_code == 405:
         answer.headers["Allow"] = _allowed(request) or answer.headers.get("Allow", "")
     return answer
+
+
+def _unread(cause: BaseException) -> str:
+    """Why a body could not even be taken for JSON with a mistake in it."""
+    if isinstance(cause, RecursionError):
+        return "the body's JSON is nested too deeply"
+    if isinstance(cause, UnicodeDecodeError):
+        return f"the body is to be JSON in UTF-8, and byte {cause.start} of it is not UTF-8"
+    if isinstance(cause, ValueError) and "digits" in str(cause):
+        most = sys.get_int_max_str_digits()
+        return f"the body has a number of more than {most:,} digits: no field takes such a number"
+    return "the body cannot be read as JSON"
 
 
 def _allowed(request: Request) -> str:
@@ -126,9 +141,17 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
         text = f"the body is to be JSON, and {said}: send Content-Type: application/json"
         return envelope(request, 422, ErrorCode.INVALID_REQUEST, text)
     for found in error.errors()[:5]:
+        if found.get("type") == "json_invalid":
+            return envelope(request, 422, ErrorCode.INVALID_REQUEST, _mistake(found))
         where = ".".join(str(part) for part in found.get("loc", ()) if part != "body")
         parts.append(f"{where or 'the body'}: {found.get('msg', 'is not accepted')}")
     return envelope(request, 422, ErrorCode.INVALID_REQUEST, "; ".join(parts))
+
+
+def _mistake(found: dict[str, Any]) -> str:
+    """What is wrong with a body's JSON, and where."""
+    at, what = found["loc"][-1], str(found.get("ctx", {}).get("error", "")).lower()
+    return f"the body is not valid JSON: {what or 'a mistake'} at character {at}"
 
 
 def unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -138,7 +138,7 @@ class _Around:
 async def _refusal(request: Request) -> Response | None:
     """Why a request is not looked at further; None if it is."""
     size = request.headers.get("Content-Length", "0")
-    said = size.isdigit() and int(size) <= MAX_BODY
+    said = size.isascii() and size.isdigit() and len(size) < 20 and int(size) <= MAX_BODY
     if said:
         await request.body()
     if not said or is_too_large(request):

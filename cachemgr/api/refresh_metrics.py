@@ -1,7 +1,8 @@
 """Refreshes by their ways, for /metrics: counted as they end, whichever process carried them out.
 
 Nothing is counted where a refresh runs, since a worker has no /metrics: the metastore is looked at
-when somebody asks, and of each cache only the runs that have ended since.
+when this process begins and when somebody asks, and of each cache only the runs that have ended
+since.
 """
 
 from __future__ import annotations
@@ -9,16 +10,32 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord, ScheduleRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.refresh.by_change.why_full import FullCode
 from cachemgr.vocabulary import RunState
 
 _LABELS = ("way", "state", "code")
 # More runs of one cache between two looks are not counted.
-_MOST_BETWEEN = 100
+_MOST_BETWEEN = 10_000
+# Counters that are there from the start: the first one of a series that was not would be no
+# increase to Prometheus.
+_FROM_THE_START = (
+    ("NONE", RunState.FAILED.value, ""),
+    ("NONE", RunState.CANCELLED.value, ""),
+    ("UNCHANGED", RunState.UNCHANGED.value, ""),
+    *(
+        (way, state.value, "")
+        for way in ("APPEND", "PARTIALS", "REPLACE", "FULL")
+        for state in (RunState.PUBLISHED, RunState.FAILED)
+    ),
+    *(("FULL", RunState.PUBLISHED.value, code.value) for code in FullCode),
+)
 
 
 class RefreshCounts:
@@ -33,7 +50,9 @@ class RefreshCounts:
         self._lock = threading.Lock()
         # of each cache the fencing token of the last run that was counted
         self._seen: dict[str, int] | None = None
-        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._counts: Counter[tuple[str, str, str]] = Counter(dict.fromkeys(_FROM_THE_START, 0))
+        with suppress(CacheManagerError):  # else the first look is the start
+            self._look(metastore.reader.schedules())
 
     def collect(self, schedules: Iterable[ScheduleRecord]) -> Iterator[Metric]:
         """The counter, and how many caches were refreshed in each way last.
@@ -86,7 +105,8 @@ class RefreshCounts:
             return []
         if last.fencing_token == known + 1:
             return [last] if _ended(last) else []
-        runs = self._metastore.reader.refreshes(last.cache_id, limit=_MOST_BETWEEN)
+        missed = min(last.fencing_token - known, _MOST_BETWEEN)
+        runs = self._metastore.reader.refreshes(last.cache_id, limit=missed)
         return [run for run in runs if run.fencing_token > known and _ended(run)]
 
 

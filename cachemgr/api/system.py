@@ -45,7 +45,8 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
             response.headers["Retry-After"] = str(RETRY_SECONDS)
             return models.Health(status="unavailable", detail=error.code, spark=state.spark())
         spark = state.spark()
-        told = [*([OPEN] if is_open else []), *([FAILED] if spark == "failed" else [])]
+        failed = [state.trouble() or FAILED] if spark == "failed" else []
+        told = [*([OPEN] if is_open else []), *failed]
         return models.Health(status="ok", detail="; ".join(told) or None, spark=spark)
 
     @router.get("/metrics", operation_id="metrics", include_in_schema=False)

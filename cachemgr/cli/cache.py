@@ -19,6 +19,7 @@ from cachemgr.cli.reasons import show_candidates, show_reasons
 from cachemgr.cli.ways import NOTHING_TO_ADD_TO, why_full_lines
 from cachemgr.config.session_settings import parse_duration
 from cachemgr.printable import plural
+from cachemgr.vocabulary import RefreshMode
 
 app = typer.Typer(help="Relational caches.", no_args_is_help=True)
 _OVER = ("PUBLISHED", "UNCHANGED")
@@ -28,6 +29,9 @@ _COLUMNS = ("namespace", "name", ("status", "status.combined"), "refresh", "fres
 _RUNS = ("id", "state", "mode", "code", "origin", ("started", "startedAt"), "seconds",
          ("change expected", "changeSeconds"), ("full expected", "fullSeconds"), "rows",
          ("written", "rowsWritten"), "error")  # fmt: skip
+_MODES: Final = "; ".join(f"{mode.value}: {mode.summary}" for mode in RefreshMode) + (
+    ". Without it the cache's own."
+)
 _MOST_RUNS: Final = 1000  # of one page
 _LATE: Final = timedelta(minutes=1)
 _FULL = (("started", "startedAt"), "state", "code", "detail", ("what to do", "cure"))
@@ -135,12 +139,12 @@ def create(
 def refresh(
     client: Client,
     name: str,
-    mode: Annotated[str | None, typer.Option(help="AUTO, FULL; INCREMENTAL does as AUTO.")] = None,
+    mode: Annotated[RefreshMode | None, typer.Option(help=_MODES, case_sensitive=False)] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over.")] = False,
 ) -> None:
     """Ask for a refresh; a service or worker carries it out, or with --wait and no --server this
     process. With --wait exit code 1 if it fails."""
-    body = None if mode is None else {"mode": mode.upper()}
+    body = None if mode is None else {"mode": mode.value}
     asked = client.call("POST", path_of(name, "/refreshes"), json=body)
     done = _over(client, asked) if wait else asked
     show_one(done, client.output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import randrange
 from typing import Annotated
 
 import typer
@@ -17,6 +18,9 @@ def demo(
     ] = Path("demo-data"),
     report: Annotated[Path | None, typer.Option(help="Write an HTML report there.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the generated data.")] = 42,
+    query_seed: Annotated[
+        int | None, typer.Option(help="Seed of the queries' parameters; another one each run.")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over.")] = False,
 ) -> None:
     """Generate SSB data, build one cube, and run the 13 queries without and with it."""
@@ -25,6 +29,14 @@ def demo(
     with handled():
         require("`cachemgr demo`", "spark")
         from cachemgr.demo.run import DemoOptions, run_demo
+        from cachemgr.demo.ssb_draw import MOST
 
-        options = DemoOptions(scale=scale, workdir=workdir, report=report, seed=seed, fresh=fresh)
+        options = DemoOptions(
+            scale=scale,
+            workdir=workdir,
+            report=report,
+            seed=seed,
+            query_seed=randrange(MOST) if query_seed is None else query_seed,
+            fresh=fresh,
+        )
         raise typer.Exit(run_demo(options))

@@ -77,6 +77,8 @@ def _checks(settings: ServiceSettings, *, with_spark: bool) -> Generator[Check, 
         yield "storage", lambda: checks.storage(settings, LocalFiles())
     if with_spark:
         yield from _checks_of_spark(settings)
+    else:
+        yield "log store", lambda: checks.log_store(settings, settings.spark_conf)
 
 
 def _checks_of_spark(settings: ServiceSettings) -> Generator[Check, None, None]:
@@ -90,6 +92,10 @@ def _checks_of_spark(settings: ServiceSettings) -> Generator[Check, None, None]:
     application = host_of(settings)
     try:
         yield "spark", lambda: doctor_checks.spark(application.plain())
+        yield (
+            "log store",
+            lambda: checks.log_store(settings, doctor_checks.settings_of(application.plain())),
+        )
         if settings.spark_init:
             yield "spark_init", application.initialised
         yield "delta", lambda: doctor_checks.delta(application.plain(), settings.location)

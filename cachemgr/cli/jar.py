@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def _to_be_found(coordinates: str | None) -> tuple[Path, ...]:
+    """What is printed for jars that were never fetched on this machine."""
+    _, module, version = (coordinates or "io.delta:delta-spark:").split(":")
+    names = (module, "delta-storage")
+    return tuple(Path("/path/of", f"{'-'.join(filter(None, (n, version)))}.jar") for n in names)
 
 
 def jar(
@@ -19,9 +27,11 @@ def jar(
     if not conf:
         typer.echo(JAR)
         return
-    from cachemgr.spark.delta_jars import jars_for_a_server
+    from cachemgr.spark.delta_jars import delta_coordinates, jars_for_a_server
 
-    delta = jars_for_a_server() or ("/path/of/delta-spark.jar", "/path/of/delta-storage.jar")
+    coordinates = delta_coordinates()
+    delta = jars_for_a_server(coordinates) if coordinates else ()
+    delta = delta or _to_be_found(coordinates)
     lines = {
         "spark.driver.extraClassPath": ":".join(map(str, (JAR, *delta))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,relationalcache.Extension",

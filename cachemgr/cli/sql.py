@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from cachemgr.cli.prompt import statements, typed
 from cachemgr.cli.serve import Location, Master, Metastore
 from cachemgr.cli.starting import STARTING
 from cachemgr.printable import plural
+from cachemgr.secrets import masked
 
 if TYPE_CHECKING:
     from cachemgr.spark.shell import Answer
@@ -57,13 +59,16 @@ def sql(
             running = Statements(host.spark())
             if asked:
                 say(_WELCOME)
-            for text in typed() if asked else texts:
+            for number, text in enumerate(typed() if asked else texts, 1):
                 try:
                     _tell(running.run(text, limit), output)
                 except (Exception, KeyboardInterrupt) as error:
-                    if not asked:
-                        raise
-                    say(f"error: {_first_line(error)}")
+                    if asked:
+                        say(f"error: {_first_line(error)}")
+                        continue
+                    if len(texts) > 1:
+                        say(_which(number, texts))
+                    raise
         finally:
             host.stop()
 
@@ -89,6 +94,15 @@ def _shown(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
         case _:
             return str(value)
+
+
+def _which(number: int, statements: Sequence[str]) -> str:
+    """Which statement of a script failed, and what of it was not run."""
+    text = masked(" ".join(statements[number - 1].split()))
+    shown = text if len(text) <= 100 else f"{text[:100]}…"
+    left = len(statements) - number
+    rest = f"; {plural(left, 'statement')} after it not run" if left else ""
+    return f"statement {number} of {len(statements)} failed{rest}: {shown}"
 
 
 def _first_line(error: BaseException) -> str:

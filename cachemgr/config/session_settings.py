@@ -43,7 +43,7 @@ _DURATION_UNITS = {
 # No moment of ours is further away: a calendar has no days for much more.
 MAX_DAYS: Final = 36500
 _SIZE_UNITS = {"b": 0, "k": 1, "kb": 1, "m": 2, "mb": 2, "g": 3, "gb": 3, "t": 4, "tb": 4}
-_AMOUNT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
+_AMOUNT = re.compile(r"\s*([0-9]{1,18})\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 class Mode(StrEnum):
@@ -104,7 +104,7 @@ def _parse_bool(text: str) -> bool:
 
 
 def _parse_int(text: str) -> int:
-    if not re.fullmatch(r"\s*\d+\s*", text):
+    if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text):
         raise ValueError("a whole number of 0 or more")
     return int(text)
 

@@ -254,7 +254,7 @@ def _check_cron(cur: Cursor, tok: Tok, expression: str) -> None:
         value = fields[index]
         if not is_cron_field(index, value):
             raise cur.fail(
-                f"the {label} field '{value}' of the cron expression is wrong",
+                f"the {label} field '{value[:40]}' of the cron expression is wrong",
                 (f"{label} {accepted}", _CRON_EXAMPLE),
                 tok,
             )

@@ -22,7 +22,8 @@ def figures(result: DemoResult) -> dict[str, Any]:
     return {
         "scale": result.scale,
         "seed": result.seed,
-        "machine": _machine(),
+        "querySeed": result.query_seed,
+        "machine": _machine(result.load),
         "settings": dict(result.settings),
         "hits": result.hits,
         "equal": result.equals,
@@ -61,8 +62,15 @@ def _growth(growth: Growth | None) -> dict[str, Any] | None:
     }
 
 
-def _machine() -> dict[str, Any]:
-    found: dict[str, Any] = {"cpus": os.cpu_count()}
+def load_now() -> float | None:
+    """How many processes wanted to run in the last minute; None where that cannot be told."""
+    with suppress(OSError, AttributeError):
+        return round(os.getloadavg()[0], 1)
+    return None
+
+
+def _machine(before: float | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"cpus": os.cpu_count(), "loadBefore": before}
     with suppress(ValueError, OSError, AttributeError):
         pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         found["memoryGiB"] = round(pages / 2**30)

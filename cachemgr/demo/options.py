@@ -20,6 +20,7 @@ class DemoOptions:
     Args:
         scale: SSB scale factor; 1 is 6,000,000 lineorder rows.
         seed: Seed of the data.
+        query_seed: Seed of the queries' parameters.
         workdir: Folder for data, caches and metastore, kept for the next run.
         report: Where the HTML report is written, or None for `report.html` in the run's folder.
         fresh: Whether the data and caches of an earlier run are made again.
@@ -27,6 +28,7 @@ class DemoOptions:
 
     scale: float = 1.0
     seed: int = 42
+    query_seed: int = 0
     workdir: Path = Path("demo-data")
     report: Path | None = None
     fresh: bool = False

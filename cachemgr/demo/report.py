@@ -56,8 +56,9 @@ def render_report(result: DemoResult) -> str:
         f'<p class="lead">{result.hits} of {count} answered from a cache, '
         f"{result.equals} of {count} with equal rows, {verdict}; geometric mean "
         f"<strong>{result.mean_ratio:.1f} times</strong> faster.</p>",
-        f'<p class="muted">Scale {result.scale:g}, seed {result.seed}. Seconds are medians over '
-        "five sets of parameters, both sides warm, alternating, in one session; no result is "
+        f'<p class="muted">Scale {result.scale:g}, seed {result.seed}, parameters drawn with seed '
+        f"{result.query_seed}. Seconds are medians over five sets of parameters that the session "
+        "had not seen, both sides warm, alternating, in one session; no result is "
         "cached.</p>",
         _failures(result),
         _section("Seconds a query", _chart(result.queries)),
@@ -134,7 +135,7 @@ def _queries(result: DemoResult) -> str:
     ]  # fmt: skip
     rows = []
     for query in result.queries:
-        empty = f" ({len(query.empty_sets)} of 5 empty)" if query.empty_sets else ""
+        empty = f" ({len(query.empty_sets)} of {len(query.runs)} empty)" if query.empty_sets else ""
         rows.append(
             (
                 escape(query.name),
@@ -147,7 +148,7 @@ def _queries(result: DemoResult) -> str:
                 _yes(query.equal, "equal", "failed" if query.error else "differ"),
             )
         )
-    return _table("Medians over five sets of parameters; rows of all five", head, rows)
+    return _table("Medians over five sets of parameters; rows of all six", head, rows)
 
 
 def _budgets(result: DemoResult) -> str:

@@ -16,6 +16,9 @@ class DemoResult:
     Args:
         scale: SSB scale factor.
         seed: Seed of the data.
+        query_seed: Seed of the queries' parameters.
+        load: How many processes wanted to run on the machine in the minute before it; None where
+            that cannot be told.
         settings: The session's settings, as (key, value).
         timings: What each step took, as (step, seconds).
         queries: The 13 results.
@@ -32,6 +35,8 @@ class DemoResult:
     coverage: tuple[Coverage, ...]
     failures: tuple[str, ...]
     growth: Growth | None = None
+    query_seed: int = 0
+    load: float | None = None
 
     @property
     def mean_ratio(self) -> float:

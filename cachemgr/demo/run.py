@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cachemgr.demo.figures import figures
+from cachemgr.demo.figures import figures, load_now
 from cachemgr.demo.growing import Growth, try_to_grow
 from cachemgr.demo.measure import QueryResult, failures, measure, warm_up
 from cachemgr.demo.options import (
@@ -31,7 +31,8 @@ from cachemgr.demo.session import shown_settings, start_session
 from cachemgr.demo.spark_log import SparkLog
 from cachemgr.demo.ssb_cube import CUBE_NAME, RECORD_PRESERVING_JOINS, cube_ddl
 from cachemgr.demo.ssb_data import prepare
-from cachemgr.demo.ssb_queries import QUERIES
+from cachemgr.demo.ssb_draw import drawn
+from cachemgr.demo.ssb_queries import SsbQuery
 from cachemgr.spark.cancellable import Cancellable
 from cachemgr.spark.spark_errors import without_traces
 
@@ -56,7 +57,12 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> int:
     console = console or _console()
     kept = open_folder(options)
     steps = Steps(console, _plan(options.scale, kept))
+    load = load_now()
     console.print(f"[bold]Relational Cache demo[/] scale {options.scale:g}, seed {options.seed}")
+    console.print(
+        f"[dim]parameters of the queries drawn with --query-seed {options.query_seed}; "
+        f"load before {'not known' if load is None else load}[/]"
+    )
     console.print(f"[dim]folder {escape(str(options.folder))}[/]")
     log = SparkLog(options.folder / "spark.log")
     with steps.step(), log.receives_jvm():
@@ -71,7 +77,7 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> int:
     try:
         with log.shows_errors(show):
             result = Cancellable(spark).run(
-                lambda: _run(spark, options, steps, console), stopped.set
+                lambda: _run(spark, options, steps, console, load), stopped.set
             )
     except BaseException:
         _name_log(console, log)
@@ -106,14 +112,16 @@ def _plan(scale: float, kept: bool) -> tuple[Step, ...]:
         Step("Make the SSB tables, or take those that are there", 2 + (8 + 20 * scale) * made),
         Step("Declare four record-preserving joins and one cube", 5 + 8 * scale * made),
         Step("Refresh the cube", 2 + (10 + 60 * scale) * made),
-        Step("Run 13 queries with 5 parameter sets without and with the hook", 50 + 60 * scale),
+        Step("Run 13 queries with 6 parameter sets without and with the hook", 55 + 70 * scale),
         Step("Ask what the published 16-set cube would answer by itself", 4),
         Step("Append 1 % to lineorder, ask at once, refresh, ask again", 15 + 70 * scale),
         Step("Write the report", 0.1),
     )
 
 
-def _run(spark: SparkSession, options: DemoOptions, steps: Steps, console: Console) -> DemoResult:
+def _run(
+    spark: SparkSession, options: DemoOptions, steps: Steps, console: Console, load: float | None
+) -> DemoResult:
     with steps.step():
         _make_tables(spark, options, console)
     with steps.step():
@@ -129,7 +137,7 @@ def _run(spark: SparkSession, options: DemoOptions, steps: Steps, console: Conso
             "  the same settings on both sides, but spark.cachemgr.mode (off, rewrite):\n  "
             + "\n  ".join(f"[dim]{escape(key)} = {escape(value)}[/]" for key, value in settings)
         )
-        results = _measure_all(spark, console)
+        results = _measure_all(spark, console, drawn(options.query_seed))
     console.print(_table(results))
     with steps.step():
         coverage = published_cube_coverage(spark)
@@ -148,6 +156,8 @@ def _run(spark: SparkSession, options: DemoOptions, steps: Steps, console: Conso
             coverage=coverage,
             failures=(*failures(results, options.scale), *_failures_of(growth)),
             growth=None if isinstance(growth, str) else growth,
+            query_seed=options.query_seed,
+            load=load,
         )
         options.report_path.parent.mkdir(parents=True, exist_ok=True)
         options.report_path.write_text(render_report(result), encoding="utf-8")
@@ -185,11 +195,13 @@ def _declare(spark: SparkSession, options: DemoOptions, console: Console) -> Non
     console.print(f"  [dim]cube {CUBE_NAME}: no predicate but the four joins[/]")
 
 
-def _measure_all(spark: SparkSession, console: Console) -> tuple[QueryResult, ...]:
-    console.print("  [dim]warm-up of both sides[/]")
-    warm_up(spark, QUERIES)
+def _measure_all(
+    spark: SparkSession, console: Console, queries: Sequence[SsbQuery]
+) -> tuple[QueryResult, ...]:
+    console.print("  [dim]warm-up of both sides with the paper's parameters[/]")
+    warm_up(spark, queries)
     results = []
-    for query in QUERIES:
+    for query in queries:
         result = measure(spark, query)
         results.append(result)
         if result.error:
@@ -205,7 +217,9 @@ def _measure_all(spark: SparkSession, console: Console) -> tuple[QueryResult, ..
 
 
 def _table(results: Sequence[QueryResult]) -> Table:
-    table = Table(title="Medians over five sets of parameters", title_justify="left")
+    table = Table(
+        title="Medians over five sets of parameters not seen before", title_justify="left"
+    )
     for name in ("query", "cache"):
         table.add_column(name, no_wrap=True)
     table.add_column("grouping set", min_width=14)

@@ -94,8 +94,8 @@ def check_sqlite_file(url: URL, *, create: bool) -> None:
         if not create:
             raise MetastoreError(
                 ErrorCode.METASTORE_MISSING,
-                f"there is no metastore at {path}: check the URL, or create it with "
-                f"`cachemgr db upgrade --metastore {hidden(url)}`",
+                f"there is no metastore at {path}: {_elsewhere(path)}check the URL, or create it "
+                f"with `cachemgr db upgrade --metastore {hidden(url)}`",
             )
         return
     if not os.access(path, os.R_OK):
@@ -110,6 +110,12 @@ def check_sqlite_file(url: URL, *, create: bool) -> None:
             f"{path} is not a SQLite database, it was left as it is: "
             "give the URL of another file, or move this one away",
         )
+
+
+def _elsewhere(path: Path) -> str:
+    """A word on the folder, where that decides which metastore is meant."""
+    here = path.resolve().parent == Path.cwd()
+    return "if this is the wrong folder, go to the one where it was made; else " if here else ""
 
 
 def _is_database(path: Path) -> bool:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -21,17 +21,18 @@ from typing import Final
 
 from cachemgr.config.service_settings import ServiceSettings, service_settings
 from cachemgr.config.substitution import is_substituted
-from cachemgr.delta.places import absolute_location
+from cachemgr.delta.places import absolute_location, scheme_of
 from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, ErrorCode, SchemaVersionError
-from cachemgr.extras import missing, requirement
+from cachemgr.extras import missing
+from cachemgr.installation import NAME, install_words
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.printable import plural
+from cachemgr.server.log_stores import ONE_DRIVER, S3, for_one_driver, log_store_key
 
-_SELF: Final = "relational-cache"
 LEAST_JAVA: Final = 17
 CLOCK_SECONDS: Final = 5.0
-OK, FAILED, SKIPPED = "OK", "FAILED", "SKIPPED"
+OK, WARNING, FAILED, SKIPPED = "OK", "WARNING", "FAILED", "SKIPPED"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Finding:
 
     Args:
         check: Its name.
-        state: OK, FAILED or SKIPPED.
+        state: OK, WARNING (it works, within limits that `found` says), FAILED or SKIPPED.
         found: What is there.
         fix: What to do, a command where one does it; empty if nothing, or if `found` says it.
     """
@@ -49,6 +50,12 @@ class Finding:
     state: str
     found: str
     fix: str = ""
+
+
+class _Warns(Exception):
+    def __init__(self, found: str, fix: str) -> None:
+        super().__init__(found)
+        self.found, self.fix = found, fix
 
 
 class _CheckFailed(Exception):
@@ -65,6 +72,7 @@ _NEEDS: Final = {
     "caches": "migrations",
     "clock": "migrations",
     "tokens": "migrations",
+    "log store": "migrations",
     "spark_init": "spark",
     "delta": "spark",
 }
@@ -80,7 +88,7 @@ def examine(checks: Iterator[Check], url: str) -> Iterator[Finding]:
     well: dict[str, bool] = {}
     for name, check in checks:
         found = _examine(name, check, url) if well.get(_NEEDS.get(name, ""), True) else None
-        well[name] = found is not None and found.state == OK
+        well[name] = found is not None and found.state in (OK, WARNING)
         yield found or Finding(name, SKIPPED, f"it needs {_NEEDS[name]}")
 
 
@@ -89,6 +97,8 @@ def _examine(name: str, check: Callable[[], str], url: str) -> Finding:
 
     try:
         return Finding(name, OK, check())
+    except _Warns as error:
+        return Finding(name, WARNING, error.found, error.fix)
     except _CheckFailed as error:
         return Finding(name, FAILED, error.found, error.fix)
     except CacheManagerError as error:
@@ -133,18 +143,18 @@ def packages() -> str:
     absent = missing("server", "spark")
     if absent:
         modules = ", ".join(m for modules in absent.values() for m in modules)
-        raise _CheckFailed(f"not installed: {modules}", _install(requirement(*absent)))
+        raise _CheckFailed(f"not installed: {modules}", _pip(*install_words(*absent)))
     found = {name: metadata.version(name) for name in ("pyspark", "delta-spark")}
-    for wanted in metadata.requires(_SELF) or ():
+    for wanted in metadata.requires(NAME) or ():
         pinned = wanted.partition(";")[0].strip()
         name, _, version = pinned.partition("==")
         if name in found and found[name] != version:
-            raise _CheckFailed(f"{name} is {found[name]}", _install(pinned))
+            raise _CheckFailed(f"{name} is {found[name]}", _pip("install", pinned))
     return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
-def _install(wanted: str) -> str:
-    return shlex.join([sys.executable, "-m", "pip", "install", wanted])
+def _pip(*words: str) -> str:
+    return shlex.join([sys.executable, "-m", "pip", *words])
 
 
 def metastore(url: str) -> str:
@@ -230,6 +240,31 @@ def tokens(settings: ServiceSettings) -> str:
             _command("token", "create", "--role", "admin", _user(), url=settings.metastore_url),
         )
     return f"{where}, {'by token' if known else 'open to this machine, no token is asked for'}"
+
+
+def log_store(settings: ServiceSettings, conf: Mapping[str, str]) -> str:
+    """Whether each table on S3 may have several writers.
+
+    Args:
+        settings: Where the caches lie.
+        conf: Spark's settings.
+    """
+    with open_metastore(settings.metastore_url, create=False) as store:
+        tables = [t.location for t in store.reader.base_tables()]
+        caches = [c.location for c in store.reader.caches()]
+    places = {*map(absolute_location, (settings.location, *settings.locations)), *tables, *caches}
+    found = for_one_driver(places, conf)
+    if found:
+        keys = ", ".join(map(log_store_key, found))
+        raise _Warns(
+            f"{', '.join(found.values())}: Delta's {ONE_DRIVER} is safe while one driver alone "
+            "writes to a table; commits of two at once can be lost",
+            f"let one process write to each table, or set {keys} in every Spark that writes to a "
+            "log store for several, such as io.delta.storage.S3DynamoDBLogStore: "
+            "docs/service.md#tables-on-s3",
+        )
+    on_s3 = [place for place in places if scheme_of(place) in S3]
+    return "set for several drivers" if on_s3 else "nothing lies on S3"
 
 
 def storage(settings: ServiceSettings, files: Files) -> str:

@@ -87,6 +87,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
                 open_to_all,
                 texts,
                 lambda: host.state,
+                lambda: host.trouble,
             )
             app = create_app(state, metrics=metrics, requests_a_second=settings.requests_a_second)
             process = _process(settings, metastore, host) if scheduler else None

@@ -32,7 +32,7 @@ def jars_of(coordinates: str) -> str | None:
         A value for `spark.jars`; None if they cannot be had so: then let Spark ask Maven, which
         says what is wrong.
     """
-    record = _folder() / f"{re.sub('[^A-Za-z0-9.]+', '_', coordinates)}.jars"
+    record = _record(coordinates)
     with suppress(OSError):
         known = record.read_text().strip()
         if known and _are_there(known):
@@ -48,18 +48,37 @@ def jars_of(coordinates: str) -> str | None:
     return found
 
 
-def jars_for_a_server() -> tuple[Path, ...]:
+def jars_for_a_server(coordinates: str) -> tuple[Path, ...]:
     """Those of the jars that a Spark of one's own lacks, as far as they were fetched once.
 
     The others that Maven names (Jackson, Hadoop, Parquet) Spark has itself, in other versions: put
     on its class path they would keep it from starting.
+
+    Args:
+        coordinates: Delta's, for the Spark and the Delta that are meant.
     """
-    for record in sorted(_folder().glob("*.jars"), key=lambda found: -found.stat().st_mtime):
-        jars = record.read_text().strip()
+    with suppress(OSError):
+        jars = _record(coordinates).read_text().strip()
         if _are_there(jars):
             paths = (Path(unquote(urlsplit(jar).path)) for jar in jars.split(","))
             return tuple(path for path in paths if path.name.startswith(_NOT_IN_SPARK))
     return ()
+
+
+def delta_coordinates() -> str | None:
+    """Delta's Maven coordinates for the PySpark and the Delta that are installed here; None if one
+    of them is not."""
+    try:
+        from delta import configure_spark_with_delta_pip
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return None
+    builder = configure_spark_with_delta_pip(SparkSession.Builder())
+    return str(builder._options["spark.jars.packages"])
+
+
+def _record(coordinates: str) -> Path:
+    return _folder() / f"{re.sub('[^A-Za-z0-9.]+', '_', coordinates)}.jars"
 
 
 def _folder() -> Path:

@@ -19,6 +19,11 @@ def spark(session: SparkSession) -> str:
     return f"Spark {session.version} on {session.sparkContext.master}"
 
 
+def settings_of(session: SparkSession) -> dict[str, str]:
+    """The application's settings, those of Spark's own files among them."""
+    return dict(session.sparkContext.getConf().getAll())
+
+
 def delta(session: SparkSession, location: str) -> str:
     """Whether executors write a Delta table under the root, and an old version can be read."""
     place = f"{absolute_location(location)}/_relational_caches/doctor-{uuid.uuid4().hex}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from cachemgr.priority import with_priority
 from cachemgr.refresh.causes import cause_of
 from cachemgr.secrets import masked
 from cachemgr.spark import api
+from cachemgr.spark.failed_start import FailedStart
 from cachemgr.spark.scratch import Scratch, roots_of, scratch, sweep
 from cachemgr.spark.spark_errors import without_traces
 from cachemgr.statements.apply import Context
@@ -49,6 +51,7 @@ class SparkHost:
         init: SQL statements to run when it has started.
         roots: More folders that a LOCATION may lie in.
         nice: How much lower than this process's the priority of its JVM is (0 to 19).
+        clock: Monotonic seconds.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class SparkHost:
         init: Sequence[str] = (),
         nice: int = 0,
         roots: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         ours = {
             PREFIX + "metastore.url": metastore_url,
@@ -78,7 +82,8 @@ class SparkHost:
         self._spark: SparkSession | None = None
         self._over = False
         self._starting = False
-        self._failed = False
+        self._failed: FailedStart | None = None
+        self._clock = clock
         self._scratch: Scratch | None = None
 
     @property
@@ -90,11 +95,19 @@ class SparkHost:
             return "failed" if self._failed else "notStarted"
         return "ended" if self._over or self.lost() else "running"
 
+    @property
+    def trouble(self) -> str | None:
+        """Why the last start failed and when the next one is, without a word of any statement; None
+        if it did not. Waits for nothing."""
+        failed = self._failed
+        return None if failed is None else failed.readiness(self._clock())
+
     def spark(self) -> SparkSession:
         """The session; started by the first who asks, again if its cluster gave up on it.
 
         Raises:
-            RefreshError: The process stops, its JVM has ended, or Spark does not start.
+            RefreshError: The process stops, its JVM has ended, or Spark does not start. After a
+                start that failed nothing is tried for a while, and the same is said again.
         """
         with self._lock:
             if self._over or self.lost():
@@ -105,8 +118,14 @@ class SparkHost:
                 logger.warning("Spark stopped, and is started again")
                 self._end()
             if self._spark is None:
+                failed = self._failed
+                if failed is not None and failed.seconds_left(self._clock()) > 0:
+                    raise self._not_started(failed)
                 self._spark = self._started()
             return self._spark
+
+    def _not_started(self, failed: FailedStart) -> RefreshError:
+        return RefreshError(ErrorCode.SPARK_NOT_STARTED, failed.message(self._clock()))
 
     def lost(self) -> bool:
         """True if the JVM has ended by itself: this process cannot start another."""
@@ -207,7 +226,9 @@ class SparkHost:
         return api.configure_spark_with_cachemgr(builder)
 
     def _created(self) -> SparkSession:
-        logger.info("Spark starts; it takes 10 to 20 s on a quiet machine")
+        # a start after one that failed is told by its own failure alone
+        level = logging.INFO if self._failed is None else logging.DEBUG
+        logger.log(level, "Spark starts; it takes 10 to 20 s on a quiet machine")
         began = time.monotonic()
         without_traces()
         self._starting = True
@@ -223,7 +244,7 @@ class SparkHost:
         if self._scratch is not None:
             self._scratch.hold(jvm)
         _bound_logs(spark, jvm)
-        logger.info("Spark runs after %.0f s", time.monotonic() - began)
+        logger.log(level, "Spark runs after %.0f s", time.monotonic() - began)
         return spark
 
     def _started(self) -> SparkSession:
@@ -233,21 +254,27 @@ class SparkHost:
             self._initialise(spark)
             # what follows comes through doors
             spark.conf.set(SUBSTITUTE, "false")
-        except (PySparkException, Py4JError, RefreshError) as error:
-            told = error.message if isinstance(error, RefreshError) else cause_of(error)[:300]
-            self._failed = True
-            logger.error("Spark does not start: %s", told)
+        except (PySparkException, Py4JError, InitError) as error:
+            self._failed = failed = self._failure(error)
+            wait = f"{failed.wait_seconds:.0f} s"
+            logger.error("Spark does not start: %s; tried again in %s", failed.cause, wait)
             if spark is not None:  # the next start has to carry all of it out, on nothing
                 with suppress(Exception):
                     spark.stop()
-            raise RefreshError(
-                ErrorCode.SPARK_NOT_STARTED,
-                f"the Spark of this process does not start ({told}): `cachemgr doctor` says what "
-                "is missing",
-            ) from error
+            raise self._not_started(failed) from error
         api.enable(spark)
-        self._failed = False
+        if self._failed is not None:
+            logger.info("Spark runs, after %d starts that failed", self._failed.failures)
+        self._failed = None
         return spark
+
+    def _failure(self, error: Exception) -> FailedStart:
+        failures = 1 if self._failed is None else self._failed.failures + 1
+        now = self._clock()
+        if isinstance(error, InitError):
+            return FailedStart(failures, error.message, error.public, now)
+        public = _condition(error) or "see there"
+        return FailedStart(failures, cause_of(error)[:300], public, now)
 
     def _initialise(self, spark: SparkSession) -> None:
         for number, statement in enumerate(self._init, 1):
@@ -255,11 +282,33 @@ class SparkHost:
                 spark.sql(statement)
             except (PySparkException, Py4JError) as error:
                 shown = masked(" ".join(statement.split()))[:200]
-                raise RefreshError(
-                    ErrorCode.SPARK_NOT_STARTED,
-                    f"statement {number} of the setting spark_init, `{shown}`, fails: "
-                    f"{cause_of(error)[:300]}",
+                what = f"statement {number} of the setting spark_init"
+                raise InitError(
+                    f"{what}, `{shown}`, fails: {cause_of(error)[:300]}",
+                    f"{what} fails{_in_brackets(_condition(error))}",
                 ) from error
+
+
+class InitError(RefreshError):
+    """A statement of `spark_init` fails.
+
+    Args:
+        message: Names the statement and the cause.
+        public: The same without the statement.
+    """
+
+    def __init__(self, message: str, public: str) -> None:
+        super().__init__(ErrorCode.SPARK_NOT_STARTED, message)
+        self.public = public
+
+
+def _condition(error: Exception) -> str:
+    """Spark's word for an error, which quotes nothing; empty if it has none."""
+    return (error.getCondition() or "") if isinstance(error, PySparkException) else ""
+
+
+def _in_brackets(text: str) -> str:
+    return f" ({text})" if text else ""
 
 
 def _bound_logs(spark: SparkSession, jvm: Any) -> None:

@@ -24,6 +24,8 @@ from matcher.index.explain import reason_data
 
 _QUERY = re.compile(r"\s*(?:\(|(?:SELECT|WITH|FROM|VALUES|TABLE)\b)", re.IGNORECASE)
 
+_WRITE = re.compile(r"\s*(?:INSERT|CREATE|REPLACE|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -34,7 +36,8 @@ class Answer:
         rows: Values as JSON knows them, texts for all others.
         more: There are more rows than were asked for.
         seconds: How long it ran.
-        verdict: `hit` or `miss` with the caches or the reason; None for what is no query.
+        verdict: `hit` or `miss` with the caches or the reason; of what writes the rows of a query,
+            whether that query was answered from a cache. None for what is neither.
     """
 
     columns: tuple[str, ...]
@@ -82,23 +85,28 @@ def run_statement(spark: SparkSession, text: str, limit: int) -> Answer:
 
 
 def _run(spark: SparkSession, text: str, limit: int) -> Answer:
-    before = api.counters(spark).get("hits", 0)
+    before = api.counters(spark)
     started = time.perf_counter()
     frame = spark.sql(text)
     rows = frame.collect() if looks_like_ours(text) else frame.take(limit + 1)
     seconds = time.perf_counter() - started
-    hits = api.counters(spark).get("hits", 0) - before
+    after = api.counters(spark)
+    hits, misses = (after[name] - before[name] for name in ("hits", "misses"))
     shown = [tuple(_plain(value) for value in row) for row in rows]
     more = not looks_like_ours(text) and len(shown) > limit
     return Answer(
         tuple(frame.columns), shown[:limit] if more else shown, more, seconds,
-        _verdict(spark, text, hits > 0),
+        _verdict(spark, text, hits > 0, misses > 0),
     )  # fmt: skip
 
 
-def _verdict(spark: SparkSession, text: str, hit: bool) -> str | None:
-    if looks_like_ours(text) or not _QUERY.match(text):
+def _verdict(spark: SparkSession, text: str, hit: bool, miss: bool) -> str | None:
+    if looks_like_ours(text):
         return None
+    if not _QUERY.match(text):  # which EXPLAIN REWRITE does not take
+        if not _WRITE.match(text) or not (hit or miss):
+            return None
+        return f"{'hit' if hit else 'miss'} of the query whose rows it writes"
     mode = Settings.from_mapping(explicit_settings(spark)).mode
     found = api.explain(spark, text)
     if hit:

@@ -186,8 +186,9 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
 def _last_refresh(run: RefreshRunRecord) -> list[tuple[str, str]]:
     account = run.account
     took = "" if run.seconds is None else f", {run.seconds:.1f} s"
+    words = dict.fromkeys(("LOST" if run.is_lost else run.state.value, run.mode))
     items = [
-        ("last refresh", f"{'LOST' if run.is_lost else run.state.value} {run.mode}{took}"),
+        ("last refresh", f"{' '.join(words)}{took}"),
         # one that ended before it was planned has an error and no reason
         *([("last refresh reason", run.reason)] if run.reason != NOT_PLANNED else []),
     ]

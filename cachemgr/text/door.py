@@ -273,6 +273,10 @@ class TextDoor:
         except RecursionError:
             deep = MatcherError("TEXT_TOO_DEEP", "the query is nested too deeply to be read")
             return _not_read(deep, names, request.sql, stated)
+        except CacheManagerError:
+            raise
+        except Exception as error:
+            return TextAnswer(reasons=(self._failed("reading", error),), settings=stated.shown)
         return self._outcome(asked, parsed, heads)
 
     def _outcome(
@@ -349,14 +353,15 @@ class TextDoor:
         try:
             return decided()
         except Exception as error:
-            self._feed.telemetry.count("errors")
-            cause = f"{type(error).__name__}: {str(error)[:160]}"
-            self._feed.telemetry.warn_once(
-                f"text {cause}", f"deciding failed: {cause}", error=error
-            )
-            detail = f"deciding failed ({type(error).__name__})"
-            reason = Reason(ReasonCode.INTERNAL_ERROR, detail, "report it with the query")
-            return None, refused(reason)
+            return None, refused(self._failed("deciding", error))
+
+    def _failed(self, what: str, error: Exception) -> Reason:
+        """The reason of a miss by an error of ours, which is counted and logged."""
+        self._feed.telemetry.count("errors")
+        cause = f"{type(error).__name__}: {str(error)[:160]}"
+        self._feed.telemetry.warn_once(f"text {cause}", f"{what} failed: {cause}", error=error)
+        detail = f"{what} failed ({type(error).__name__})"
+        return Reason(ReasonCode.INTERNAL_ERROR, detail, "report it with the query")
 
     def _read(
         self, request: TextRequest, conf: TextConf, names: Names

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import Telemetry, logger
 from cachemgr.worker.refresher import Refresher
@@ -91,6 +92,8 @@ class Process:
             job()
         except Exception as error:  # the clock must outlive any trouble of the database or Spark
             self._telemetry.count(f"{name}_errors")
+            if isinstance(error, CacheManagerError) and error.code == ErrorCode.SPARK_NOT_STARTED:
+                return  # whoever tried to start it has said so, and when it is tried again
             self._telemetry.warn_once(
                 f"{name} {type(error).__name__} {error}", f"the {name} job failed: {error}"
             )

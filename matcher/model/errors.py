@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+# a text may be megabytes, and one name in it as long
+_LONGEST: Final = 1_000
+
 
 class MatcherError(Exception):
     """Root of the matcher's errors; `code` is stable, the message says what to do."""
@@ -9,7 +14,7 @@ class MatcherError(Exception):
     def __init__(
         self, code: str, message: str, line: int | None = None, col: int | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…")
         self.code = code
         self.line = line
         self.col = col

@@ -9,11 +9,12 @@ know, with its arguments as they stand; afterwards the names are put back into t
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import sqlglot
 from sqlglot import Dialect, Token, TokenType, exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 # function → the least number of arguments with which the parser loses something
 _RAW: Final = {
@@ -36,6 +37,11 @@ _BEFORE_SIGNS: Final = frozenset({
     TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.CASE, TokenType.WHEN, TokenType.THEN,
     TokenType.ELSE, TokenType.BETWEEN, TokenType.LIKE, TokenType.GROUP_BY, TokenType.ORDER_BY,
 })  # fmt: skip
+
+
+MOST_OF_A_NUMBER: Final = 1_000
+_LONG_RUN: Final = 64
+_SLOW: Final = re.compile(rf"[-\d.\s]{{{_LONG_RUN + 1}}}")
 
 
 def parse_statements(text: str) -> list[exp.Expr]:
@@ -62,6 +68,8 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         SqlglotError: the text does not parse. What the parser falls over, such as the missing
             operand in `a > AND (SELECT 1)`, it has no error of its own for.
     """
+    if len(text) > _LONG_RUN:
+        _refuse_slow(tokens)
     tokens = _with_cast_literals_closed(_with_quotes_joined(tokens, text))
     pairs = zip(tokens, [*tokens, None][1:], strict=True)
     given = [_renamed(t, t.text) if _calls_window(t, after) else t for t, after in pairs]
@@ -69,6 +77,28 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         return Dialect.get_or_raise("spark").parser().parse(given, text)
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         raise SqlglotError("the statement cannot be parsed") from error
+
+
+def _refuse_slow(tokens: list[Token]) -> None:
+    """Refuse what the parser takes forever for: it reads the strings of intervals with a regular
+    expression that begins anew at each of the digits and blanks in a row, and converts numbers."""
+    in_interval = False
+    for token in tokens:
+        kind = token.token_type
+        in_interval = in_interval or kind == TokenType.INTERVAL
+        if kind == TokenType.NUMBER and len(token.text) > MOST_OF_A_NUMBER:
+            size = f"{len(token.text):,} characters, and at most {MOST_OF_A_NUMBER:,} are read"
+            raise _too_long(token, f"a number has {size}")
+        if kind == TokenType.STRING and in_interval and _SLOW.search(token.text):
+            what = f"more than {_LONG_RUN} digits or blanks in a row"
+            raise _too_long(token, f"a string after INTERVAL has {what}")
+
+
+def _too_long(token: Token, what: str) -> ParseError:
+    shown = f"{token.text[:20]}…"
+    return ParseError.new(
+        f"{what}: {shown}", description=what, line=token.line, col=token.col, highlight=shown
+    )
 
 
 def _with_quotes_joined(tokens: list[Token], text: str) -> list[Token]:

@@ -18,7 +18,6 @@ from typing import Final
 
 import sqlglot
 from sqlglot import TokenType, exp
-from sqlglot.errors import SqlglotError
 
 from matcher.model.errors import SqlInputError
 from matcher.model.expr import Col
@@ -30,8 +29,9 @@ from matcher.sql.comments import Unclosed, steps_in, without_comments
 from matcher.sql.expressions.scope import UNKNOWN_REL, Scope
 from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
-from matcher.sql.parse import next_argument, parse_statements
-from matcher.sql.schema import Schema, Table, View, syntax_error
+from matcher.sql.one_query import parse_one_query
+from matcher.sql.parse import next_argument
+from matcher.sql.schema import Schema, Table, View
 from matcher.sql.select import SelectReader, is_plain, why_not_plain
 from matcher.sql.split import Split, split_select
 from matcher.sql.text import Document
@@ -144,7 +144,7 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
         SqlInputError: the text does not parse, is not a query, or names a table or column that
         does not exist.
     """
-    root = _parse(text)
+    root = parse_one_query(text)
     document = Document(text, root)
     builder = _Builder(schema, settings or TextSettings(), document, schema.current)
     built = builder.query(root, {}, None, "query")
@@ -152,24 +152,6 @@ def parse_query(text: str, schema: Schema, settings: TextSettings | None = None)
     if not built.blocks and not reasons:
         reasons.append(not_taken(ReasonCode.UNSUPPORTED_OPERATOR, f"the query {built.why}"))
     return TextQuery(document, built.blocks, tuple(reasons))
-
-
-def _parse(text: str) -> exp.Expr:
-    try:
-        statements = parse_statements(text)
-    except (SqlglotError, RecursionError) as error:
-        if isinstance(error, RecursionError):
-            raise SqlInputError("SYNTAX_ERROR", "the query is nested too deeply to read") from error
-        raise syntax_error(error, "the query") from error
-    statements = [s for s in statements if not isinstance(s, exp.Semicolon)]
-    if len(statements) != 1:
-        raise SqlInputError(
-            "NOT_ONE_QUERY", f"the query holds {len(statements)} statements: give exactly one"
-        )
-    root = statements[0]
-    if not isinstance(root, (exp.Query, exp.Subquery)):
-        raise SqlInputError("NOT_A_QUERY", f"{root.key.upper()} is not a query: give a SELECT")
-    return root
 
 
 def _whole_text_reasons(text: str, root: exp.Expr) -> Iterator[Reason]:
@@ -372,7 +354,7 @@ class _Builder:
             return Built(None, None, "gives a collation to a string")
         if _has_path(view.text):
             return Built(None, None, "takes a path into a VARIANT")
-        document = Document(view.text, _parse(view.text))
+        document = Document(view.text, parse_one_query(view.text))
         inner = _Builder(
             self.schema, self.settings, document, view.current, (*self.views, view.key)
         )

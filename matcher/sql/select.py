@@ -42,6 +42,7 @@ from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
 from matcher.sql.group import read_groups
 from matcher.sql.merge import merged
+from matcher.sql.numbers import whole_number
 from matcher.sql.subqueries import as_join, subquery_test
 
 _KNOWN_CLAUSES: Final = frozenset(
@@ -241,11 +242,11 @@ class SelectReader:
     def _ordinal(self, node: exp.Expr, clause: str) -> Expr | None:
         if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
             return None
-        number = int(node.name)
-        if not 1 <= number <= len(self.items):
+        number = whole_number(node.name)
+        if number is None or not 1 <= number <= len(self.items):
             raise SqlInputError(
                 "POSITION_OUT_OF_RANGE",
-                f"{clause} {number}: the SELECT has {len(self.items)} columns",
+                f"{clause} {node.name[:20]}: the SELECT has {len(self.items)} columns",
             )
         return self.items[number - 1].expr
 

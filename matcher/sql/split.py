@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from matcher.sql.expressions.aggregates import is_aggregate
 from matcher.sql.expressions.functions import is_scalar
+from matcher.sql.numbers import whole_number
 
 _TOP: Final = ("distinct", "order", "limit", "offset")
 _BELOW: Final = ("expressions", "from_", "joins", "where", "group", "having", "with_", "hint")
@@ -201,7 +202,7 @@ def _at_position(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
     """What a GROUP BY item stands for: itself, or the output at that position."""
     if not isinstance(item, exp.Literal) or item.is_string:
         return item
-    position = int(item.name) if item.name.isdigit() else 0
+    position = whole_number(item.name) or 0
     if not 1 <= position <= len(node.expressions):
         return None
     found: exp.Expr = node.expressions[position - 1]

@@ -42,9 +42,10 @@ def serve(store: Metastore) -> Iterator[object]:
         statements: object = None,
         texts: object = None,
         spark: object = lambda: None,
+        trouble: object = lambda: None,
         **options,
     ) -> str:
-        state = ApiState(store, statements or NoSpark(), lambda: open_to_all, texts, spark)
+        state = ApiState(store, statements or NoSpark(), lambda: open_to_all, texts, spark, trouble)
         port = free_port()
         running.append(ServerThread(create_app(state, **options), port))
         return f"http://127.0.0.1:{port}"

@@ -35,4 +35,7 @@ def test_readyz_says_that_spark_did_not_start(serve, is_open: bool):
     found = httpx.get(f"{url}/readyz", timeout=60).json()
     assert (found["status"], found["spark"]) == ("ok", "failed")
     assert "Spark did not start: the log" in found["detail"]
+    why = "Spark did not start: statement 2 of the setting spark_init fails"
+    url = serve(open_to_all=is_open, spark=lambda: "failed", trouble=lambda: why)
+    assert why in httpx.get(f"{url}/readyz", timeout=60).json()["detail"]
     assert ("no token is asked for" in found["detail"]) is is_open

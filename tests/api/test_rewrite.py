@@ -432,3 +432,49 @@ def test_while_the_metastore_is_away_nothing_is_answered(texts: Texts, monkeypat
     monkeypatch.setattr(texts.feed, "_fresh_at", -1e9)
     monkeypatch.setattr(texts.feed, "sync", lambda: False)
     assert texts.code(QUERY) == "REGISTRY_LOADING"
+
+
+LONG_NUMBERS = {
+    "digits": "9" * 5_000,
+    "leading zeros": "0" * 5_000 + "7",
+    "a decimal": "1" * 5_000 + ".5",
+    "a suffix": "8" * 5_000 + "L",
+    "other digits": "\u0663" * 5_000,
+    "the longest text": "9" * 999_000,
+}
+LONG_PLACES = (
+    "SELECT {n} AS x FROM dates",
+    "SELECT d_year FROM dates WHERE d_year = -{n}",
+    "SELECT d_year FROM dates GROUP BY {n}",
+    "SELECT d_year FROM dates LIMIT {n}",
+    "SELECT CAST('{n}' AS INT) AS x FROM dates",
+    "SELECT CAST(d_year AS DECIMAL({n}, 2)) AS x FROM dates",
+    "SELECT DATE'2026-01-01' + INTERVAL '{n}' DAY AS x FROM dates",
+    "SELECT `{n}` FROM dates",
+)
+
+
+@pytest.mark.parametrize("number", LONG_NUMBERS.values(), ids=LONG_NUMBERS)
+def test_a_number_of_any_length_is_no_error_of_ours(texts: Texts, number: str):
+    """Python converts 4,300 digits and no more; the parser takes the square of an interval's."""
+    for place in LONG_PLACES:
+        sql = place.replace("{n}", number)
+        started = time.perf_counter()
+        answer = texts.ask("rewrite", {"sql": sql})
+        took = (time.perf_counter() - started) / texts.times
+        assert answer.status_code == 200, (place, answer.text[:300])
+        found = answer.json()
+        assert not found["hit"] and found["reasons"], place
+        assert "INTERNAL_ERROR" not in answer.text and len(answer.content) < 10_000, place
+        assert took < 5, place
+    assert texts.ask("explain", {"sql": LONG_PLACES[0].replace("{n}", number)}).status_code == 200
+
+
+def test_an_error_of_ours_while_reading_is_a_miss(texts: Texts, monkeypatch):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr("cachemgr.text.door.check_text", broken)
+    found = texts.rewrite(QUERY.replace("ASIA", "NOWHERE"))
+    assert [r["code"] for r in found["reasons"]] == ["INTERNAL_ERROR"]
+    assert "secret" not in str(found)

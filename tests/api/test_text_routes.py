@@ -78,6 +78,24 @@ def test_what_is_not_in_order_is_refused(client, path, content, headers, status)
     assert answer.status_code == status or (status is None and answer.status_code < 500)
 
 
+@pytest.mark.parametrize(
+    ("content", "status", "says"),
+    [
+        (b'{"sql": "x", "a": ' + b"9" * 5_000 + b"}", 400, "more than 4,300 digits"),
+        (b'{"sql": "x", "a": ' + b"9" * 2_000_000 + b"}", 400, "more than 4,300 digits"),
+        (b'{"sql": "x", "a": -' + b"9" * 4_000 + b"}", 422, "a: "),
+        (b"[" * 200_000, 400, "nested too deeply"),
+        (b'{"sql": "\xff"}', 400, "byte 9 of it is not UTF-8"),
+        (b'{"sql": "x",}', 422, "not valid JSON: "),
+        (b"{sql: 1}", 422, "at character 1"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said(client, content, status, says):
+    answer = client.post("/rewrite", content=content, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, says in answer.json()["error"]["message"]) == (status, True)
+    assert answer.json()["error"]["type"] == "INVALID_REQUEST"
+
+
 def test_other_methods_and_parameters(client):
     assert client.get("/rewrite").status_code == 405
     assert client.post("/rewrite?x=1&x=2", json=BODY).status_code == 400

@@ -126,9 +126,10 @@ def test_metrics_count_what_has_ended_since(store, cache, new_cache, refreshed):
         labels = {"way": way, "state": "PUBLISHED", "code": code}
         return registry.get_sample_value("cachemgr_caches_by_way", labels)
 
-    assert counted("FULL", "PUBLISHED", "ROWS_REMOVED") is None, "it ended before"
-    assert caches("FULL", "ROWS_REMOVED") == 1
     refreshed(REMOVED)
+    assert counted("FULL", "PUBLISHED", "ROWS_REMOVED") == 1, "before anybody looked"
+    assert counted("APPEND", "PUBLISHED") == counted("NONE", "FAILED") == 0, "there from the start"
+    assert caches("FULL", "ROWS_REMOVED") == 1
     assert counted("FULL", "PUBLISHED", "ROWS_REMOVED") == 1
     assert counted("FULL", "PUBLISHED", "ROWS_REMOVED") == 1, "once"
     for account in (APPENDED, APPENDED, REMOVED):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from typer.testing import CliRunner
 
 from cachemgr import __version__
@@ -59,3 +60,13 @@ def test_every_command_finds_the_metastore_that_serve_would_open(tmp_path, monke
     for words in (("db", "current"), ("token", "list")):
         done = CliRunner().invoke(main, list(words))
         assert done.exit_code == 1 and "CACHEMGR_CONFIG" in done.output, words
+
+
+@pytest.mark.parametrize("folder", ["", "elsewhere/"])
+def test_a_metastore_that_is_not_here_may_be_in_another_folder(tmp_path, monkeypatch, folder):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["cache", "list", "--metastore", f"sqlite:///{folder}x.db"])
+    assert done.exit_code == 1 and "METASTORE_MISSING" in done.stderr
+    told = "if this is the wrong folder, go to the one where it was made" in done.stderr
+    assert told is (folder == "")

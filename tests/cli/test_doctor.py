@@ -37,7 +37,7 @@ def test_all_is_well(metastore_url):
     assert {n: f["state"] for n, f in found.items()} == {
         "java": "OK", "packages": "OK", "metastore": "OK", "migrations": "OK",
         "definitions": "OK", "caches": "OK", "clock": "OK", "tokens": "OK", "storage": "OK",
-        "spark": "SKIPPED", "delta": "SKIPPED",
+        "log store": "OK", "spark": "SKIPPED", "delta": "SKIPPED",
     }  # fmt: skip
     assert not any(f["fix"] for f in found.values())
 
@@ -150,3 +150,32 @@ def test_a_setting_that_is_none_names_the_one_that_was_meant(tmp_path):
     (tmp_path / "cachemgr.toml").write_text('metastore = "sqlite:///x.db"\n')
     done = CliRunner().invoke(main, ["doctor"])
     assert done.exit_code == 1 and "did you mean metastore_url?" in done.stderr
+
+
+ONE, SEVERAL = "io.delta.storage.S3SingleDriverLogStore", "io.delta.storage.S3DynamoDBLogStore"
+
+
+@pytest.mark.parametrize(
+    ("conf", "state"),
+    [
+        ({}, "WARNING"),
+        ({"spark.delta.logStore.s3a.impl": ONE}, "WARNING"),
+        ({"spark.delta.logStore.s3a.impl": SEVERAL}, "OK"),
+        ({"spark.delta.logStore.gs.impl": SEVERAL}, "WARNING"),
+        ({"spark.delta.logStore.class": SEVERAL}, "OK"),
+    ],
+)
+def test_a_log_store_for_one_driver_is_warned_of(metastore_url, monkeypatch, conf, state):
+    monkeypatch.setenv("CACHEMGR_SPARK_CONF", json.dumps(conf))
+    words = ("--no-spark", "--location", "s3a://bucket/caches")
+    found = doctor(metastore_url, *words, code=0)["log store"]
+    assert found["state"] == state
+    assert ("one driver alone" in found["found"]) is (state == "WARNING")
+    assert ("set spark.delta.logStore.s3a.impl" in found["fix"]) is (state == "WARNING")
+
+
+def test_every_place_that_is_written_to_counts(metastore_url, monkeypatch):
+    monkeypatch.setenv("CACHEMGR_LOCATIONS", '["s3://more/caches"]')
+    found = doctor(metastore_url, "--no-spark", code=0)["log store"]
+    assert found["state"] == "WARNING" and "s3://more/caches" in found["found"]
+    assert "spark.delta.logStore.s3.impl" in found["fix"]

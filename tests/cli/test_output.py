@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typer.testing import CliRunner
+
+from cachemgr.cli import main
 from cachemgr.cli.output import Format, show, show_one
 from cachemgr.printable import plural
+from cachemgr.vocabulary import RefreshMode
 
 CACHE = {
     "name": "totals",
@@ -53,3 +57,12 @@ def test_a_pipe_folds_nothing(capsys):
 def test_nouns_agree_with_their_numbers():
     assert [plural(n, "miss", "misses") for n in (0, 1, 2)] == ["0 misses", "1 miss", "2 misses"]
     assert [plural(n, "row") for n in (1, 5)] == ["1 row", "5 rows"]
+
+
+def test_the_help_names_each_mode_of_a_refresh_and_what_it_does():
+    told = CliRunner().invoke(main, ["cache", "refresh", "--help"], env={"COLUMNS": "500"}).output
+    for mode in RefreshMode:
+        assert f"{mode.value}: {mode.summary}" in " ".join(told.split())
+    words = ["cache", "refresh", "c", "--mode", "incremental-only"]
+    wrong = CliRunner().invoke(main, words, env={"COLUMNS": "500"})
+    assert wrong.exit_code == 2 and "'incremental_only'" in wrong.output

@@ -45,6 +45,7 @@ COMMAND = (sys.executable, "-c", "from cachemgr.cli import main; main()")
 def test_a_script_then_the_doctor(environment, tmp_path):
     modes = f"SET spark.cachemgr.mode = planOnly; {TOTALS}; SET spark.cachemgr.mode = off; {TOTALS}"
     script = f"{SETUP};\n{TOTALS} ORDER BY k; SELECT MAX(v) FROM t; {modes};"
+    script += f"RESET spark.cachemgr.mode; CREATE TABLE w USING delta AS {TOTALS};"
     script += "SET spark.cachemgr.mod = off; SELEC; SELECT 2"
     done = subprocess.run(
         [*COMMAND, "sql", "-o", "json"],
@@ -55,14 +56,16 @@ def test_a_script_then_the_doctor(environment, tmp_path):
     assert '"level"' not in done.stderr  # PySpark's own log of it, with a stack trace
     assert "escapedStringLiterals" not in done.stderr and "deprecated" not in done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == 11  # what is behind the wrong one is not run
+    assert len(answers) == 13  # what is behind the wrong one is not run
     assert [a["verdict"] for a in answers[:4]] == [None] * 4
+    assert "statement 14 of 15 failed; 1 statement after it not run: SELEC" in done.stderr
     assert answers[4]["verdict"].startswith("hit totals") and answers[4]["seconds"] > 0
     assert answers[4]["rows"] == [[None, 3], ["a;b", 3]]
     assert answers[5]["verdict"].startswith("miss: ") and answers[5]["rows"] == [[3]]
     assert answers[7]["verdict"].startswith("planned only, the original ran: hit totals")
     off = "SETTINGS_DIFFER: spark.cachemgr.mode is off (set it otherwise, or RESET it)"
     assert answers[9]["verdict"] == f"miss: {off}"
+    assert answers[11]["verdict"] == "hit of the query whose rows it writes"
     assert "did you mean spark.cachemgr.mode?" in done.stderr
 
     environment["CACHEMGR_LOCATION"] = str(tmp_path / "other")

@@ -185,3 +185,29 @@ def test_a_select_that_the_parser_falls_over_is_a_syntax_error() -> None:
         StatementError, match="the select cannot be read: the statement cannot be parsed"
     ):
         parse(text)
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9" * 1_000_000, "0" * 5_000 + "7", "\u0663"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE RELATIONAL CACHE c REFRESH EVERY {n} HOURS AS SELECT 1",
+        "CREATE RELATIONAL CACHE c REFRESH TARGET LAG {n} DAYS AS SELECT 1",
+        "CREATE RELATIONAL CACHE c REFRESH CRON '{n} * * * *' AS SELECT 1",
+        "CREATE RELATIONAL CACHE c REFRESH CRON '*/{n} * * * *' AS SELECT 1",
+        "CREATE RELATIONAL CACHE c REFRESH CRON '0 6 * * *' AT TIME ZONE '{n}' AS SELECT 1",
+        "CREATE RELATIONAL CACHE c MAX STALENESS INTERVAL '{n} days' AS SELECT 1",
+        "CREATE RELATIONAL CACHE c AS SELECT INTERVAL '{n}' DAY AS x",
+        "CREATE RELATIONAL CACHE {n} AS SELECT 1",
+        "SHOW RELATIONAL CACHE SAVINGS SINCE {n}",
+        "REFRESH RELATIONAL CACHE c {n}",
+        "{n}",
+    ],
+)
+def test_numbers_of_any_length_are_read_or_refused_in_words(text: str, number: str) -> None:
+    began = time.process_time()
+    try:
+        parse(text.replace("{n}", number))
+    except StatementError as error:
+        assert len(error.message) < 2_000
+    assert time.process_time() - began < 3

@@ -48,7 +48,8 @@ def test_a_good_result_fails_nothing() -> None:
         (replace(RESULT, runs=(replace(GOOD, differences=("row count: 3 against 4",)),)),
          "Q1.1 set 1 differs in row count"),
         (replace(RESULT, differences=("only with the hook: set 1, (1,)",)), "Q1.1 differs: only"),
-        (replace(RESULT, runs=(replace(GOOD, empty=True),)), "Q1.1 returned no row with set 1"),
+        (replace(RESULT, runs=(replace(GOOD, empty=True),)),
+         "Q1.1 returned no row with the paper's parameters"),
     ],
 )  # fmt: skip
 def test_each_way_to_fail(result: QueryResult, text: str) -> None:
@@ -84,3 +85,11 @@ def test_is_empty(spark: Any) -> None:
     assert is_empty(spark.sql("SELECT sum(id) FROM range(0)").collect())
     assert is_empty([])
     assert not is_empty(spark.sql("SELECT sum(id) FROM range(3)").collect())
+
+
+def test_what_the_session_has_seen_is_not_timed() -> None:
+    runs = (GOOD, *(replace(GOOD, number=n, seconds_with=n / 10) for n in range(1, 6)))
+    result = replace(RESULT, runs=(replace(GOOD, seconds_with=9.0), *runs[1:]))
+    assert (result.with_hook, result.without) == (0.3, 2.0)
+    drawn_empty = replace(result, runs=(GOOD, replace(GOOD, number=1, empty=True)))
+    assert failures([drawn_empty], 1.0) == () and drawn_empty.empty_sets == (1,)

@@ -12,8 +12,10 @@ from cachemgr.ddl import parse
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache
 from cachemgr.demo import ssb_cube
 from cachemgr.demo.measure import is_empty
+from cachemgr.demo.ssb_draw import drawn
 from cachemgr.demo.ssb_queries import QUERIES, SsbQuery
 from cachemgr.demo.ssb_schema import TABLES
+from cachemgr.demo.ssb_words import NATIONS
 
 #: A tiny fact may lack two cities in one month; see the generator.
 MAY_BE_EMPTY = {"Q3.3", "Q3.4"}
@@ -101,3 +103,29 @@ def test_the_published_cube_is_as_published() -> None:
     assert not any(ssb_cube_set >= set(ssb_cube.PUBLISHED_FIX) for ssb_cube_set in map(
         set, ssb_cube.PUBLISHED_SETS
     ))  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_drawn_sets_are_others_for_each_seed_and_fit_the_data(seed: int) -> None:
+    found, other = drawn(seed), drawn(seed + 1)
+    assert [q.name for q in found] == [q.name for q in QUERIES] and found == drawn(seed)
+    nations = dict(NATIONS)
+    for query, again, papers in zip(found, other, QUERIES, strict=True):
+        assert query.parameters[0] == papers.parameters[0]
+        assert len({query.sql(number) for number in range(6)}) == len(query.parameters) == 6
+        assert query.parameters[1:] != again.parameters[1:]
+        for values in query.parameters[1:]:
+            assert list(values) == list(papers.parameters[0])
+            assert values.get("since", "") <= values.get("until", "~")
+            assert values.get("first", "") <= values.get("last", "~")
+            if "nation" in values and "region" in values:
+                assert nations[values["nation"]] == values["region"]
+            city = values.get("city1", "x" * 9)
+            assert len(city) in (9, 10) and values.get("city2", city)[:9] == city[:9]
+
+
+@by_name
+def test_drawn_sets_select_rows(ssb: Any, query: SsbQuery) -> None:
+    (found,) = [q for q in drawn(1) if q.name == query.name]
+    rows = [ssb.sql(found.sql(number)).collect() for number in range(1, 6)]
+    assert query.name in MAY_BE_EMPTY or sum(map(is_empty, rows)) < 3

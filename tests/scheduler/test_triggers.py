@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.triggers import Cron, Every, OnCommit, TargetLag, is_cron_field, next_fire
+from scheduler.triggers import (
+    Cron,
+    Every,
+    OnCommit,
+    TargetLag,
+    check_cron,
+    is_cron_field,
+    next_fire,
+)
 
 
 def at(text: str) -> datetime:
@@ -139,6 +147,13 @@ def test_never() -> None:
         next_fire(Cron("0 0 30 2 *"), at("2026-01-01"))
     with pytest.raises(ValueError, match="not a cron expression"):
         next_fire(Cron("61 * * * *"), at("2026-01-01"))
+
+
+def test_a_field_of_thousands_of_digits() -> None:
+    assert not is_cron_field(0, "9" * 5_000)
+    with pytest.raises(ValueError, match="is not a cron expression") as refused:
+        check_cron(Cron("9" * 5_000 + " * * * *"))
+    assert len(str(refused.value)) < 300
 
 
 def test_fields() -> None:

@@ -32,9 +32,14 @@ class Session:
 
 
 @pytest.fixture
-def host_with(monkeypatch):
+def clock() -> list[float]:
+    return [1_000.0]
+
+
+@pytest.fixture
+def host_with(monkeypatch, clock):
     def make(*init: str) -> SparkHost:
-        made = SparkHost("local", "sqlite:///x", "/caches", {}, init)
+        made = SparkHost("local", "sqlite:///x", "/caches", {}, init, clock=lambda: clock[0])
         monkeypatch.setattr(made, "_created", Session)
         monkeypatch.setattr(hosts.api, "enable", lambda spark: None)
         monkeypatch.setattr(hosts, "is_stopped", lambda context: False)
@@ -86,3 +91,39 @@ def test_the_next_start_that_succeeds_is_running(host_with, monkeypatch):
     monkeypatch.setattr(host, "_init", ())
     host._spark = host._started()
     assert host.state == "running"
+
+
+def test_the_waits_grow_and_one_line_says_each_try(host_with, clock, caplog):
+    host = host_with("CREATE TABEL x LOCATION '/secret'")
+    before = Session.stopped
+    waits = []
+    with caplog.at_level(logging.INFO):
+        for _ in range(9):
+            began = clock[0]
+            for _ in range(3):  # who asks meanwhile is told at once, and nothing is started
+                with pytest.raises(RefreshError, match=r"tried again in \d+ s") as caught:
+                    host.spark()
+                assert "CREATE TABEL x" in caught.value.message
+            while host._failed.seconds_left(clock[0]) > 0:
+                clock[0] += 1
+            waits.append(clock[0] - began)
+    assert waits == [5, 10, 20, 40, 80, 160, 300, 300, 300]
+    assert Session.stopped - before == 9
+    lines = [r.getMessage() for r in caplog.records]
+    assert len(lines) == 9 and lines[0].endswith("tried again in 5 s")
+    assert not any("\n" in line for line in lines)
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_anybody_may_read_why_and_no_statement(host_with, monkeypatch, clock):
+    host = host_with("USE s", "CREATE TABEL x LOCATION '/secret'")
+    assert host.trouble is None
+    with pytest.raises(RefreshError):
+        host.spark()
+    assert "statement 2 of the setting spark_init fails" in host.trouble
+    assert "tried again in 5 s" in host.trouble and "secret" not in host.trouble
+    monkeypatch.setattr(host, "_init", ())
+    clock[0] += 6
+    assert "when next needed" in host.trouble
+    host.spark()
+    assert (host.state, host.trouble) == ("running", None)

@@ -16,6 +16,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
 from typing import Final
 
+from matcher.model.errors import NotSupported
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.model.operators import compared
 from matcher.model.reasons import ReasonCode
@@ -31,17 +32,20 @@ from matcher.sql.expressions.types import (
     is_numeric,
 )
 from matcher.sql.expressions.unwrap import unwrap
+from matcher.sql.numbers import whole_number
 
 _EPOCH: Final = date(1970, 1, 1)
 _EXACT: Final = Context(prec=100)
-_DATE: Final = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})\s*\Z")
+_DATE: Final = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})\s*\Z", re.ASCII)
 _TIMESTAMP: Final = re.compile(
     r"\s*(\d{4})-(\d{1,2})-(\d{1,2})"
-    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z"
+    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z",
+    re.ASCII,
 )
+_MOST_WRITTEN: Final = 39  # the 38 digits of a decimal and its point
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]{1,3})?\Z")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,38}(\.[0-9]{1,38})?\Z")
-_INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*\Z")
+_INTEGER: Final = re.compile(r"\s*([+-]?\d+)\s*\Z", re.ASCII)
 
 
 def number_literal(text: str) -> Lit:
@@ -58,17 +62,24 @@ def number_literal(text: str) -> Lit:
             what = f"{text[:40]} is no number"
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, what) from error
     if "." not in text:
-        value = int(text)
+        value = whole_number(text)
         for kind in ("int", "bigint"):
-            if _fits(value, kind):
+            if value is not None and _fits(value, kind):
                 return Lit(value, kind)
+    if len(text.lstrip("-0")) > _MOST_WRITTEN:
+        raise _too_precise(text)
     number = Decimal(text)
     _, digits, exponent = number.as_tuple()
     scale = -int(exponent)
     precision = max(len(digits), scale, 1)
     if precision > 38:
-        raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{text} has more than 38 digits")
+        raise _too_precise(text)
     return Lit(number, f"decimal({precision},{scale})")
+
+
+def _too_precise(text: str) -> NotSupported:
+    shown = text if len(text) <= 60 else f"{text[:40]}…"
+    return unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{shown} has more than 38 digits")
 
 
 def _fits(value: int, kind: str) -> bool:
@@ -158,9 +169,9 @@ def _from_string(text: str, type: str, settings: TextSettings) -> Lit | None:
     parts = decimal_parts(type)
     if parts and _DECIMAL.match(text):
         return _to_decimal(_EXACT.create_decimal(text), parts, type)
-    if type in INTEGRAL and _INTEGER.match(text):
-        return Lit(int(text), type) if _fits(int(text), type) else None
-    return None
+    found = _INTEGER.match(text) if type in INTEGRAL else None
+    number = whole_number(found[1]) if found else None
+    return None if number is None or not _fits(number, type) else Lit(number, type)
 
 
 def _floating(text: str, type: str) -> Lit | None:

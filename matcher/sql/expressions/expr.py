@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -39,6 +38,7 @@ from matcher.sql.expressions.logic import as_boolean, logic, negate
 from matcher.sql.expressions.precedence import refuse_other_precedence
 from matcher.sql.expressions.scope import Scope, field_of, unsupported
 from matcher.sql.expressions.types import UNKNOWN, TextSettings, type_of
+from matcher.sql.numbers import whole_number
 
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
@@ -51,6 +51,7 @@ _ARITHMETIC: Final[dict[type[exp.Expr], str]] = {
 _LITERAL_SUFFIX_TYPES: Final = frozenset({"bigint", "smallint", "tinyint", "double", "float"})
 _UNITS: Final = {"YEAR": 12, "YEARS": 12, "MONTH": 1, "MONTHS": 1}
 _DAYS: Final = frozenset({"DAY", "DAYS"})
+_MOST_OF_A_UNIT: Final = (1 << 31) - 1
 
 Names = Callable[[exp.Column, bool], "Expr | None"]
 
@@ -140,7 +141,13 @@ class ExprBuilder:
 
     def _binary_literal(self, node: exp.Expr) -> Expr:
         digits = node.name
-        return Lit(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), "binary")
+        try:
+            value = bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits)
+        except ValueError as error:
+            raise unsupported(
+                ReasonCode.UNSUPPORTED_EXPRESSION, f"X'{digits[:40]}' is not hexadecimal"
+            ) from error
+        return Lit(value, "binary")
 
     def _negative(self, node: exp.Expr) -> Expr:
         inner = node.this
@@ -153,15 +160,14 @@ class ExprBuilder:
         """The constant -128Y of `128Y`, which is a cast to the parser and would overflow; None of
         a cast that is written as one, by the literal's place in the text."""
         number, kind = cast.this, type_of(cast.args["to"])
-        if not isinstance(number, exp.Literal) or not number.name.isdigit():
-            return None
-        if kind not in INTEGRAL:
+        value = whole_number(number.name) if isinstance(number, exp.Literal) else None
+        if value is None or kind not in INTEGRAL:
             return None
         if "start" not in number.meta:
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, cast.sql("spark")[:80])
         if number.meta["end"] - number.meta["start"] < len(number.name):
             return None
-        return fold_cast(Lit(-int(number.name), "bigint"), kind, self.settings)
+        return fold_cast(Lit(-value, "bigint"), kind, self.settings)
 
     # -- logic and tests --------------------------------------------------------------------------
 
@@ -250,18 +256,21 @@ class ExprBuilder:
         day = self.build(left)
         unit = str(interval.args.get("unit") or "").upper()
         amount = interval.this
-        text = amount.name if isinstance(amount, exp.Literal) else ""
-        if isinstance(day, Lit) and day.type == "date" and isinstance(day.value, int):
-            if re.fullmatch(r"-?\d+", text) and (unit in _UNITS or unit in _DAYS):
-                count = sign * int(text)
-                months = count * _UNITS[unit] if unit in _UNITS else 0
-                found = shift_date(day.value, months, count if unit in _DAYS else 0)
-                if found is not None:
-                    return found
-        if day.type == "date" and not isinstance(day, Lit) and unit in _DAYS:
-            if re.fullmatch(r"-?\d+", text):
-                return add_days(day, Lit(sign * int(text), "int"), "date_add", self.settings)
+        count = whole_number(amount.name) if isinstance(amount, exp.Literal) else None
+        if count is not None and abs(count) <= _MOST_OF_A_UNIT:
+            found = self._shifted(day, unit, sign * count)
+            if found is not None:
+                return found
         raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"interval arithmetic on {day.type}")
+
+    def _shifted(self, day: Expr, unit: str, count: int) -> Expr | None:
+        if isinstance(day, Lit) and day.type == "date" and isinstance(day.value, int):
+            if unit in _UNITS or unit in _DAYS:
+                months = count * _UNITS[unit] if unit in _UNITS else 0
+                return shift_date(day.value, months, count if unit in _DAYS else 0)
+        if day.type == "date" and not isinstance(day, Lit) and unit in _DAYS:
+            return add_days(day, Lit(count, "int"), "date_add", self.settings)
+        return None
 
     def _cast(self, node: exp.Expr) -> Expr:
         kind = type_of(node.args["to"])
@@ -273,8 +282,9 @@ class ExprBuilder:
         if isinstance(inner, exp.Literal) and not inner.is_string and kind in _LITERAL_SUFFIX_TYPES:
             if kind == "double":  # 1.5D and CAST(1.5 AS DOUBLE) are one thing to the parser
                 return Lit(float(inner.name), kind)
-            if kind in INTEGRAL and inner.name.isdigit():
-                folded = fold_cast(Lit(int(inner.name), "bigint"), kind, self.settings)
+            number = whole_number(inner.name) if kind in INTEGRAL else None
+            if number is not None:
+                folded = fold_cast(Lit(number, "bigint"), kind, self.settings)
                 if folded is not None:
                     return folded
         value_expr = self.build(inner)

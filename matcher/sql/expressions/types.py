@@ -13,7 +13,10 @@ from typing import Final
 
 from sqlglot import exp
 
+from matcher.model.errors import NotSupported
+from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
+from matcher.sql.numbers import whole_number
 
 UNKNOWN: Final = "unknown"  # the type of a column whose source the text door does not take
 
@@ -54,14 +57,25 @@ def type_of(node: exp.DataType) -> str:
     if name in _SIMPLE and not (name == "INT" and node.expressions):
         return _SIMPLE[name]
     if name == "DECIMAL":
-        sizes = [int(p.name) for p in node.expressions]
-        return decimal_type(sizes[0] if sizes else 10, sizes[1] if len(sizes) > 1 else 0)
+        return _decimal_of(node)
     if name == "STRUCT" and all(isinstance(f, exp.ColumnDef) and f.kind for f in node.expressions):
         return f"struct<{','.join(f'{f.name}:{type_of(f.kind)}' for f in node.expressions)}>"
     inner = node.expressions
     if name in ("ARRAY", "MAP") and inner and all(isinstance(t, exp.DataType) for t in inner):
         return f"{name.lower()}<{','.join(map(type_of, inner))}>"
     return node.sql("spark").lower()
+
+
+def _decimal_of(node: exp.DataType) -> str:
+    written = [p.name for p in node.expressions]
+    sizes = [*map(whole_number, written), *(10, 0)[len(written) :]]
+    match sizes:
+        case [int(precision), int(scale)] if 0 <= scale <= precision <= MAX_DECIMAL:
+            return decimal_type(precision, scale)
+    raise NotSupported(
+        ReasonCode.UNSUPPORTED_EXPRESSION.value,
+        f"DECIMAL({', '.join(written)[:40]}): Spark has up to {MAX_DECIMAL} digits",
+    )
 
 
 def is_numeric(type: str) -> bool:

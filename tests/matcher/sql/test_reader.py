@@ -364,3 +364,20 @@ def test_a_text_that_the_parser_falls_over_is_a_syntax_error(view: bool) -> None
     with pytest.raises(SqlInputError, match="does not parse") as caught:
         parse_query(text, SCHEMA) if not view else Schema.parse(f"CREATE VIEW v AS {text}")
     assert caught.value.code == "SYNTAX_ERROR"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("SELCT a FROM t", "does not parse at 'FROM' (line 1, column 12)"),
+        ("SELCT a FROM t", ", did you mean SELECT?"),
+        ("SELCT a", "begins with SELCT and is not a query, did you mean SELECT?"),
+        ("a + 1", "begins with a and is not a query: give a SELECT"),
+        ("DROP TABLE t", "DROP is not a query: give a SELECT"),
+    ],
+)
+def test_what_is_no_query_is_told_by_its_own_words(text: str, says: str):
+    with pytest.raises(SqlInputError) as refused:
+        parse_query(text, SCHEMA)
+    assert says in str(refused.value)
+    assert "ALIAS" not in str(refused.value)
