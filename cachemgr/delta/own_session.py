@@ -11,7 +11,15 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.config.result_settings import FILE_SETTINGS, MEANT_UNSET, PASSES_OVER, changes_results
+from cachemgr.config.judged.judge import SQL, judge
+from cachemgr.config.judged.kinds import Kind
+from cachemgr.config.judged.values import as_read
+from cachemgr.config.result_settings import (
+    FILE_SETTINGS,
+    MEANT_UNSET,
+    PASSES_OVER,
+    result_settings,
+)
 from cachemgr.config.session_settings import ENABLED
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import ErrorCode, RefreshError
@@ -102,7 +110,8 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
 
     Args:
         spark: Any session of the same application; it is not changed.
-        settings: The `spark.sql.*` settings.
+        settings: The settings; of those stored with a cache by an earlier version, which kept
+            more, the ones that can change rows.
 
     Raises:
         RefreshError: A setting cannot be had in this application.
@@ -110,20 +119,29 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     with unnoticed():
         session = spark.newSession()
     # a new one may not have Delta's yet, and its ANSI setting is what the environment says
-    settings = {**SET_BY_DELTA, **MEANT_UNSET, **settings}
+    settings = {**SET_BY_DELTA, **MEANT_UNSET, **result_settings(settings)}
     # A new session has what the application was started with, under which the cache may not have
     # been made.
     for key in explicit_settings(session):
         # a static one is the same in all sessions of the application
-        ours = changes_results(key) and key not in settings and key != _TIME_ZONE
+        ours = _is_reset(key) and key not in settings and key != _TIME_ZONE
         if ours and session.conf.isModifiable(key):
             _change(key, "the default", partial(session.conf.unset, key))
     for key, value in settings.items():
-        if session.conf.get(key, None) != value:
+        there = session.conf.get(key, None)
+        if there is None or as_read(key, there) != as_read(key, value):
             _change(key, repr(value), partial(session.conf.set, key, value))
     # last, whatever the settings say: a text is substituted where its user gave it, or never
     session.conf.set(SUBSTITUTE, "false")
     return session
+
+
+def _is_reset(key: str) -> bool:
+    """Whether a session of ours leaves out what its application sets: besides what may change rows
+    all that decides what a statement of Spark's writes, such as which partitions INSERT OVERWRITE
+    deletes. How Delta writes files, and how the work is done, is the application's to say."""
+    kind = judge(key).kind
+    return kind is Kind.RESULTS or (key.startswith(SQL) and kind is not Kind.EFFORT)
 
 
 def _change(key: str, value: str, action: Callable[[], None]) -> None:
