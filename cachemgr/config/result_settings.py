@@ -32,6 +32,7 @@ _MOST_VERDICTS = 10_000
 Fingerprint = frozenset[tuple[str, str]]
 
 
+@lru_cache(maxsize=4096)
 def changes_results(key: str) -> bool:
     """Whether a setting must be equal for a cache to serve a session, or a query of it that calls
     the functions that the setting is about.
@@ -73,12 +74,12 @@ def fingerprint(settings: Mapping[str, str]) -> Fingerprint:
     >>> sorted(fingerprint({"spark.sql.ansi.enabled": "TRUE", "spark.sql.cbo.enabled": "true"}))
     [('spark.sql.ansi.enabled', 'true')]
     """
-    return frozenset(found for pair in settings.items() if (found := _counted(*pair)) is not None)
+    return frozenset([_as_read(key, settings[key]) for key in settings if changes_results(key)])
 
 
 @lru_cache(maxsize=4096)
-def _counted(key: str, value: str) -> tuple[str, str] | None:
-    return (key, as_read(_current(key), value)) if changes_results(key) else None
+def _as_read(key: str, value: str) -> tuple[str, str]:
+    return key, as_read(_current(key), value)
 
 
 def agree(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
