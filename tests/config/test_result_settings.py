@@ -6,6 +6,7 @@ import pytest
 
 from cachemgr.config.judged.judge import JUDGED, judge
 from cachemgr.config.judged.kinds import Kind
+from cachemgr.config.judged.values import default_in_spark
 from cachemgr.config.result_settings import (
     SettingsComparer,
     agree,
@@ -198,6 +199,7 @@ def test_a_setting_of_hadoops_is_one_by_either_name():
         found.compare(fingerprint({f"spark.hadoop.{key}": "true"}), fingerprint({key: "true"}))
         is None
     )
+    assert default_in_spark(key) == "false"
     reason = found.compare(fingerprint({f"spark.hadoop.{key}": "true"}), frozenset())
     assert reason is not None and key in reason.detail
 

@@ -16,10 +16,11 @@ from typing import Final
 _READ: Final[Mapping[str, Mapping[str, str | None]]] = json.loads(
     (files(__package__) / "spark_defaults.json").read_text(encoding="utf-8")
 )
-_DEFAULTS: Final[Mapping[str, str | None]] = {
+_HADOOP: Final = {"parquet.strings.signed-min-max.enabled": "false"}
+_DEFAULTS: Final[Mapping[str, str | None]] = _HADOOP | {
     key: default for group in _READ.values() for key, default in group.items()
 }
-_BOOLEANS: Final = frozenset(_READ["booleans"])
+_BOOLEANS: Final = frozenset({*_READ["booleans"], *_HADOOP})
 _NUMBERS: Final = frozenset(_READ["numbers"])
 _WORDS: Final = frozenset(_READ["words"])  # read without regard to case
 # Names under which Spark still reads a setting that has another one now.
