@@ -53,7 +53,11 @@ def service_defaults(spark_conf: Mapping[str, str]) -> dict[str, str]:
     Args:
         spark_conf: The settings of the service's Spark application.
     """
-    ours = {k: v for k, v in spark_conf.items() if k.startswith((_SPARK, PREFIX))}
+    ours = {
+        key: value
+        for key, value in spark_conf.items()
+        if key.startswith((_SPARK, PREFIX)) or changes_results(key)
+    }
     not_ansi = {ANSI: "false"} if os.environ.get(_ANSI_MODE) == "false" else {}
     return {TIME_ZONE: tzlocal.get_localzone_name(), **not_ansi, **ours}
 
