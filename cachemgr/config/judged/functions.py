@@ -35,7 +35,8 @@ _MAPS: Final = _JSON | {
 _ROWS: Final[tuple[tuple[str, frozenset[str], str], ...]] = (
     ("avro.datetimeRebaseModeInRead", _AVRO, "days and times in the old calendar"),
     ("avro.datetimeRebaseModeInWrite", _AVRO, "days and times in the old calendar"),
-    ("chunkBase64String.enabled", frozenset({"base64", "tobase64"}), "line ends in BASE64"),
+    # by the method that Spark calls for it, too
+    ("chunkBase64String.enabled", frozenset({"base64", "encode"}), "line ends in BASE64"),
     ("columnNameOfCorruptRecord", _JSON | _CSV | _XML, "which field has what cannot be read"),
     ("csv.parser.*", _CSV, "what of a CSV text is read"),
     (
