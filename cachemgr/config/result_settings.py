@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cachemgr.config.judged.judge import judge
+from cachemgr.config.judged.judge import holds_code, judge
 from cachemgr.config.judged.kinds import Kind
 from cachemgr.config.judged.others import HADOOP_PREFIX
 from cachemgr.config.judged.values import OLD_NAMES, as_read, falls_back_to
@@ -59,9 +59,14 @@ def result_settings(settings: Mapping[str, str]) -> dict[str, str]:
             version may have kept more.
 
     Returns:
-        The ones to store with a cache, and to refresh it under, by key.
+        The ones to store with a cache, and to refresh it under, by key: those of Hadoop's by the
+        name that a session sets, and none that holds code.
     """
-    return {key: settings[key] for key in sorted(settings) if changes_results(key)}
+    kept = [key for key in settings if changes_results(key) and not holds_code(key)]
+    found = {key.removeprefix(HADOOP_PREFIX): settings[key] for key in kept}
+    # what a session sets itself comes before what Spark's configuration has of Hadoop's
+    found |= {key: settings[key] for key in kept if key in found}
+    return dict(sorted(found.items()))
 
 
 def fingerprint(settings: Mapping[str, str]) -> Fingerprint:

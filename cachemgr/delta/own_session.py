@@ -11,9 +11,10 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.config.judged.judge import SQL, judge
+from cachemgr.config.judged.judge import SQL, holds_code, judge
 from cachemgr.config.judged.kinds import Kind
-from cachemgr.config.judged.values import as_read
+from cachemgr.config.judged.others import HADOOP_PREFIX
+from cachemgr.config.judged.values import as_read, default_in_spark
 from cachemgr.config.result_settings import (
     FILE_SETTINGS,
     MEANT_UNSET,
@@ -123,6 +124,9 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     # A new session has what the application was started with, under which the cache may not have
     # been made.
     for key in explicit_settings(session):
+        if key.startswith(HADOOP_PREFIX):
+            _leave_out(session, key, settings)
+            continue
         # a static one is the same in all sessions of the application
         ours = _is_reset(key) and key not in settings and key != _TIME_ZONE
         if ours and session.conf.isModifiable(key):
@@ -134,6 +138,32 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     # last, whatever the settings say: a text is substituted where its user gave it, or never
     session.conf.set(SUBSTITUTE, "false")
     return session
+
+
+def refuse_readers_filter(session: SparkSession) -> None:
+    """Refuse to compute a cache where Parquet's reader leaves out rows of every table.
+
+    Args:
+        session: A session of ours.
+
+    Raises:
+        RefreshError: The application was started with such a filter; names the setting.
+    """
+    found = next((key for key in sorted(explicit_settings(session)) if holds_code(key)), None)
+    if found is not None:
+        raise RefreshError(
+            ErrorCode.SETTING_NOT_AVAILABLE,
+            f"this application was started with {found}, by which rows are left out of all that it "
+            "reads: start Spark without it",
+        )
+
+
+def _leave_out(session: SparkSession, key: str, settings: Mapping[str, str]) -> None:
+    """What the application has in Hadoop's configuration, where no session can take it out."""
+    bare = key.removeprefix(HADOOP_PREFIX)
+    default = default_in_spark(bare)
+    if default is not None and bare not in settings:
+        session.conf.set(bare, default)
 
 
 def _is_reset(key: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachemgr.config.judged.judge import JUDGED, judge
+from cachemgr.config.judged.judge import JUDGED, is_of_an_application, judge
 from cachemgr.config.judged.kinds import Kind
 from cachemgr.config.judged.values import default_in_spark
 from cachemgr.config.result_settings import (
@@ -202,6 +202,16 @@ def test_a_setting_of_hadoops_is_one_by_either_name():
     assert default_in_spark(key) == "false"
     reason = found.compare(fingerprint({f"spark.hadoop.{key}": "true"}), frozenset())
     assert reason is not None and key in reason.detail
+
+
+def test_what_holds_code_counts_and_is_never_kept():
+    """A refresh in the service would make the user's object."""
+    for key in ("parquet.read.filter", "spark.hadoop.parquet.private.read.filter.predicate"):
+        assert changes_results(key) and is_of_an_application(key)
+        assert result_settings({key: "rO0AB"}) == {} and fingerprint({key: "rO0AB"})
+    key = "parquet.strings.signed-min-max.enabled"
+    assert result_settings({f"spark.hadoop.{key}": "true"}) == {key: "true"}
+    assert result_settings({f"spark.hadoop.{key}": "true", key: "false"}) == {key: "false"}
 
 
 def test_what_matters_to_one_function_counts_where_that_is_called():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from cachemgr.delta.own_session import own_session
+from cachemgr.delta.own_session import own_session, refuse_readers_filter
+from cachemgr.errors import RefreshError
 
 ANSI = "spark.sql.ansi.enabled"
 
@@ -44,6 +45,27 @@ def test_what_decides_rows_or_a_write_does_not_leak_either(spark, key, value):
         assert own_session(spark, {}).conf.get(key, None) == usual != value
     finally:
         context_conf.remove(key)
+
+
+@pytest.mark.spark
+def test_what_hadoop_has_of_parquets_reader_does_not_leak_either(spark):
+    key = "parquet.strings.signed-min-max.enabled"
+    context_conf = spark._jsc.sc().conf()
+    context_conf.set(f"spark.hadoop.{key}", "true")
+    try:
+        assert own_session(spark, {}).conf.get(key) == "false"
+        assert own_session(spark, {key: "true"}).conf.get(key) == "true"
+    finally:
+        context_conf.remove(f"spark.hadoop.{key}")
+
+
+@pytest.mark.spark
+def test_no_cache_is_computed_where_parquets_reader_leaves_rows_out(spark):
+    session = own_session(spark, {})
+    refuse_readers_filter(session)
+    session.conf.set("parquet.read.filter", "some.Filter")
+    with pytest.raises(RefreshError, match=r"started with parquet\.read\.filter"):
+        refuse_readers_filter(session)
 
 
 @pytest.mark.spark

@@ -14,7 +14,13 @@ from cachemgr.config.judged.delta import (
 )
 from cachemgr.config.judged.functions import of_functions
 from cachemgr.config.judged.kinds import Judgement, Kind, judged
-from cachemgr.config.judged.others import HADOOP_PREFIX, HADOOP_RESULTS, REMOVED, VENDORS
+from cachemgr.config.judged.others import (
+    HADOOP_CODE,
+    HADOOP_PREFIX,
+    HADOOP_RESULTS,
+    REMOVED,
+    VENDORS,
+)
 from cachemgr.config.judged.sql_harmless import (
     SQL_EFFORT,
     SQL_NAMES,
@@ -79,14 +85,23 @@ def judge(key: str) -> Judgement:
 
 
 def is_of_an_application(key: str) -> bool:
-    """Whether a setting says where an application finds names, jars and files, or is none of
-    Spark's SQL or Delta's: whoever defines a cache has no say in it.
+    """Whether a setting says where an application finds names, jars and files, holds code, or is
+    none of Spark's SQL or Delta's: whoever defines a cache has no say in it.
 
     Args:
         key: A configuration key.
     """
     found = judge(key)
-    return found is _FOREIGN or found.pattern in _NAMES
+    return found is _FOREIGN or found.pattern in _NAMES or holds_code(key)
+
+
+def holds_code(key: str) -> bool:
+    """Whether a setting names a class or holds an object of the user's that Parquet's reader makes.
+
+    Args:
+        key: A configuration key.
+    """
+    return key.removeprefix(HADOOP_PREFIX) in HADOOP_CODE
 
 
 def _family(key: str) -> Judgement | None:

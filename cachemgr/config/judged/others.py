@@ -39,6 +39,9 @@ VENDORS: Final[tuple[tuple[str, str], ...]] = (
 # Of Hadoop's settings only these are looked at by the reader of Delta's files, Parquet's, and can
 # take rows away. Each counts by this name and, from Spark's configuration, behind `spark.hadoop.`.
 HADOOP_PREFIX: Final = "spark.hadoop."
+# Of these, those that name a class or hold an object of the user's, which Parquet's reader makes:
+# whoever sets one is not answered, and it is never set in a session of ours.
+HADOOP_CODE: Final = frozenset({"parquet.private.read.filter.predicate", "parquet.read.filter"})
 HADOOP_RESULTS: Final[tuple[tuple[str, str], ...]] = (
     ("parquet.private.read.filter.predicate", "rows that Parquet's reader leaves out"),
     ("parquet.read.filter", "rows that Parquet's reader leaves out"),
