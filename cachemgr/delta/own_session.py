@@ -24,6 +24,7 @@ from cachemgr.config.result_settings import (
 from cachemgr.config.session_settings import ENABLED
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import ErrorCode, RefreshError
+from cachemgr.jvm.classes import class_on_path
 from cachemgr.jvm.loader import java_class
 from cachemgr.jvm.session_conf import explicit_settings, unnoticed
 
@@ -127,9 +128,8 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
         if key.startswith(HADOOP_PREFIX):
             _leave_out(session, key, settings)
             continue
-        # a static one is the same in all sessions of the application
         ours = _is_reset(key) and key not in settings and key != _TIME_ZONE
-        if ours and session.conf.isModifiable(key):
+        if ours and not _is_static(session, key):
             _change(key, "the default", partial(session.conf.unset, key))
     for key, value in settings.items():
         there = session.conf.get(key, None)
@@ -164,6 +164,13 @@ def _leave_out(session: SparkSession, key: str, settings: Mapping[str, str]) -> 
     default = default_in_spark(bare)
     if default is not None and bare not in settings:
         session.conf.set(bare, default)
+
+
+def _is_static(session: SparkSession, key: str) -> bool:
+    """Whether a setting is the same in all sessions of the application; those that Spark does not
+    know are not."""
+    conf = class_on_path(session._jvm, "org.apache.spark.sql.internal.SQLConf$")
+    return bool(getattr(conf, "MODULE$").isStaticConfigKey(key))
 
 
 def _is_reset(key: str) -> bool:

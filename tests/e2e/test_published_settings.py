@@ -122,7 +122,7 @@ COUNTS = {
 FUNCTIONS = {
     "spark.sql.mapKeyDedupPolicy": (
         "LAST_WIN",
-        "map_keys(map_concat(map(region, 1), map('x', 2)))",
+        "map_keys(map_concat(map(coalesce(region, 'y'), 1), map('x', 2)))",
     ),
     "spark.sql.jsonGenerator.ignoreNullFields": ("false", "to_json(named_struct('r', region))"),
     "spark.sql.json.enablePartialResults": ("false", "from_json(region, 'a INT').a"),
@@ -199,7 +199,8 @@ def test_a_setting_of_one_function_costs_no_hit_elsewhere(wide, key):
     value, call = FUNCTIONS[key]
     with wide.conf(**{key.replace(".", "__"): value}):
         wide.hit(TOTALS)
-        wide.hit(f"SELECT {call} AS c, SUM(amt) AS s FROM sales GROUP BY region")
+        if key not in STORED:
+            wide.hit(f"SELECT {call} AS c, SUM(amt) AS s FROM sales GROUP BY region")
 
 
 @pytest.mark.parametrize("key", STORED)
@@ -229,11 +230,12 @@ def test_a_refresh_writes_by_no_setting_of_the_applications(lab):
     values = {key: value for key, value in HARMLESS.items() if judge(key).kind is Kind.WRITES}
     with having(lab, values):
         lab.cache(
-            "r PARTITIONED BY (region) AS SELECT region, SUM(amt) AS s FROM sales GROUP BY region"
+            "r PARTITIONED BY (cust) AS SELECT cust, region, SUM(amt) AS s FROM sales GROUP BY cust, region"
         )
-        lab.plain.sql("DELETE FROM sales WHERE region = 'north'")
+        lab.hit(TOTALS)
+        lab.plain.sql("DELETE FROM sales WHERE cust = 1")
         lab.sql("REFRESH RELATIONAL CACHE r FULL")
-        assert all(row.region != "north" for row in lab.hit(TOTALS))
-        shown = {row[0] for row in lab.sql("DESCRIBE RELATIONAL CACHE r").collect()}
+        lab.hit("SELECT cust, SUM(amt) AS s FROM sales GROUP BY cust")
+        shown = {row[0] for row in lab.sql("DESCRIBE RELATIONAL CACHE r")}
         assert not {f"setting {key}" for key in values} & shown
     lab.hit(TOTALS)

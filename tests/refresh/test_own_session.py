@@ -84,9 +84,9 @@ def test_of_stored_settings_those_that_change_rows_are_set(spark):
 @pytest.mark.spark
 def test_how_the_work_is_done_is_the_applications_to_say(spark):
     context_conf = spark._jsc.sc().conf()
-    before = context_conf.get("spark.sql.shuffle.partitions")
-    context_conf.set("spark.sql.shuffle.partitions", "7")
+    key = "spark.sql.autoBroadcastJoinThreshold"
+    context_conf.set(key, "7b")
     try:
-        assert own_session(spark, {}).conf.get("spark.sql.shuffle.partitions") == "7"
+        assert own_session(spark, {}).conf.get(key) == "7b"
     finally:
-        context_conf.set("spark.sql.shuffle.partitions", before)
+        context_conf.remove(key)
