@@ -1,15 +1,20 @@
-"""Which `spark.sql.*` settings can change rows, and whether two sessions agree on those that can.
+"""Which settings of Spark can change rows, and whether two sessions agree on those that can.
 
-Decides by one allow-list of settings that cannot change a row. Whatever is set explicitly and is
-not on the list counts as changing results, since a setting that nobody here has thought about must
-cost a hit and never a wrong row.
+Decides by the table in `cachemgr.config.judged`. Whatever is set explicitly and does not stand
+there counts as changing results, since a setting that nobody here has thought about must cost a hit
+and never a wrong row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
+from cachemgr.config.judged.judge import holds_code, judge
+from cachemgr.config.judged.kinds import Kind
+from cachemgr.config.judged.others import HADOOP_PREFIX
+from cachemgr.config.judged.values import OLD_NAMES, as_read, falls_back_to
 from matcher.memory.bounded import Bounded
 from matcher.model.reasons import Reason, ReasonCode
 
@@ -22,118 +27,27 @@ FILE_SETTINGS = "spark.sql.files."
 # Settings with that prefix, and options of a reader: whether Spark passes over such files. It may
 # do so with those of the user's tables, and not with those of a cache.
 PASSES_OVER: Sequence[str] = ("ignoreMissingFiles", "ignoreCorruptFiles")
-_PREFIX = "spark.sql."
 _MOST_VERDICTS = 10_000
 
-# Key, or prefix ending in a dot or a star, and why it cannot change rows.
-ALLOWED: tuple[tuple[str, str], ...] = (
-    ("spark.sql.adaptive.*", "adaptive execution picks join and partition strategies only"),
-    ("spark.sql.shuffle.partitions", "number of tasks"),
-    ("spark.sql.autoBroadcastJoinThreshold", "join strategy"),
-    ("spark.sql.broadcastTimeout", "fails or not, never other rows"),
-    ("spark.sql.broadcastExchange.*", "threads of the broadcast"),
-    ("spark.sql.join.preferSortMergeJoin", "join strategy"),
-    ("spark.sql.sortMergeJoinExec.*", "buffers of a join"),
-    ("spark.sql.cartesianProductExec.*", "buffers of a join"),
-    ("spark.sql.windowExec.*", "buffers of a window"),
-    ("spark.sql.objectHashAggregate.*", "memory strategy of an aggregate"),
-    ("spark.sql.codegen.*", "generated or interpreted code, same semantics"),
-    ("spark.sql.cbo.*", "join order"),
-    ("spark.sql.statistics.*", "estimates for planning"),
-    ("spark.sql.defaultSizeInBytes", "estimates for planning"),
-    ("spark.sql.execution.useObjectHashAggregateExec", "memory strategy of an aggregate"),
-    ("spark.sql.execution.sortBeforeRepartition", "order of tasks' rows only"),
-    ("spark.sql.execution.reuseSubquery", "whether equal work is done twice"),
-    ("spark.sql.exchange.reuse", "whether equal work is done twice"),
-    ("spark.sql.execution.arrow.pyspark.enabled", "transport of results to Python"),
-    ("spark.sql.execution.arrow.maxRecordsPerBatch", "transport of results to Python"),
-    ("spark.sql.execution.topKSortFallbackThreshold", "memory strategy of a sort"),
-    ("spark.sql.sort.enableRadixSort", "sort algorithm"),
-    ("spark.sql.optimizer.dynamicPartitionPruning.*", "which files are skipped unread"),
-    ("spark.sql.optimizer.runtime.bloomFilter.*", "rows filtered early that a join drops anyway"),
-    ("spark.sql.optimizer.runtimeFilter.*", "rows filtered early that a join drops anyway"),
-    ("spark.sql.optimizer.inSetConversionThreshold", "form of the same predicate"),
-    ("spark.sql.optimizer.maxIterations", "effort of the optimiser"),
-    ("spark.sql.analyzer.maxIterations", "effort of the analyser"),
-    ("spark.sql.files.maxPartitionBytes", "size of tasks"),
-    ("spark.sql.files.openCostInBytes", "size of tasks"),
-    ("spark.sql.files.minPartitionNum", "number of tasks"),
-    ("spark.sql.files.maxPartitionNum", "number of tasks"),
-    ("spark.sql.files.maxRecordsPerFile", "size of written files"),
-    ("spark.sql.parquet.enableVectorizedReader", "reader implementation"),
-    ("spark.sql.parquet.enableNestedColumnVectorizedReader", "reader implementation"),
-    ("spark.sql.parquet.columnarReaderBatchSize", "reader batch size"),
-    ("spark.sql.parquet.filterPushdown*", "rows filtered early, and again above the scan"),
-    ("spark.sql.parquet.aggregatePushdown", "counts and bounds from footers are exact"),
-    ("spark.sql.parquet.compression.codec", "compression of written files"),
-    ("spark.sql.parquet.fieldId.read.enabled", "Delta reads the same rows, or refuses"),
-    ("spark.sql.parquet.fieldId.write.enabled", "Delta writes the same rows, or refuses"),
-    ("spark.sql.inMemoryColumnarStorage.*", "layout of cached data"),
-    ("spark.sql.columnVector.*", "memory placement"),
-    ("spark.sql.defaultCacheStorageLevel", "where cached data lies"),
-    ("spark.sql.sources.parallelPartitionDiscovery.*", "how files are listed"),
-    ("spark.sql.sources.bucketing.*", "shuffles saved by bucketing"),
-    ("spark.sql.sources.default", "format of tables created without USING"),
-    ("spark.sql.sources.v2.bucketing.*", "shuffles saved by bucketing"),
-    ("spark.sql.ui.*", "web pages"),
-    ("spark.sql.event.*", "event log"),
-    ("spark.sql.debug.*", "texts of plans"),
-    ("spark.sql.maxPlanStringLength", "texts of plans"),
-    ("spark.sql.maxMetadataStringLength", "texts of plans"),
-    ("spark.sql.maxSinglePartitionBytes", "shuffle strategy"),
-    ("spark.sql.planChangeLog.*", "logging"),
-    ("spark.sql.redaction.*", "texts of plans"),
-    ("spark.sql.repl.*", "display in notebooks"),
-    ("spark.sql.pyspark.jvmStacktrace.enabled", "texts of errors"),
-    ("spark.sql.pyspark.plotting.*", "plots"),
-    ("spark.sql.dataFrameQueryContext.*", "texts of errors"),
-    ("spark.sql.metadataCacheTTLSeconds", "how long file listings are kept; Delta has its log"),
-    ("spark.sql.extensions", "installs Delta and others; what they do to a plan, the hook sees"),
-    ("spark.sql.queryExecutionListeners", "observers"),
-    ("spark.sql.streaming.*", "streaming queries are never matched"),
-    ("spark.sql.catalog.*", "plumbing of names, resolved before the hook sees a plan"),
-    ("spark.sql.catalogImplementation", "plumbing of names, resolved before the hook"),
-    ("spark.sql.defaultCatalog", "plumbing of names, resolved before the hook"),
-    ("spark.sql.globalTempDatabase", "plumbing of names, resolved before the hook"),
-    ("spark.sql.warehouse.dir", "where new managed tables lie"),
-    ("spark.sql.hive.metastore.*", "plumbing of names, resolved before the hook"),
-    ("spark.sql.hive.version", "which Hive a server says that it is"),
-    ("spark.sql.hive.thriftServer.*", "connections and results of the Thrift server"),
-    ("spark.sql.thriftServer.*", "connections and results of the Thrift server"),
-    ("spark.sql.thriftserver.*", "connections and results of the Thrift server"),
-    ("spark.sql.datetime.java8API.enabled", "Java classes of collected dates, same values"),
-    ("spark.sql.cli.print.header", "display in spark-sql"),
-    ("spark.sql.connect.*", "transport of Spark Connect"),
-    ("spark.sql.binaryOutputStyle", "display, and TO_CSV of a binary, which no cache holds"),
-    ("spark.sql.artifact.*", "class loading of Connect sessions"),
-    ("spark.sql.runSQLOnFiles", "whether a path may be named in FROM, resolved before the hook"),
-    ("spark.sql.variable.substitute", "text before the parser; the hook sees what was parsed"),
-    ("spark.sql.stackTracesInDataFrameContext", "texts of errors"),
-    ("spark.sql.legacy.createHiveTableByDefault", "format of tables created without USING"),
-    (
-        "spark.sql.legacy.parameterSubstitution.constantsOnly",
-        "where parameters may stand in a text; the hook sees what was parsed",
-    ),
-)
-
-_EXACT = frozenset(key for key, _ in ALLOWED if not key.endswith("*"))
-_STARTS = tuple(key[:-1] for key, _ in ALLOWED if key.endswith("*"))
+Fingerprint = frozenset[tuple[str, str]]
 
 
 @lru_cache(maxsize=4096)
 def changes_results(key: str) -> bool:
-    """Whether a setting must be equal for a cache to serve a session.
+    """Whether a setting must be equal for a cache to serve a session, or a query of it that calls
+    the functions that the setting is about.
 
     Args:
         key: A configuration key.
 
     Returns:
-        False for keys outside of `spark.sql.` and for those on the allow-list.
+        False for keys outside of `spark.sql.` and `spark.databricks.delta.`, but for those of
+        Hadoop's that Parquet's reader looks at, and for those that change no row.
 
     >>> changes_results("spark.sql.ansi.enabled"), changes_results("spark.sql.shuffle.partitions")
     (True, False)
     """
-    return key.startswith(_PREFIX) and key not in _EXACT and not key.startswith(_STARTS)
+    return judge(key).kind is Kind.RESULTS
 
 
 def result_settings(settings: Mapping[str, str]) -> dict[str, str]:
@@ -141,44 +55,78 @@ def result_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
     Args:
         settings: All settings explicitly set in a session, and its time zone, as
-            `explicit_settings` gives them.
+            `explicit_settings` gives them; or those stored with a cache, of which an earlier
+            version may have kept more.
 
     Returns:
-        The ones to store with a cache, by key.
+        The ones to store with a cache, and to refresh it under, by key: those of Hadoop's by the
+        name that a session sets, and none that holds code.
     """
-    return {key: settings[key] for key in sorted(settings) if changes_results(key)}
+    kept = [key for key in settings if changes_results(key) and not holds_code(key)]
+    found = {key.removeprefix(HADOOP_PREFIX): settings[key] for key in kept}
+    # what a session sets itself comes before what Spark's configuration has of Hadoop's
+    found |= {key: settings[key] for key in kept if key in found}
+    return dict(sorted(found.items()))
+
+
+def fingerprint(settings: Mapping[str, str]) -> Fingerprint:
+    """The settings that count, each in one spelling for all values that Spark reads alike, as one
+    hashable value.
+
+    Args:
+        settings: All settings explicitly set, or those stored with a cache.
+
+    >>> sorted(fingerprint({"spark.sql.ansi.enabled": "TRUE", "spark.sql.cbo.enabled": "true"}))
+    [('spark.sql.ansi.enabled', 'true')]
+    """
+    return frozenset([_as_read(key, settings[key]) for key in settings if changes_results(key)])
+
+
+@lru_cache(maxsize=4096)
+def _as_read(key: str, value: str) -> tuple[str, str]:
+    return key, as_read(_current(key), value)
+
+
+def agree(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
+    """Whether the settings stored with two caches are the same, without a look at defaults."""
+    return fingerprint(left) == fingerprint(right)
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """Two values that differ, and the functions that alone it matters to; empty for all rows."""
+
+    reason: Reason
+    functions: frozenset[str]
 
 
 class SettingsComparer:
     """Compares a session's settings with caches', at the cost of a look-up once both were seen.
 
     Args:
-        default: The value of a key that is not set, or None if there is no such key. Not asked for
-            those of `MEANT_UNSET`.
+        default: The value of a key that is not set, or None if there is no such key; what Spark
+            says of one that falls back to another (`<value of …>`) is followed. Not asked for those
+            of `MEANT_UNSET`.
     """
 
     def __init__(self, default: Callable[[str], str | None]) -> None:
         self._default = default
         self._defaults: dict[str, str | None] = {}
-        # in tuples: None is a verdict as well
-        self._verdicts: Bounded[tuple[Reason | None]] = Bounded(_MOST_VERDICTS)
-
-    def fingerprint(self, settings: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-        """The settings that count, as one hashable value.
-
-        Args:
-            settings: All settings explicitly set, or those stored with a cache.
-        """
-        return frozenset((k, v) for k, v in settings.items() if changes_results(k))
+        self._verdicts: Bounded[tuple[_Difference, ...]] = Bounded(_MOST_VERDICTS)
 
     def compare(
-        self, session: frozenset[tuple[str, str]], cache: frozenset[tuple[str, str]]
+        self,
+        session: Fingerprint,
+        cache: Fingerprint,
+        used: Callable[[], frozenset[str]] | None = None,
     ) -> Reason | None:
         """Why a cache may not serve a session, if so.
 
         Args:
             session: Fingerprint of the session's settings.
             cache: Fingerprint of the settings that the cache is refreshed under.
+            used: The functions that the query's block and the cache call, as `used_functions` gives
+                them; asked for only where it matters. None if any may be called.
 
         Returns:
             A `SETTINGS_DIFFER` that names the first differing key and both values, or None.
@@ -188,22 +136,45 @@ class SettingsComparer:
         pair = (session, cache)
         found = self._verdicts.get(pair)
         if found is None:
-            found = (self._compare(dict(session), dict(cache)),)
+            found = self._differences(_by_current_name(session), _by_current_name(cache))
             self._verdicts.put(pair, found)
-        return found[0]
+        if not found:
+            return None
+        first = found[0]
+        if used is None or not first.functions:
+            return first.reason
+        called = used()
+        return next((each.reason for each in found if each.functions & called), None)
 
-    def _compare(self, session: Mapping[str, str], cache: Mapping[str, str]) -> Reason | None:
+    def _differences(
+        self, session: Mapping[str, str], cache: Mapping[str, str]
+    ) -> tuple[_Difference, ...]:
+        """Those that matter to all rows first."""
+        found = []
         for key in sorted({*session, *cache}):
-            here = session[key] if key in session else self._default_of(key)
-            there = cache[key] if key in cache else self._default_of(key)
-            if not _same(here, there):
-                return Reason(
+            here, there = self._value(session, key), self._value(cache, key)
+            if here != there:
+                reason = Reason(
                     ReasonCode.SETTINGS_DIFFER,
                     f"{key} is {_show(here)} in this session and {_show(there)} in the cache",
                     f"set {key} to {_show(there)} in this session, "
                     "or create the cache again under this session's settings",
                 )
-        return None
+                found.append(_Difference(reason, judge(key).functions))
+        return tuple(sorted(found, key=lambda each: bool(each.functions)))
+
+    def _value(self, settings: Mapping[str, str], key: str) -> str | None:
+        """A setting as Spark reads it: what is set, else what it falls back to, else its
+        default."""
+        seen = {key}
+        while key not in settings:
+            default = self._default_of(key)
+            other = falls_back_to(default)
+            if other is None or other in seen:
+                return None if default is None else as_read(key, default)
+            seen.add(other)
+            key = other
+        return settings[key]
 
     def _default_of(self, key: str) -> str | None:
         if key not in self._defaults:
@@ -211,12 +182,19 @@ class SettingsComparer:
         return self._defaults[key]
 
 
-def _same(left: str | None, right: str | None) -> bool:
-    if left == right:
-        return True
-    # Booleans are read without regard to case; any other value is compared as it stands.
-    words = {str(left).lower(), str(right).lower()}
-    return len(words) == 1 and words <= {"true", "false"}
+def _by_current_name(settings: Fingerprint) -> dict[str, str]:
+    """A setting under an old name counts where it is not set under its own."""
+    found = dict(settings)
+    for key, value in settings:
+        current = _current(key)
+        if current != key:
+            del found[key]
+            found.setdefault(current, value)
+    return found
+
+
+def _current(key: str) -> str:
+    return OLD_NAMES.get(key) or key.removeprefix(HADOOP_PREFIX)
 
 
 def _show(value: str | None) -> str:

@@ -11,10 +11,20 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.config.result_settings import FILE_SETTINGS, MEANT_UNSET, PASSES_OVER, changes_results
+from cachemgr.config.judged.judge import SQL, holds_code, judge
+from cachemgr.config.judged.kinds import Kind
+from cachemgr.config.judged.others import HADOOP_PREFIX
+from cachemgr.config.judged.values import as_read, default_in_spark
+from cachemgr.config.result_settings import (
+    FILE_SETTINGS,
+    MEANT_UNSET,
+    PASSES_OVER,
+    result_settings,
+)
 from cachemgr.config.session_settings import ENABLED
 from cachemgr.config.substitution import SUBSTITUTE
 from cachemgr.errors import ErrorCode, RefreshError
+from cachemgr.jvm.classes import class_on_path
 from cachemgr.jvm.loader import java_class
 from cachemgr.jvm.session_conf import explicit_settings, unnoticed
 
@@ -102,7 +112,8 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
 
     Args:
         spark: Any session of the same application; it is not changed.
-        settings: The `spark.sql.*` settings.
+        settings: The settings; of those stored with a cache by an earlier version, which kept
+            more, the ones that can change rows.
 
     Raises:
         RefreshError: A setting cannot be had in this application.
@@ -110,20 +121,64 @@ def session_under(spark: SparkSession, settings: Mapping[str, str]) -> SparkSess
     with unnoticed():
         session = spark.newSession()
     # a new one may not have Delta's yet, and its ANSI setting is what the environment says
-    settings = {**SET_BY_DELTA, **MEANT_UNSET, **settings}
+    settings = {**SET_BY_DELTA, **MEANT_UNSET, **result_settings(settings)}
     # A new session has what the application was started with, under which the cache may not have
     # been made.
     for key in explicit_settings(session):
-        # a static one is the same in all sessions of the application
-        ours = changes_results(key) and key not in settings and key != _TIME_ZONE
-        if ours and session.conf.isModifiable(key):
+        if key.startswith(HADOOP_PREFIX):
+            _leave_out(session, key, settings)
+            continue
+        ours = _is_reset(key) and key not in settings and key != _TIME_ZONE
+        if ours and not _is_static(session, key):
             _change(key, "the default", partial(session.conf.unset, key))
     for key, value in settings.items():
-        if session.conf.get(key, None) != value:
+        there = session.conf.get(key, None)
+        if there is None or as_read(key, there) != as_read(key, value):
             _change(key, repr(value), partial(session.conf.set, key, value))
     # last, whatever the settings say: a text is substituted where its user gave it, or never
     session.conf.set(SUBSTITUTE, "false")
     return session
+
+
+def refuse_readers_filter(session: SparkSession) -> None:
+    """Refuse to compute a cache where Parquet's reader leaves out rows of every table.
+
+    Args:
+        session: A session of ours.
+
+    Raises:
+        RefreshError: The application was started with such a filter; names the setting.
+    """
+    found = next((key for key in sorted(explicit_settings(session)) if holds_code(key)), None)
+    if found is not None:
+        raise RefreshError(
+            ErrorCode.SETTING_NOT_AVAILABLE,
+            f"this application was started with {found}, by which rows are left out of all that it "
+            "reads: start Spark without it",
+        )
+
+
+def _leave_out(session: SparkSession, key: str, settings: Mapping[str, str]) -> None:
+    """What the application has in Hadoop's configuration, where no session can take it out."""
+    bare = key.removeprefix(HADOOP_PREFIX)
+    default = default_in_spark(bare)
+    if default is not None and bare not in settings:
+        session.conf.set(bare, default)
+
+
+def _is_static(session: SparkSession, key: str) -> bool:
+    """Whether a setting is the same in all sessions of the application; those that Spark does not
+    know are not."""
+    conf = class_on_path(session._jvm, "org.apache.spark.sql.internal.SQLConf$")
+    return bool(getattr(conf, "MODULE$").isStaticConfigKey(key))
+
+
+def _is_reset(key: str) -> bool:
+    """Whether a session of ours leaves out what its application sets: besides what may change rows
+    all that decides what a statement of Spark's writes, such as which partitions INSERT OVERWRITE
+    deletes. How Delta writes files, and how the work is done, is the application's to say."""
+    kind = judge(key).kind
+    return kind is Kind.RESULTS or (key.startswith(SQL) and kind is not Kind.EFFORT)
 
 
 def _change(key: str, value: str, action: Callable[[], None]) -> None:

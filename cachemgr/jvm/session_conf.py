@@ -30,8 +30,8 @@ def unnoticed() -> Iterator[None]:
 
 def explicit_settings(spark: SparkSession) -> dict[str, str]:
     """The settings of Spark's SQL, Delta and ours (`spark.sql.*`, `spark.databricks.delta.*`,
-    `spark.cachemgr.*`) that are explicitly set in a session, its time zone, and
-    `spark.sql.ansi.enabled` where it is false, whatever made it so.
+    `spark.cachemgr.*`), and of Hadoop's those of Parquet's reader, that are explicitly set in a
+    session, its time zone, and `spark.sql.ansi.enabled` where it is false, whatever made it so.
 
     Args:
         spark: The session.

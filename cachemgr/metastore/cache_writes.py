@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from operator import eq
 from typing import Any
 
 from sqlalchemy import delete, select, update
@@ -18,6 +19,7 @@ from cachemgr.errors import (
     NotFoundError,
 )
 from cachemgr.metastore.dependants import (
+    Alike,
     refuse_broken_order,
     refuse_with_dependants,
     take_over,
@@ -49,6 +51,7 @@ class CacheWrites(Writes):
         *,
         now: datetime | int,
         replace: bool = False,
+        alike: Alike = eq,
     ) -> CacheRecord:
         """Store a new cache.
 
@@ -58,6 +61,7 @@ class CacheWrites(Writes):
             now: The moment of creation.
             replace: Drop the live cache of that name in the same transaction; grants pass on to
                 the new one, since a replaced definition must not open it to more people.
+            alike: Whether the settings of the one and of the other mean the same.
 
         Returns:
             The cache as stored.
@@ -76,7 +80,7 @@ class CacheWrites(Writes):
                 raise _taken(record.qualified_name)
             refuse_broken_order(session, record, None if old is None else old.id)
             if old is not None:
-                take_over(session, old, record, revision)
+                take_over(session, old, record, revision, alike)
                 _drop(session, old, moment, revision)
                 session.flush()
             row = cache_row(record, moment, revision)

@@ -6,6 +6,8 @@ Looked at inside the transaction of the change itself: two replicas may be at it
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from operator import eq
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -14,6 +16,8 @@ from cachemgr.errors import ConflictError, DefinitionError, ErrorCode
 from cachemgr.metastore.models import CacheRow
 from cachemgr.metastore.records import CacheRecord
 from scheduler.order import cycle_in
+
+Alike = Callable[[Mapping[str, str], Mapping[str, str]], bool]
 
 
 def refuse_with_dependants(session: Session, row: CacheRow, what: str) -> None:
@@ -37,7 +41,9 @@ def refuse_with_dependants(session: Session, row: CacheRow, what: str) -> None:
         )
 
 
-def take_over(session: Session, old: CacheRow, record: CacheRecord, revision: int) -> None:
+def take_over(
+    session: Session, old: CacheRow, record: CacheRecord, revision: int, alike: Alike = eq
+) -> None:
     """Let the caches that are defined over a replaced cache follow the new one, if it holds the
     very same.
 
@@ -46,14 +52,17 @@ def take_over(session: Session, old: CacheRow, record: CacheRecord, revision: in
         old: The cache that is replaced.
         record: The one that takes its place.
         revision: The revision of this change, which is one to those that follow as well.
+        alike: Whether the settings of the one and of the other mean the same.
 
     Raises:
         ConflictError: Caches are defined over it, and it would hold something else.
     """
     dependants = _dependants(session, old.id)
-    same = (_json(old.plan), old.settings) == (_json(record.plan), dict(record.settings)) and [
-        tuple(c)[:2] for c in old.columns
-    ] == [(c.name, c.type) for c in record.columns]
+    same = (
+        _json(old.plan) == _json(record.plan)
+        and alike(old.settings, dict(record.settings))
+        and [tuple(c)[:2] for c in old.columns] == [(c.name, c.type) for c in record.columns]
+    )
     if dependants and not same:
         refuse_with_dependants(session, old, "replaced with another definition")
     for other in dependants:

@@ -20,7 +20,7 @@ from cachemgr.delta.change_feed import feeds_kept
 from cachemgr.delta.changed_files import gone_files, repartitioned
 from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.log import head, last_number, read_ahead
-from cachemgr.delta.own_session import own_session
+from cachemgr.delta.own_session import own_session, refuse_readers_filter
 from cachemgr.delta.tables import refuse_inside_table
 from cachemgr.errors import (
     CacheManagerError,
@@ -305,6 +305,7 @@ def _prepare(
     run: RefreshRunRecord | None = None,
 ) -> Job:
     session = own_session(spark, cache.settings)
+    refuse_readers_filter(session)
     published = metastore.reader.published(cache.id)
     damage = damage_of(session, cache, published)
     cache = placed(cache, damage, None if run is None else run.fencing_token)

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.base_state import TableAt, versions_of
 from cachemgr.config.match_options import match_options
-from cachemgr.config.result_settings import result_settings
+from cachemgr.config.result_settings import agree
 from cachemgr.delta.tables import TableRead, normalise_location, run_select
 from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
 from cachemgr.metastore.store import Metastore
@@ -117,7 +117,7 @@ def _source(
         return _none(record, None, "its plan was stored by another version of this program")
     if served.version is None:
         return _none(record, None, "it was never refreshed")
-    if result_settings(record.settings) != result_settings(cache.settings):
+    if not agree(record.settings, cache.settings):
         return _none(record, served.version, "it was created under other settings")
     behind = _other_versions(served, tables)
     if behind:

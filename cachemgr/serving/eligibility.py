@@ -13,6 +13,7 @@ from typing import Self
 
 from cachemgr.access.grants import keys_of, may_use
 from cachemgr.base_state import TableAt
+from cachemgr.config.judged.used_functions import used_functions
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.serving.appended import (
@@ -250,7 +251,7 @@ class Eligibility:
         refused = (
             _state(cache, self.query)
             or self._access(block, rewrite, cache)
-            or self.checks.comparer.compare(self.query.settings, cache.settings)
+            or self._settings(block, cache)
         )
         if refused is not None:
             return refused
@@ -261,6 +262,11 @@ class Eligibility:
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"
             )
         return self._keys(rewrite) or (cache, sql)
+
+    def _settings(self, block: Block, cache: ServedCache) -> Reason | None:
+        return self.checks.comparer.compare(
+            self.query.settings, cache.settings, lambda: used_functions(block, cache.plan)
+        )
 
     def _keys(self, rewrite: Rewrite) -> Reason | None:
         """Whether the joins that the rewrite relies on hold in what the query sees."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from cachemgr.access.grants import reads_of, restricted_keys
-from cachemgr.config.result_settings import changes_results
+from cachemgr.config.result_settings import fingerprint
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import DecisionRecord, JoinRecord, RegistryEntry, RegistryState
@@ -292,7 +292,7 @@ class Feed:
     def _put(self, entry: RegistryEntry) -> None:
         cache = entry.cache
         try:
-            served = serve(entry, self._joins, _fingerprint(cache.settings), self._share)
+            served = serve(entry, self._joins, fingerprint(cache.settings), self._share)
         except (ValueError, KeyError, TypeError, IndexError) as error:
             self._drop(cache.id)
             self.telemetry.count("plans_not_read")
@@ -365,10 +365,6 @@ def _collector_held_off() -> Iterator[None]:
             gc.freeze()
             gc.unfreeze()
         gc.enable()
-
-
-def _fingerprint(settings: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    return frozenset((k, v) for k, v in settings.items() if changes_results(k))
 
 
 _feeds: dict[str, tuple[Feed, int]] = {}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from cachemgr.access.grants import keys_of
 from cachemgr.base_state import TableAt
+from cachemgr.config.judged.values import default_in_spark
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.delta.past import UNKNOWN_PAST
 from cachemgr.serving.eligibility import Checks
@@ -69,7 +70,7 @@ def checks_of(caches: Collection[ServedCache]) -> Checks:
     """
     return Checks(
         {cache.name: cache for cache in caches}.get,
-        SettingsComparer(lambda key: None),
+        SettingsComparer(default_in_spark),
         Histories(lambda table, version, *, columns_then: UNKNOWN_PAST),
         dict,
     )

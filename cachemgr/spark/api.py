@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.access.grants import refuse_others
 from cachemgr.config.match_options import match_options
+from cachemgr.config.result_settings import fingerprint
 from cachemgr.config.session_settings import (
     ENABLED,
     METASTORE_URL,
@@ -388,7 +389,7 @@ def would_answer(
     plan = _plan_of(spark, session, statement)
     explicit = explicit_settings(spark)
     settings = session.settings(explicit)
-    fingerprint = session.comparer.fingerprint(explicit)
+    counted = fingerprint(explicit)
     places = {relation.key for relation in plan.relations}
     joins = tuple(
         j.as_fact(validated=j.state is JoinState.VALID)
@@ -402,11 +403,11 @@ def would_answer(
     for text in queries:
         captured = capture_query(spark, substituted(spark, text))
         seen = by_location(captured.tables)
-        cache = unbuilt(plan, seen, fingerprint)
+        cache = unbuilt(plan, seen, counted)
         checks = Checks(
             {plan.name: cache}.get, session.comparer, session.histories, session.feed.restricted
         )
-        query = QueryState(seen, fingerprint, session.principal, 0, 0)
+        query = QueryState(seen, counted, session.principal, 0, 0)
         found = decide(
             PlanBlocks(PlanDocument(captured.document)),
             registry,

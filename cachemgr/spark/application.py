@@ -13,6 +13,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from cachemgr.config.judged.values import default_in_spark
 from cachemgr.config.result_settings import SettingsComparer
 from cachemgr.config.session_settings import PREFIX, Settings, warn_of_unknown
 from cachemgr.delta.hadoop_files import files_of
@@ -140,5 +141,7 @@ class Application:
         # A Scala object: Java sees its methods on the one instance only.
         conf = class_on_path(self.session._jvm, "org.apache.spark.sql.internal.SQLConf$")
         entry = getattr(conf, "MODULE$").getConfigEntry(key)
-        text: str | None = None if entry is None else entry.defaultValueString()
-        return None if text is None or text == "<undefined>" else text
+        if entry is None:
+            return default_in_spark(key)  # one of Hadoop's
+        text: str = entry.defaultValueString()
+        return None if text == "<undefined>" else text

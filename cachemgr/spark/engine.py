@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState, TableAt, counted, millis
 from cachemgr.config.match_options import match_options
-from cachemgr.config.result_settings import result_settings
+from cachemgr.config.result_settings import fingerprint, result_settings
 from cachemgr.ddl.statements import SelectText
 from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.hadoop_files import files_of
@@ -109,10 +109,7 @@ class SparkEngine:
     def _same_settings(self, name: str, settings: Mapping[str, str], source: CacheRecord) -> None:
         """A definition and the caches that it names are one text: it is read under one session's
         settings."""
-        comparer = self._session.comparer
-        differ = comparer.compare(
-            comparer.fingerprint(settings), comparer.fingerprint(source.settings)
-        )
+        differ = self._session.comparer.compare(fingerprint(settings), fingerprint(source.settings))
         if differ is not None:
             raise DefinitionError(
                 ErrorCode.SETTINGS_DIFFER,

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.config.match_options import match_options
+from cachemgr.config.result_settings import fingerprint
 from cachemgr.config.session_settings import (
     ENABLED,
     FIXED,
@@ -229,7 +230,7 @@ class CacheSession:
         asker = context.asker.believed(settings.trust_user_names)
         query = QueryState(
             seen=seen,
-            settings=self.comparer.fingerprint(context.settings),
+            settings=fingerprint(context.settings),
             principal=asker.principal(self.principal),
             vouched=asker.vouched,
             now_ms=int(time.time() * 1000),

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
-from cachemgr.config.result_settings import changes_results
+from cachemgr.config.judged.judge import is_of_an_application
+from cachemgr.config.result_settings import fingerprint, result_settings
 from cachemgr.config.substitution import refuse_substitution
 from cachemgr.ddl import parse
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG, namespace_of
@@ -244,12 +245,14 @@ def _canonical(cache: CacheDefinition) -> CacheDefinition:
         refresh=render_refresh(statement.refresh).removeprefix("REFRESH "),
         freshness=render_freshness(statement.freshness),
         grants=None if cache.grants is None else tuple(sorted(set(cache.grants))),
+        settings=None if cache.settings is None else result_settings(cache.settings),
     )
 
 
 def _refuse_settings(cache: CacheDefinition) -> None:
-    """A definition is read under the settings that change rows, and brings no others with it."""
-    foreign = next((key for key in cache.settings or () if not changes_results(key)), None)
+    """A definition is read under the settings that change rows, and brings no others with it: those
+    that an export of an earlier version holds besides are left out."""
+    foreign = next((key for key in cache.settings or () if is_of_an_application(key)), None)
     if foreign is not None:
         raise ConfigurationError(
             ErrorCode.SETTING_REFUSED,
@@ -269,7 +272,7 @@ def _equal(name: str, before: Any, after: Any) -> bool:
     if name in ("settings", "grants") and after is None:
         return True  # the document leaves them as they are
     if name == "settings":
-        return all(before.get(key) == value for key, value in after.items())
+        return fingerprint(after) <= fingerprint(before)
     if name in ("partitioned_by", "cluster_by"):
         return [c.lower() for c in before] == [c.lower() for c in after]
     if name in ("catalog", "schema"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cachemgr.config.match_options import match_options
+from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.render import render_freshness, render_refresh
 from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.metastore.records import (
@@ -153,7 +154,7 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
         ("properties", ", ".join(f"{k}={v}" for k, v in cache.properties.items())),
         ("granted to", ", ".join(facts.grants) or ("nobody" if cache.narrowed else "everybody")),
     ]
-    items += [(f"setting {k}", v) for k, v in cache.settings.items()]
+    items += [(f"setting {k}", v) for k, v in result_settings(cache.settings).items()]
     if facts.last is not None:
         items += _last_refresh(facts.last)
     if published is not None:

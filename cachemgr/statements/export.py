@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.render import render_freshness, render_name, render_refresh
 from cachemgr.metastore.records import CacheRecord, JoinRecord
@@ -97,7 +98,7 @@ def cache_definition(cache: CacheRecord, grants: tuple[str, ...] | None) -> Cach
         grants=grants,
         catalog=str(cache.context.get("catalog", SESSION_CATALOG)),
         schema=str(cache.context.get("schema", DEFAULT_NAMESPACE)),
-        settings=dict(sorted(cache.settings.items())),
+        settings=result_settings(cache.settings),
     )
 
 

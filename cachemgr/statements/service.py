@@ -14,6 +14,7 @@ from typing import assert_never
 
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, uncounted, untold
 from cachemgr.base_state import BaseState
+from cachemgr.config.result_settings import agree
 from cachemgr.config.session_settings import Settings
 from cachemgr.ddl.names import namespace_of, no_cache, shown_name
 from cachemgr.ddl.render import render
@@ -223,6 +224,7 @@ class CacheService:
             grouping_set_records(record),
             now=self._now(),
             replace=statement.or_replace,
+            alike=agree,
         )
         relations = (record.plan or {}).get("relations", ())
         self._note_tables({str(place): str(name) for place, name in relations})

@@ -19,7 +19,7 @@ from typing import Final
 
 from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
-from cachemgr.config.result_settings import SettingsComparer, changes_results
+from cachemgr.config.result_settings import SettingsComparer, fingerprint, result_settings
 from cachemgr.config.session_settings import ENABLED, MODE, Mode, Settings
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.delta.columns import read_columns
@@ -246,9 +246,9 @@ class TextDoor:
         found = self._settings.get(key)
         if found is None:
             merged = {**self._defaults, **settings}
-            shown = {k: v for k, v in sorted(merged.items()) if changes_results(k)}
-            fingerprint = self._comparer.fingerprint(merged)
-            found = _Stated(read_settings(merged), merged, shown, fingerprint)
+            found = _Stated(
+                read_settings(merged), merged, result_settings(merged), fingerprint(merged)
+            )
             if sum(len(k) + len(v) for k, v in key) <= _LONG_SETTINGS:
                 self._settings.put(key, found)
         return found

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from cachemgr.config.judged.values import as_read, default_in_spark
 from cachemgr.config.match_options import match_options, spark_settings
+from cachemgr.config.result_settings import changes_results
 from cachemgr.config.session_settings import Settings, setting
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelationalCache, JoinKey
@@ -39,7 +41,6 @@ FIXED: Final = {
     "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
     "spark.sql.allowNamedFunctionArguments": "true",
 }
-_HARMLESS_LEGACY: Final = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def read_conf(values: Mapping[str, str]) -> Conf:
                 f"{key} is {value!r}: SQL texts are read under {usual!r} alone; "
                 "leave it out, or use EXPLAIN REWRITE in a session",
             )
-        if key.startswith("spark.sql.legacy.") and key != _HARMLESS_LEGACY:
+        if key.startswith("spark.sql.legacy.") and not _says_nothing(key, value):
             raise ConfigurationError(
                 ErrorCode.SETTING_NOT_MODELLED,
                 f"{key}: legacy behaviour of SQL texts is not modelled; "
@@ -82,6 +83,11 @@ def read_conf(values: Mapping[str, str]) -> Conf:
     utc = spark.time_zone.lower() in _UTC
     text = TextSettings(spark.ansi, spark.decimal_precision_loss, utc)
     return Conf(text, match_options(values, own, only_declared=True), own.enabled)
+
+
+def _says_nothing(key: str, value: str) -> bool:
+    """Whether a text means the same with a setting as without it."""
+    return not changes_results(key) or as_read(key, value) == default_in_spark(key)
 
 
 def _cache_name(parts: tuple[str, ...]) -> str:

@@ -13,29 +13,23 @@ from typing import Final
 
 import tzlocal
 
+from cachemgr.config.judged.values import default_in_spark
 from cachemgr.config.result_settings import (
     ANSI,
     FILE_SETTINGS,
-    MEANT_UNSET,
     PASSES_OVER,
     TIME_ZONE,
     changes_results,
 )
 from cachemgr.config.session_settings import PREFIX, Settings
 from cachemgr.errors import ConfigurationError, ErrorCode
-from cachemgr.text.offline_input import FIXED, read_conf
+from cachemgr.text.offline_input import read_conf
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.sql.reader import TextSettings
 
 _SPARK: Final = "spark.sql."
 _ANSI_MODE: Final = "SPARK_ANSI_SQL_MODE"
 _BY_PATH: Final = "spark.sql.runSQLOnFiles"
-_DEFAULTS: Final = {
-    **FIXED,
-    **MEANT_UNSET,
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +41,9 @@ class TextConf:
 
 
 def default_of(key: str) -> str | None:
-    """A plain session's value of a setting that changes how texts are read; None for every other
-    one, which then has to be stated to be equal."""
-    return _DEFAULTS.get(key)
+    """A plain session's value of a setting that may change rows; None for one that is not known,
+    which then has to be stated to be equal."""
+    return default_in_spark(key)
 
 
 def service_defaults(spark_conf: Mapping[str, str]) -> dict[str, str]:
@@ -59,7 +53,11 @@ def service_defaults(spark_conf: Mapping[str, str]) -> dict[str, str]:
     Args:
         spark_conf: The settings of the service's Spark application.
     """
-    ours = {k: v for k, v in spark_conf.items() if k.startswith((_SPARK, PREFIX))}
+    ours = {
+        key: value
+        for key, value in spark_conf.items()
+        if key.startswith((_SPARK, PREFIX)) or changes_results(key)
+    }
     not_ansi = {ANSI: "false"} if os.environ.get(_ANSI_MODE) == "false" else {}
     return {TIME_ZONE: tzlocal.get_localzone_name(), **not_ansi, **ours}
 

@@ -345,8 +345,21 @@ def test_settings_of_the_session(texts: Texts):
     assert texts.code(QUERY, settings={"spark.sql.ansi.enabled": "false"}) == "SETTINGS_DIFFER"
     assert texts.code(QUERY, settings={"spark.sql.legacy.x": "1"}) == "SETTINGS_DIFFER"
     assert texts.code(QUERY, settings={"spark.cachemgr.mode": "off"}) == "SETTINGS_DIFFER"
+    delta = {"spark.databricks.delta.normalizePartitionValuesOnRead": "false"}
+    assert texts.code(QUERY, settings=delta) == "SETTINGS_DIFFER"
     same = {zone: "UTC", "spark.sql.ansi.enabled": "true", "spark.sql.shuffle.partitions": "3"}
     assert texts.rewrite(QUERY, settings=same)["hit"]
+    harmless = {"spark.sql.sources.partitionOverwriteMode": "dynamic",
+                "spark.sql.storeAssignmentPolicy": "LEGACY", "spark.sql.orc.impl": "hive",
+                "spark.sql.legacy.setCommandRejectsSparkCoreConfs": "false",
+                "spark.databricks.delta.optimizeWrite.enabled": "true"}  # fmt: skip
+    assert texts.rewrite(QUERY, settings=same | harmless)["hit"]
+    defaults = {"spark.sql.legacy.timeParserPolicy": "corrected",
+                "spark.sql.mapKeyDedupPolicy": "Exception",
+                "spark.databricks.delta.normalizePartitionValuesOnRead": "TRUE"}  # fmt: skip
+    assert texts.rewrite(QUERY, settings=same | defaults)["hit"]
+    functions = {"spark.sql.mapKeyDedupPolicy": "LAST_WIN"}
+    assert texts.rewrite(QUERY, settings=same | functions)["hit"]  # it makes no map
     wrong = texts.ask("rewrite", {"sql": QUERY, "settings": {"spark.cachemgr.mode": "maybe"}})
     assert wrong.status_code == 400 and "maybe" in wrong.json()["error"]["message"]
 

@@ -127,6 +127,20 @@ def test_settings_at_fault(files: list[str], setting: str, code: str) -> None:
     assert run.exit_code == 1 and code in run.stderr
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "spark.sql.legacy.timeParserPolicy=corrected",  # its default
+        "spark.sql.legacy.createHiveTableByDefault=true",
+        "spark.sql.sources.partitionOverwriteMode=dynamic",
+    ],
+)
+def test_settings_that_change_nothing_offline(files: list[str], setting: str) -> None:
+    usual = CliRunner().invoke(main, ["explain", *files])
+    run = CliRunner().invoke(main, ["explain", *files, "--conf", setting])
+    assert (run.exit_code, run.stdout) == (usual.exit_code, usual.stdout), run.output
+
+
 def test_settings_reach_the_matcher(files: list[str], tmp_path: Path) -> None:
     (tmp_path / "query.sql").write_text("SELECT region, AVG(qty) AS a FROM sales GROUP BY region")
     runner = CliRunner()

@@ -137,7 +137,8 @@ def test_clauses_beside_the_select_are_refused_as_well(service: Service):
 @pytest.mark.parametrize(
     "key",
     ["spark.sql.variable.substitute", "spark.sql.runSQLOnFiles", "spark.sql.catalog.evil",
-     "spark.hadoop.fs.s3a.endpoint", "spark.cachemgr.location"],
+     "spark.hadoop.fs.s3a.endpoint", "spark.cachemgr.location", "parquet.read.filter",
+     "parquet.private.read.filter.predicate"],
 )  # fmt: skip
 def test_a_caller_brings_no_setting_but_those_that_change_rows(service: Service, key: str):
     body = service.document(settings={key: "true"})

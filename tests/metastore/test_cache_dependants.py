@@ -65,8 +65,14 @@ def test_a_replaced_cache_must_hold_the_same_for_those_over_it(store, made, now,
     wider = replace(other, plan=a.plan, columns=(ColumnRecord("one", "bigint", False),))
     with pytest.raises(ConflictError, match="another definition"):
         store.writer.create_cache(wider, now=now, replace=True)
+    moved = replace(other, plan=a.plan, settings={"spark.sql.ansi.enabled": "false"})
+    with pytest.raises(ConflictError, match="another definition"):
+        store.writer.create_cache(moved, now=now, replace=True)
     same = replace(other, plan=a.plan, comment="as before")
-    store.writer.create_cache(same, now=now, replace=True)
+    # whoever knows what settings mean says whether they are the same
+    again = replace(moved, id=new_id())
+    store.writer.create_cache(again, now=now, replace=True, alike=lambda one, other: True)
+    store.writer.create_cache(same, now=now, replace=True, alike=lambda one, other: True)
     followed = store.reader.cache_by_id(b.id)
     assert followed.depends_on == (same.id,) and followed.revision == store.reader.revision()
     with pytest.raises(ConflictError, match="CACHE_HAS_DEPENDANTS"):

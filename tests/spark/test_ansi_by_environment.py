@@ -77,3 +77,11 @@ def test_texts_at_a_service_are_read_as_its_own_spark_would(monkeypatch, value, 
         monkeypatch.setenv("SPARK_ANSI_SQL_MODE", value)
     assert service_defaults({}).get(ANSI) == told
     assert service_defaults({ANSI: "TRUE"})[ANSI] == "TRUE"
+
+
+def test_texts_at_a_service_have_what_its_own_spark_sets_of_delta():
+    rows, effort = "checkLatestSchemaOnRead", "snapshotPartitions"
+    conf = {f"spark.databricks.delta.{name}": "false" for name in (rows, effort)}
+    found = service_defaults(conf | {"spark.hadoop.parquet.read.filter": "x"})
+    assert f"spark.databricks.delta.{rows}" in found and "spark.hadoop.parquet.read.filter" in found
+    assert f"spark.databricks.delta.{effort}" not in found

@@ -91,7 +91,7 @@ public final class Hook {
         return out.append(']').toString();
     }
 
-    /** The settings of Spark's SQL, Delta and ours that are explicitly set in a session, its time zone, and ANSI where it is off, as JSON. */
+    /** The settings of Spark's SQL, Delta, Parquet's reader and ours that are explicitly set in a session, its time zone, and ANSI where it is off, as JSON. */
     public static String settings(SparkSession spark) {
         StringBuilder out = new StringBuilder();
         Request.settings(spark, out);

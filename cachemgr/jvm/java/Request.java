@@ -124,7 +124,7 @@ public final class Request {
             scala.Tuple2 entry = (scala.Tuple2) entries.next();
             String key = (String) entry._1();
             if (key.startsWith("spark.sql.") || key.startsWith("spark.cachemgr.")
-                || key.startsWith("spark.databricks.delta.")) {
+                || key.startsWith("spark.databricks.delta.") || ofParquetsReader(key)) {
                 if (!key.equals("spark.sql.session.timeZone")) {
                     out.append(',');
                     Scala.quote(out, key);
@@ -134,6 +134,13 @@ public final class Request {
             }
         }
         out.append('}');
+    }
+
+    /** Those of Hadoop's settings by which Parquet's reader leaves rows out. */
+    private static boolean ofParquetsReader(String key) {
+        String name = key.startsWith("spark.hadoop.") ? key.substring(13) : key;
+        return name.equals("parquet.strings.signed-min-max.enabled") || name.equals("parquet.read.filter")
+            || name.equals("parquet.private.read.filter.predicate");
     }
 
     /** The SQL texts that the plan's nodes came from, where they may hold a hint, and hints given by the DataFrame API. */
