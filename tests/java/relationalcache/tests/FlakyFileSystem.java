@@ -8,6 +8,7 @@ import java.net.SocketTimeoutException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Paths;
@@ -99,7 +100,16 @@ public final class FlakyFileSystem extends RawLocalFileSystem {
   @Override
   public boolean rename(Path from, Path to) throws IOException {
     happens("rename", from);
-    return super.rename(from, to);
+    if (!pathToFile(from).isFile() || pathToFile(to).isDirectory()) {
+      return super.rename(from, to);
+    }
+    // of two processes that write one commit, one alone must succeed
+    try {
+      Files.createLink(pathToFile(to).toPath(), pathToFile(from).toPath());
+    } catch (FileAlreadyExistsException there) {
+      return false;
+    }
+    return pathToFile(from).delete();
   }
 
   @Override
