@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.causes import cause_of, in_plain_words, is_storage_trouble, tell_of_storage
+from cachemgr.spark.failures import is_not_as_written
 
 ABORTED = "org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to x"
 
@@ -108,3 +109,20 @@ def test_what_is_below_an_error_of_ours_counts() -> None:
     except ValueError as error:
         assert is_storage_trouble(error)
     assert not is_storage_trouble(FileNotFoundError(2, "gone"))
+
+
+ZEROED = (
+    "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/caches/x/a.parquet\n"
+    "java.lang.RuntimeException: file:/caches/x/a.parquet is not a Parquet file. Expected magic "
+    "number at tail, but found [0, 0, 0, 0]"
+)
+
+
+def test_a_file_that_is_not_what_was_written_is_told_from_one_that_cannot_be_read() -> None:
+    assert is_not_as_written(ZEROED)
+    assert is_not_as_written("org.apache.hadoop.fs.ChecksumException: Checksum error: a.parquet")
+    read = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3a://b/caches/x/a"
+    assert not is_not_as_written(f"{read}\njava.net.SocketTimeoutException: Read timed out")
+    assert not is_not_as_written(f"{read}\nCould not read footer: Access Denied")
+    assert not is_not_as_written(f"{read}\njava.lang.OutOfMemoryError: Java heap space")
+    assert not is_not_as_written(f"{read}\njava.io.FileNotFoundException: a does not exist")

@@ -36,7 +36,8 @@ have left since: when that one began."""
 
 
 UNSEEN_DAMAGE: Final = "a query failed to read one of its files"
-"""What earlier releases noted of a cache where no look at its files found anything."""
+"""What is noted of a cache whose file was read and is not what was written, of which no look at the
+lengths of its files finds anything."""
 
 
 def is_seen_by_looks(damage: str) -> bool:

@@ -34,7 +34,7 @@ from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import session_of
 from cachemgr.jvm.session_conf import explicit_settings
-from cachemgr.metastore.records import DecisionRecord
+from cachemgr.metastore.records import UNSEEN_DAMAGE, DecisionRecord
 from cachemgr.refresh.full.layout import LARGE_SET_ROWS
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
@@ -49,7 +49,7 @@ from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.application import Application
-from cachemgr.spark.failures import cache_ids, is_read_failure
+from cachemgr.spark.failures import cache_ids, is_not_as_written, is_read_failure
 from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
 from cachemgr.spark.held.scan_name import scan_name
 from cachemgr.spark.held.tails import TailStore
@@ -361,19 +361,21 @@ class CacheSession:
 
     def _failed_on(self, cache: ServedCache, version: int, text: str) -> str:
         found = self.stored.look(cache.location, version)
-        if found.damage:
-            self.feed.note_damage(cache, found.damage)
+        damage = found.damage
+        if not damage and not found.unread and is_not_as_written(text):
+            damage = UNSEEN_DAMAGE
+        if damage:
+            self.feed.note_damage(cache, damage)
             return (
-                f"relational cache {cache.name} is damaged: {found.damage}; it answers nothing "
-                f"until REFRESH RELATIONAL CACHE {cache.name}: run the query again, it then reads "
+                f"relational cache {cache.name} is damaged: {damage}; it answers nothing until "
+                f"REFRESH RELATIONAL CACHE {cache.name}: run the query again, it then reads "
                 "the base tables"
             )
         why = found.unread or in_plain_words(text.splitlines()) or "no reason given"
         self.feed.note_unread(cache, why)
         return (
             f"relational cache {cache.name} could not be read: {why}; run the query again, it then "
-            "reads the base tables; if the storage answers and the file is not what was written, "
-            f"REFRESH RELATIONAL CACHE {cache.name} FULL writes it anew"
+            "reads the base tables"
         )
 
     def _files_found(self, cache: ServedCache, grouping_id: int | None) -> FilesFound:
