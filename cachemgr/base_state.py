@@ -16,6 +16,20 @@ from typing import NamedTuple, TypeVar
 _Moment = TypeVar("_Moment", int, datetime)
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """There is a log at a place, as far as is known, and it cannot be read now.
+
+    Args:
+        why: What it says, for people; one line.
+        is_away: The storage could not be asked. Else the log itself is to blame: a newer protocol,
+            or files of it are gone.
+    """
+
+    why: str
+    is_away: bool = False
+
+
 class BaseState(NamedTuple):
     """A Delta table at one version.
 

@@ -12,6 +12,10 @@ from scheduler.triggers import seconds
 MAX_FAILURES: Final = 5
 # What passes is looked for each 20 seconds at least, and leaves room for failures of other kinds.
 _MAX_PASSING: Final = 3
+# What never pauses is looked for ever more rarely, by how long it has lasted: after ten minutes
+# each 75 seconds, after an hour each five minutes.
+_SHARE_OF_LASTED: Final = 1 / 8
+_LONGEST_LASTING_SECONDS: Final = 300.0
 _FIRST_SECONDS: Final = 5.0
 _LONGEST_SECONDS: Final = 1800.0
 
@@ -39,6 +43,7 @@ def after_failure(
     now: datetime,
     chance: Callable[[], float],
     passing_until: datetime | None = None,
+    lasting_since: datetime | None = None,
 ) -> Verdict:
     """Back-off doubles from five seconds to half an hour, each time shortened by up to a half at
     random, so that caches that failed together do not come back together ("full jitter" would let
@@ -52,6 +57,8 @@ def after_failure(
         chance: A number from 0 to 1.
         passing_until: Before that moment the cause may pass by itself: it is neither permanent nor
             counted towards a pause, and tried again once more at that moment.
+        lasting_since: Since when a cause has lasted that says nothing of the cache, as of a storage
+            that cannot be asked: it never leads to a pause, however long it lasts.
 
     Returns:
         The verdict: a pause at once for permanent causes, and after five failures in a row.
@@ -60,6 +67,11 @@ def after_failure(
     if passing_until is not None and now < passing_until:
         failures = min(failures, _MAX_PASSING)
         return Verdict(failures, min(passing_until, _retry(failures, now, chance)), None)
+    if lasting_since is not None:
+        lasted = (now - lasting_since).total_seconds() * _SHARE_OF_LASTED
+        wait = max(_seconds(_MAX_PASSING), min(_LONGEST_LASTING_SECONDS, lasted))
+        failures = min(failures, _MAX_PASSING)
+        return Verdict(failures, now + seconds(wait * (1 - chance() / 2)), None)
     if permanent:
         return Verdict(failures, None, f"it cannot succeed until this is mended: {error}")
     if failures >= MAX_FAILURES:
@@ -68,5 +80,8 @@ def after_failure(
 
 
 def _retry(failures: int, now: datetime, chance: Callable[[], float]) -> datetime:
-    wait = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** (failures - 1))
-    return now + seconds(wait * (1 - chance() / 2))
+    return now + seconds(_seconds(failures) * (1 - chance() / 2))
+
+
+def _seconds(failures: int) -> float:
+    return min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** (failures - 1))

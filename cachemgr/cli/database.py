@@ -52,10 +52,17 @@ def metastore_of(url: str | None) -> str:
 @app.command()
 def upgrade(metastore: Url = None, revision: str = "head") -> None:
     """Bring the metastore to the newest schema version, or to REVISION."""
-    from cachemgr.metastore import migrate
+    from cachemgr.config.service_settings import service_settings
+    from cachemgr.journal.journal import write_missing
+    from cachemgr.metastore import migrate, open_metastore
 
     with handled():
-        typer.echo(f"metastore is at {migrate.upgrade(metastore_of(metastore), revision)}")
+        settings = service_settings(metastore_url=metastore)
+        reached = migrate.upgrade(settings.metastore_url, revision)
+        if reached == migrate.expected():
+            with open_metastore(settings.metastore_url, create=False) as store:
+                write_missing(store, settings.location)
+        typer.echo(f"metastore is at {reached}")
 
 
 @app.command()

@@ -75,7 +75,8 @@ class ServiceSettings(BaseSettings):
         600.0,
         ge=0,
         description="How long a base table that is gone counts as one that a job makes anew: its "
-        "caches are tried again and not paused.",
+        "caches are tried again and not paused. For as long a storage that cannot be asked is "
+        "tried as often.",
     )
     history_days: int = Field(
         30,

@@ -9,8 +9,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cachemgr.causes import cause_of, is_storage_trouble
 from cachemgr.delta.places import is_local
-from cachemgr.delta.storage import FileInfo, Files, LocalFiles
+from cachemgr.delta.storage import FileInfo, Files, LocalFiles, root_of
 from cachemgr.jvm.classes import HADOOP_PATH, class_on_path
 from cachemgr.jvm.loader import java_class, session_of
 
@@ -98,3 +99,30 @@ def files_of(spark: SparkSession) -> Callable[[str], Files]:
     """
     local, others = LocalFiles(), HadoopFiles(spark)
     return lambda location: local if is_local(location) else others
+
+
+def why_log_unasked(spark: SparkSession, location: str, error: BaseException) -> str:
+    """Why the log of a table could not be asked, after something failed on it: in doubt its storage
+    is asked for no more than the names in it and the newest commit.
+
+    Args:
+        spark: A session of the application.
+        location: The table.
+        error: What failed.
+
+    Returns:
+        What the storage says, in plain words; empty if it answers, so that the log itself is to
+        blame.
+    """
+    if is_storage_trouble(error):
+        return cause_of(error)
+    files, log = files_of(spark)(location), f"{root_of(location)}/_delta_log"
+    try:
+        commits = [n for n in files.names(log) if n[:20].isdigit() and n[20:] == ".json"]
+        for name in commits[-1:]:
+            files.read(f"{log}/{name}")
+    except UnicodeError:
+        return ""  # it was read
+    except Exception as unasked:
+        return cause_of(unasked)
+    return ""

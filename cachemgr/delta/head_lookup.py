@@ -84,6 +84,9 @@ class Heads:
 
         Args:
             location: Where it lies.
+
+        Raises:
+            OSError: The storage cannot be asked.
         """
         return self._log(location).newest() if location.startswith(_LOCAL) else None
 
@@ -93,6 +96,9 @@ class Heads:
 
         Args:
             location: Where it lay.
+
+        Raises:
+            OSError: The storage cannot be asked.
         """
         return location.startswith(_LOCAL) and self._log(location).is_gone()
 

@@ -116,13 +116,23 @@ class LocalLog:
             return None
 
     def is_gone(self) -> bool:
-        """Whether the log is no more, in a place that can be looked at."""
-        around = os.path.dirname(os.path.dirname(self._folder))
-        return os.path.isdir(around) and not os.path.isdir(self._folder)
+        """Whether the log is no more, in a place that can be looked at.
+
+        Raises:
+            OSError: The place cannot be asked.
+        """
+        try:
+            return not stat.S_ISDIR(os.stat(self._folder).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return os.path.isdir(os.path.dirname(os.path.dirname(self._folder)))
 
     def newest(self) -> int | None:
         """The number of the newest version, by the names of the log's files alone; None where there
-        are none."""
+        are none.
+
+        Raises:
+            OSError: The folder cannot be asked.
+        """
         return max((int(name[:20]) for name in self._names()), default=None)
 
     def past(self, table: TableAt, version: int, *, columns_then: bool) -> Past:

@@ -87,7 +87,11 @@ class LocalFiles:
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
-        return _path(path).exists()
+        try:
+            os.stat(_path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def read(self, path: str) -> str | None:
         """A file's text; None if it does not exist."""
@@ -119,6 +123,15 @@ class LocalFiles:
                 raise raised[1]
 
         shutil.rmtree(_path(folder), onerror=failed)
+
+
+def is_folder(place: str) -> bool:
+    """Whether there is a folder at a place of this machine.
+
+    Args:
+        place: A path or a `file:` URI.
+    """
+    return _path(place).is_dir()
 
 
 def why_no_folder(place: str) -> str:

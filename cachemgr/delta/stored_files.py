@@ -2,8 +2,10 @@
 
 Commits of ours list the files that they wrote, with their length, back to the last one that
 replaced all, so one listing of each folder tells. A file that is gone or cut off is damage: the
-cache answers nothing until a refresh has written it anew. Only a part of what can go wrong shows
-here; what does not shows when a query fails on a file (`cachemgr.spark.failures`).
+cache answers nothing until a refresh has written it anew. A storage that denies, does not answer or
+fails in any other way says nothing of the files: whoever asked does without the cache, and nobody
+else hears of it. Only a part of what can go wrong shows here; what does not shows when a query
+fails on a file (`cachemgr.spark.failures`).
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ import threading
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from cachemgr.causes import cause_of
 from cachemgr.delta.commits import parse_commit
 from cachemgr.delta.storage import Files, root_of, under
 from cachemgr.telemetry import logger
@@ -21,6 +25,8 @@ from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import GROUPING_ID_COLUMN
 
 LOOK_SECONDS: Final = 10.0
+# A storage that took longer to say that it cannot be asked is not asked for other caches either.
+_SLOW_SECONDS: Final = 1.0
 _CAPACITY: Final = 1024
 # Each commit of a chain adds to the files of the version below, so few versions are worth keeping.
 _VERSIONS: Final = 3
@@ -30,6 +36,22 @@ _Listed = Mapping[str, int]
 _Key = tuple[str, int, int | None]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+
+
+@dataclass(frozen=True, slots=True)
+class FilesFound:
+    """What a look at the files of a version found; neither where they are all there.
+
+    Args:
+        damage: Which file is gone or has another length, for people.
+        unread: Why the storage cannot be asked, for people: what became of the files is not known.
+    """
+
+    damage: str = ""
+    unread: str = ""
+
+
+WHOLE: Final = FilesFound()
 
 
 class Listings:
@@ -74,49 +96,49 @@ class StoredFiles:
         self._files_of = files_of
         self._clock = clock
         self._lock = threading.Lock()
-        self._seen: OrderedDict[_Key, tuple[str, float]] = OrderedDict()
+        self._seen: OrderedDict[_Key, tuple[FilesFound, float]] = OrderedDict()
+        # By the folder around the caches: why it could not be asked, and when it said so.
+        self._away: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._listed = listings or Listings()
 
-    def missing(self, location: str, version: int, grouping_id: int | None = None) -> str:
-        """What was found wrong within the last `LOOK_SECONDS`; see `look`."""
-        key = (location, version, grouping_id)
+    def found(self, location: str, version: int, grouping_id: int | None = None) -> FilesFound:
+        """What was found within the last `LOOK_SECONDS`; see `look`."""
+        key, around = (location, version, grouping_id), location.rpartition("/")[0]
+        began = self._clock()
         with self._lock:
-            found, at = self._seen.get(key, ("", -LOOK_SECONDS))
-        if self._clock() - at < LOOK_SECONDS:
+            found, at = self._seen.get(key, (WHOLE, -LOOK_SECONDS))
+            away, since = self._away.get(around, ("", -LOOK_SECONDS))
+        if began - at < LOOK_SECONDS:
             return found
+        if began - since < LOOK_SECONDS:
+            return FilesFound(unread=away)
         found = self.look(location, version, grouping_id)
+        now = self._clock()
         with self._lock:
-            _keep(self._seen, key, (found, self._clock()))
+            _keep(self._seen, key, (found, now))
+            if found.unread and now - began > _SLOW_SECONDS:
+                _keep(self._away, around, (found.unread, now))
         return found
-
-    def forget(self, location: str) -> None:
-        """Look again when asked next: somebody failed on a file of that place."""
-        with self._lock:
-            for key in [k for k in self._seen if k[0] == location]:
-                del self._seen[key]
 
     def has_version(self, location: str, version: int) -> bool:
         """Whether the log still tells of a version, by its commit or by a checkpoint."""
         files, root = self._files_of(location), root_of(location)
         return _has_commit(files, root, version) or _has_checkpoint(files, root, version)
 
-    def look(self, location: str, version: int, grouping_id: int | None = None) -> str:
-        """What is wrong with the files of a version, now.
+    def look(self, location: str, version: int, grouping_id: int | None = None) -> FilesFound:
+        """How the files of a version are, now.
 
         Args:
             location: Where the cache's table lies.
             version: The version that it serves.
             grouping_id: Look for the files of that grouping set alone; None looks for all.
-
-        Returns:
-            Which file is gone or has another length, for people; empty if none is. A storage that
-            cannot be asked counts as damage too: it would answer no query either.
         """
         try:
-            return self._look(location, version, grouping_id)
-        except Exception as error:
-            logger.warning("the files at %s cannot be looked for: %s", location, error)
-            return f"its folder cannot be read ({type(error).__name__})"
+            return FilesFound(damage=self._look(location, version, grouping_id))
+        except Exception as error:  # whatever a storage says: it is no word about the files
+            why = cause_of(error)
+            logger.debug("the files at %s cannot be looked at: %s", location, why)
+            return FilesFound(unread=why)
 
     def _look(self, location: str, version: int, grouping_id: int | None) -> str:
         files, root = self._files_of(location), root_of(location)

@@ -17,8 +17,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from cachemgr.base_state import BaseState, TableAt
+from cachemgr.base_state import BaseState, TableAt, Unreadable
+from cachemgr.causes import cause_of, in_plain_words, is_storage_trouble, tell_of_storage
 from cachemgr.delta.base_commits import MOST_BYTES, CommitRange, decode_range, unreadable
+from cachemgr.delta.hadoop_files import why_log_unasked
 from cachemgr.delta.past import Past
 from cachemgr.delta.places import above, is_local
 from cachemgr.delta.storage import why_no_folder
@@ -92,17 +94,6 @@ def normalise_location(spark: SparkSession, location: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """There is a log at a place, and it cannot be read: a newer protocol, or files of it are gone.
-
-    Args:
-        why: What Delta says, for people; one line.
-    """
-
-    why: str
-
-
 def current_versions(
     spark: SparkSession, names: Mapping[str, str]
 ) -> dict[str, TableAt | Unreadable | None]:
@@ -116,13 +107,20 @@ def current_versions(
     places = java_list(spark._jvm, names)
     rows = json.loads(java_class(spark, "Tables").versions(session_of(spark), places))
     asked = zip(names.items(), rows, strict=True)
-    return {place: _found(name, row) for (place, name), row in asked}
+    return {place: _found(spark, place, name, row) for (place, name), row in asked}
 
 
-def _found(name: str, row: list[Any] | str | None) -> TableAt | Unreadable | None:
+def _found(
+    spark: SparkSession, place: str, name: str, row: list[Any] | str | None
+) -> TableAt | Unreadable | None:
     if row is None:
         return None
     if isinstance(row, str):
+        if tell_of_storage([row]):
+            return Unreadable(in_plain_words(row.splitlines())[:300], is_away=True)
+        away = why_log_unasked(spark, place, RuntimeError(row))
+        if away:
+            return Unreadable(away[:300], is_away=True)
         _, _, said = row.strip().partition(": ")
         return Unreadable((said or row).splitlines()[0][:300])
     location, table_id, version, commit, timestamp_ms = row
@@ -151,10 +149,12 @@ def schema_at(spark: SparkSession, location: str, version: int) -> str:
     return str(java_class(spark, "Tables").schema(session_of(spark), location, version))
 
 
-def current_states(spark: SparkSession, locations: Iterable[str]) -> dict[str, BaseState | None]:
-    """`current_versions` as states, None also for a table that cannot be read."""
+def current_states(
+    spark: SparkSession, locations: Iterable[str]
+) -> dict[str, BaseState | Unreadable | None]:
+    """`current_versions` as states."""
     found = current_versions(spark, {place: place for place in locations})
-    return {p: now.state if isinstance(now, TableAt) else None for p, now in found.items()}
+    return {p: now.state if isinstance(now, TableAt) else now for p, now in found.items()}
 
 
 def past_of(spark: SparkSession, table: TableAt, version: int, *, columns_then: bool) -> Past:
@@ -171,13 +171,27 @@ def past_of(spark: SparkSession, table: TableAt, version: int, *, columns_then: 
     return Past(commit, made, following, columns, then)
 
 
-def commits_of(spark: SparkSession, table: TableAt, version: int) -> CommitRange:
-    """The commits after a version of a table; see `cachemgr.delta.base_commits.CommitsOf`."""
+def commits_of(
+    spark: SparkSession, table: TableAt, version: int, *, must_answer: bool = False
+) -> CommitRange:
+    """The commits after a version of a table; see `cachemgr.delta.base_commits.CommitsOf`.
+
+    Args:
+        spark: Any session.
+        table: The table.
+        version: The version.
+        must_answer: A storage that cannot be asked is an error, and not a range that is unknown.
+
+    Raises:
+        py4j.protocol.Py4JJavaError, pyspark.errors.PySparkException: Only if `must_answer`.
+    """
     tables, place = java_class(spark, "Tables"), table.location
     try:
         text = tables.commits(session_of(spark), place, version, table.version, MOST_BYTES)
     except (Py4JJavaError, PySparkException) as error:
-        return unreadable(error)
+        if must_answer and is_storage_trouble(error):
+            raise
+        return unreadable(cause_of(error))
     return decode_range(text)
 
 

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Final
 
 from cachemgr.delta.places import absolute_location, is_local
-from cachemgr.delta.storage import Files, LocalFiles
+from cachemgr.delta.storage import Files, LocalFiles, is_folder
 from cachemgr.metastore.dump import FORMAT, CacheDump, Dumped
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import Telemetry
@@ -60,6 +60,21 @@ def keep_journal(
     journal = Journal(metastore, location, others, since=since)
     metastore.writer.after_change = journal.catch_up
     return journal
+
+
+def write_missing(metastore: Metastore, location: str) -> None:
+    """Write the records that are missing or behind on this machine, as after an upgrade from a
+    release that wrote none. Never raises: a service writes them as well, when it starts.
+
+    Args:
+        metastore: The metastore.
+        location: The root of the service's settings.
+    """
+    caches = metastore.reader.caches()
+    roots = [location, *(cache.location.rpartition("/")[0] for cache in caches)]
+    found = [root for root in map(absolute_location, roots) if is_local(root) and is_folder(root)]
+    if caches and found:  # a machine without the caches' folders gets none
+        Journal(metastore, found[0], None, since=0).catch_up()
 
 
 class Journal:

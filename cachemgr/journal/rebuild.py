@@ -18,7 +18,7 @@ from cachemgr.delta.places import absolute_location
 from cachemgr.delta.storage import Files
 from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.journal.journal import FOLDER, SHARED
-from cachemgr.metastore.dump import FORMAT, CacheDump, Rows
+from cachemgr.metastore.dump import FORMATS, CacheDump, Rows
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 
@@ -85,7 +85,7 @@ def look(roots: Sequence[str], files_of: OpenFiles) -> Found:
         What a metastore can be made of.
 
     Raises:
-        MetastoreError: A record is of another format.
+        MetastoreError: A record is of a format that is not known here.
     """
     dumps: dict[str, tuple[CacheDump, Files]] = {}
     shared: tuple[str, Rows] = ("", {})
@@ -204,10 +204,10 @@ def _newest(files: Files, folder: str) -> tuple[int, dict[str, Any] | None]:
             content = json.loads(text)
         except ValueError:
             continue
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
+        if not isinstance(content, dict) or content.get("format") not in FORMATS:
             raise MetastoreError(
                 ErrorCode.RECORD_FORMAT,
-                f"{folder}/{name} is of another release's format: rebuild with that release",
+                f"{folder}/{name} is of a later release's format: use that release, or a newer one",
             )
         return int(name.partition(".")[0]), content
     return -1, None

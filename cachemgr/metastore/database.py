@@ -21,6 +21,7 @@ from cachemgr.secrets import masked
 DEFAULT_BUSY_SECONDS = 10.0
 _ACCEPTED = "sqlite:///path/to/file.db or postgresql://user:password@host:5432/database"
 _WRITES = "cachemgr_writes"
+_MIGRATES = "cachemgr_migrates"
 # A database has one page or none; SQLite overwrites what is shorter.
 _SMALLEST = 512
 # A process that is stopped or cut off inside a transaction must not hold its locks for longer than
@@ -171,6 +172,13 @@ def writing(engine: Engine) -> Engine:
     return engine.execution_options(**{_WRITES: True})
 
 
+def migrating(engine: Engine) -> Engine:
+    """The same engine and pool, with transactions that change tables: SQLite makes a table anew to
+    change it, and the drop of the old one would take with it all rows that refer to it. Its
+    connections are for that alone."""
+    return engine.execution_options(**{_WRITES: True, _MIGRATES: True})
+
+
 def reading(engine: Engine) -> Engine:
     """The same engine and pool, with transactions that see one moment and cannot write."""
     if engine.dialect.name == "sqlite":
@@ -234,7 +242,10 @@ def _configure_sqlite(connection: sqlite3.Connection, record: object) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     # A plain BEGIN takes the write lock at the first write; if another process has written since
     # this one's first read, that fails at once and the busy timeout is not waited for.
-    writes = connection.get_execution_options().get(_WRITES, False)
+    options = connection.get_execution_options()
+    if options.get(_MIGRATES, False):
+        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")  # without effect after BEGIN
+    writes = options.get(_WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 

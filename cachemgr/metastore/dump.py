@@ -40,6 +40,8 @@ from cachemgr.vocabulary import RunState
 # Raised with what an older release must refuse: 1 knows no LEFT record-preserving joins, and would
 # take each for an INNER one.
 FORMAT: Final = 2
+# What lies beside the tables stays as an earlier release wrote it until its cache changes.
+FORMATS: Final = range(1, FORMAT + 1)
 _OF_A_CACHE: Final = (GroupingSetRow, GrantRow, ScheduleRow, LeaseRow, CommitNumberRow)
 _SHARED: Final[tuple[type[Base], ...]] = (JoinRow, RestrictedTableRow, BaseTableRow)
 # What a base table's row tells of the moment alone; sessions do not hear of it either.

@@ -22,6 +22,7 @@ from cachemgr.metastore.database import (
     hidden,
     make_engine,
     metastore_url,
+    migrating,
     translated,
     use_wal,
     writing,
@@ -222,7 +223,7 @@ def _move(url: str, revision: str, *, up: bool) -> str | None:
     engine = make_engine(target)
     try:
         with translated(target):
-            with writing(engine).begin() as connection:
+            with migrating(engine).begin() as connection:
                 _lock(connection)
                 found = revision_of(connection)
                 if (found is None and not is_empty(connection)) or (

@@ -35,6 +35,21 @@ READ_AT: Final = "read_at"
 have left since: when that one began."""
 
 
+UNSEEN_DAMAGE: Final = "a query failed to read one of its files"
+"""What is noted of a cache whose file was read and is not what was written, of which no look at the
+lengths of its files finds anything."""
+
+
+def is_seen_by_looks(damage: str) -> bool:
+    """Whether a look at a cache's files tells if this damage is there: one that finds them whole
+    then lifts it.
+
+    Args:
+        damage: What was noted.
+    """
+    return damage != UNSEEN_DAMAGE
+
+
 def new_id() -> str:
     """A fresh identifier for a cache, a join or a run."""
     return uuid.uuid4().hex

@@ -296,6 +296,37 @@ class RefreshWrites(Writes):
             )
             return noted is not None
 
+    def lift_damage(self, cache_id: str, refresh_id: str, what: str) -> bool:
+        """Take back what was noted of a cache's files: a look found them whole.
+
+        Args:
+            cache_id: The cache's id.
+            refresh_id: The refresh whose files were looked at; where another one is published by
+                now, nothing is changed.
+            what: What was noted; where it is something else by now, nothing is changed.
+
+        Returns:
+            Whether it was taken back.
+        """
+        with self._transaction() as session:
+            noted = (
+                CacheRow.id == cache_id,
+                CacheRow.published_refresh_id == refresh_id,
+                CacheRow.dropped_at.is_(None),
+                CacheRow.damaged == what,
+            )
+            if session.scalar(select(CacheRow.id).where(*noted)) is None:
+                return False
+            revision = bump_revision(session)
+            lifted = session.scalar(
+                update(CacheRow)
+                .where(*noted)
+                .values(damaged=None, revision=revision)
+                .returning(CacheRow.id)
+                .execution_options(synchronize_session=False)
+            )
+            return lifted is not None
+
     def fail_refresh(
         self,
         refresh_id: str,

@@ -10,13 +10,12 @@ from functools import partial
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from cachemgr.base_state import TableAt
+from cachemgr.base_state import TableAt, Unreadable
 from cachemgr.delta.base_columns import expressions_of
 from cachemgr.delta.changes import Changes
 from cachemgr.delta.ranges import changes_between
 from cachemgr.delta.tables import (
     TableRead,
-    Unreadable,
     commits_of,
     current_versions,
     run_select,
@@ -24,21 +23,11 @@ from cachemgr.delta.tables import (
 )
 from cachemgr.errors import ErrorCode, RefreshError
 from cachemgr.metastore.records import CacheRecord, SnapshotRecord
+from cachemgr.refresh.failure_texts import storage_unavailable, what_serves
 from matcher.model.expr import Col, walk
 from matcher.model.ir import CachePlan
 
 MAX_READS = 20
-
-
-def what_serves(cache: CacheRecord) -> str:
-    """What queries are answered from after a refresh that failed, for its message.
-
-    Args:
-        cache: The cache as it was before.
-    """
-    if cache.published_refresh_id is None:
-        return "it was never refreshed: queries keep running on the tables"
-    return "its last snapshot is kept"
 
 
 def columns_told(schema: StructType) -> str:
@@ -59,7 +48,8 @@ def pin_versions(spark: SparkSession, cache: CacheRecord, plan: CachePlan) -> tu
         One table for each place, with its columns, in order of first appearance.
 
     Raises:
-        RefreshError: A table is gone or no Delta table, or they never stood still.
+        RefreshError: A table is gone or no Delta table, its storage cannot be asked, or they never
+            stood still.
     """
     shown, serves = cache.qualified_name, what_serves(cache)
     names: dict[str, str] = {}
@@ -80,6 +70,8 @@ def pin_versions(spark: SparkSession, cache: CacheRecord, plan: CachePlan) -> tu
     pinned = []
     for location, name in names.items():
         found = before[location]
+        if isinstance(found, Unreadable) and found.is_away:
+            raise storage_unavailable(cache, found.why, f"base table {name} at {location}")
         if isinstance(found, Unreadable):
             raise RefreshError(
                 ErrorCode.BASE_TABLE_UNREADABLE,
@@ -109,7 +101,8 @@ def changes_since(
         tables: The tables, as they are or were later.
     """
     then = {} if published is None else {t.location: t for t in published.tables}
-    read = partial(commits_of, session)
+    # a storage that is away for a moment is no reason to compute everything
+    read = partial(commits_of, session, must_answer=True)
     return {
         table.location: changes_between(table, old.state, read)
         for table in tables

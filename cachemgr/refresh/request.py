@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from cachemgr.base_state import TableAt
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.commits import Head
 from cachemgr.delta.log import head, size_in_bytes
+from cachemgr.errors import ErrorCode
 from cachemgr.metastore.records import JoinRecord, RefreshRunRecord
 from cachemgr.refresh.by_change.adopt import Written, find_written
 from cachemgr.refresh.by_change.past_runs import REMEMBERED, PastRun, past_runs
@@ -19,6 +21,8 @@ from cachemgr.refresh.source import Source
 from cachemgr.refresh.validate_snapshot_joins import declared_joins, is_checked, joins_text
 from cachemgr.refresh.write import missing_properties
 from cachemgr.vocabulary import RunState
+
+_RECENT: Final = 10
 
 
 def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequest:
@@ -77,9 +81,12 @@ def _past(job: Job) -> tuple[PastRun, ...]:
 
 
 def _has_failed(job: Job, run: RefreshRunRecord | None) -> bool:
-    """Whether the refresh before this one added a delta, or found one written, and failed."""
-    recent = job.metastore.reader.refreshes(job.cache.id, limit=2)
-    before = next((r for r in recent if run is None or r.id != run.id), None)
+    """Whether the refresh before this one added a delta, or found one written, and failed; a
+    storage that could not be asked meanwhile says nothing of that way."""
+    recent = job.metastore.reader.refreshes(job.cache.id, limit=_RECENT)
+    others = (r for r in recent if run is None or r.id != run.id)
+    away = f"[{ErrorCode.STORAGE_UNAVAILABLE}]"
+    before = next((r for r in others if not (r.error or "").startswith(away)), None)
     return (
         before is not None
         and before.state is RunState.FAILED
@@ -99,7 +106,7 @@ def _adoptable(job: Job, run: RefreshRunRecord | None) -> str | None:
     """The refresh before this one, if it ended without publishing and nobody was fenced in
     between.
     """
-    recent = job.metastore.reader.refreshes(job.cache.id, limit=10)
+    recent = job.metastore.reader.refreshes(job.cache.id, limit=_RECENT)
     # one cancelled before it began never held the lease
     before = [r for r in recent if r.fencing_token and (run is None or r.id != run.id)]
     if not before or before[0].state not in (

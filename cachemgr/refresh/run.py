@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import versions_of
+from cachemgr.causes import cause_of, is_storage_trouble, were_jobs_cancelled
 from cachemgr.delta.change_feed import feeds_kept
 from cachemgr.delta.changed_files import gone_files, repartitioned
 from cachemgr.delta.changes import ChangeKind
@@ -36,12 +37,12 @@ from cachemgr.refresh.account import refused
 from cachemgr.refresh.by_change.adopt import has_more_to_do
 from cachemgr.refresh.by_change.incremental import stored_of
 from cachemgr.refresh.by_change.why_full import NotIncremental
-from cachemgr.refresh.causes import cause_of, were_jobs_cancelled
 from cachemgr.refresh.damage import damage_of, placed
+from cachemgr.refresh.failure_texts import storage_unavailable, what_serves
 from cachemgr.refresh.fingerprint import spec_hash
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
-from cachemgr.refresh.pin import changes_since, check_columns, pin_versions, what_serves
+from cachemgr.refresh.pin import changes_since, check_columns, pin_versions
 from cachemgr.refresh.plan import RefreshPlan, plan_refresh
 from cachemgr.refresh.request import request_of
 from cachemgr.refresh.source import find_sources
@@ -287,6 +288,8 @@ def _told(cache: CacheRecord, error: Exception) -> RefreshError:
             f"the refresh of cache {cache.qualified_name} was cancelled, as by Ctrl-C: "
             f"{what_serves(cache)}; refresh it again when you like",
         )
+    if is_storage_trouble(error):
+        return storage_unavailable(cache, cause_of(error))
     return RefreshError(
         ErrorCode.REFRESH_FAILED,
         f"the refresh of cache {cache.qualified_name} failed: {cause_of(error)}; "
@@ -308,6 +311,8 @@ def _prepare(
     refuse_readers_filter(session)
     published = metastore.reader.published(cache.id)
     damage = damage_of(session, cache, published)
+    if run is not None and published is not None and cache.damaged and not damage.what:
+        metastore.writer.lift_damage(cache.id, published.run.id, cache.damaged)
     cache = placed(cache, damage, None if run is None else run.fencing_token)
     _check_place(session, cache)
     plan = _current_plan(session, cache, replan)
@@ -381,9 +386,12 @@ def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | No
             return replan()
         except (CacheManagerError, MatcherError, PySparkException) as error:
             _blame_base_table(session, cache, stored)
+            if is_storage_trouble(error):
+                why = cause_of(error.__cause__ or error)
+                raise storage_unavailable(cache, why) from error
             if isinstance(error, CacheManagerError) and error.code == ErrorCode.TABLE_NOT_READABLE:
-                # a storage that does not answer, or a commit that was taken back while it was read:
-                # unlike a name that is gone it may pass by itself
+                # as of a commit that was taken back while it was read: unlike a name that is gone
+                # it may pass by itself
                 said = error.message.splitlines()[0]
                 raise RefreshError(error.code, f"{said}; {what_serves(cache)}") from error
             text = str(error).strip().splitlines()[0]

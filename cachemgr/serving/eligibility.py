@@ -15,6 +15,7 @@ from cachemgr.access.grants import keys_of, may_use
 from cachemgr.base_state import TableAt
 from cachemgr.config.judged.used_functions import used_functions
 from cachemgr.config.result_settings import SettingsComparer
+from cachemgr.delta.stored_files import FilesFound
 from cachemgr.metastore.records import JoinRecord
 from cachemgr.serving.appended import (
     Appended,
@@ -82,15 +83,17 @@ class QueryState:
 @dataclass(frozen=True)
 class Checks:
     """The sources that eligibility asks; `restricted` gives what `cachemgr.access.grants` calls so,
-    `missing` what is wrong with the files of a cache's grouping set (None: of all that it stores),
-    for people; empty if nothing is; `tails` what is held in memory of rows that were appended,
-    `new_keys` which dimensions got new keys alone."""
+    `files` how the files of a cache's grouping set are (None: of all that it stores), `tails` what
+    is held in memory of rows that were appended, `new_keys` which dimensions got new keys
+    alone."""
 
     served: Callable[[str], ServedCache | None]
     comparer: SettingsComparer
     histories: Histories
     restricted: Callable[[], Mapping[str, str]]
-    missing: Callable[[ServedCache, int | None], str] = lambda cache, grouping_id: ""
+    files: Callable[[ServedCache, int | None], FilesFound] = lambda cache, grouping_id: FilesFound(
+        damage=cache.damaged or ""
+    )
     tails: Tails | None = None
     new_keys: NewKeys | None = None
 
@@ -250,6 +253,7 @@ class Eligibility:
             )
         refused = (
             _state(cache, self.query)
+            or self._noted_damage(cache)
             or self._access(block, rewrite, cache)
             or self._settings(block, cache)
         )
@@ -333,10 +337,19 @@ class Eligibility:
             )
         return self.query.exact_only
 
+    def _noted_damage(self, cache: ServedCache) -> Reason | None:
+        """What somebody noted of a cache's files, if it still holds."""
+        if cache.damaged is None:
+            return None
+        found = self.checks.files(cache, None)
+        return damaged(cache.name, found.damage) if found.damage else None
+
     def _files(self, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
         chosen = rewrite.grouping_set
-        missing = self.checks.missing(cache, None if chosen is None else chosen.grouping_id)
-        return _damaged(cache, missing) if missing else None
+        found = self.checks.files(cache, None if chosen is None else chosen.grouping_id)
+        if found.damage:
+            return damaged(cache.name, found.damage)
+        return unreadable(cache.name, found.unread) if found.unread else None
 
 
 def _state(cache: ServedCache, query: QueryState) -> Reason | None:
@@ -354,8 +367,6 @@ def _state(cache: ServedCache, query: QueryState) -> Reason | None:
             f"cache {cache.name} was never refreshed",
             f"REFRESH RELATIONAL CACHE {cache.name}",
         )
-    if cache.damaged is not None:
-        return _damaged(cache, cache.damaged)
     return None
 
 
@@ -368,9 +379,29 @@ def _lags(cache: ServedCache) -> Reason:
     )
 
 
-def _damaged(cache: ServedCache, what: str) -> Reason:
+def damaged(name: str, what: str) -> Reason:
+    """Why a cache is not read whose files are gone.
+
+    Args:
+        name: The cache.
+        what: What is wrong with them, for people.
+    """
     return Reason(
         ReasonCode.CACHE_DAMAGED,
-        f"files of cache {cache.name} are damaged: {what}",
-        f"REFRESH RELATIONAL CACHE {cache.name}",
+        f"files of cache {name} are damaged: {what}",
+        f"REFRESH RELATIONAL CACHE {name}",
+    )
+
+
+def unreadable(name: str, why: str) -> Reason:
+    """Why a cache is not read whose storage cannot be asked, by the one who asks.
+
+    Args:
+        name: The cache.
+        why: What the storage said, in plain words.
+    """
+    return Reason(
+        ReasonCode.CACHE_UNREADABLE,
+        f"the files of cache {name} cannot be read here: {why}",
+        "let this process read the cache's folder, or run the query again once the storage answers",
     )

@@ -97,6 +97,9 @@ class ServiceSource:
     def tell_damage(self, cache_id: str, refresh_id: str, what: str) -> None:
         """Nothing: the service believes its own eyes, and its workers look once a minute."""
 
+    def tell_whole(self, cache_id: str, refresh_id: str, what: str) -> None:
+        """Nothing, likewise."""
+
     def pause(self, failures: int) -> float:
         """Nothing after an answer, since asking waits; else longer and longer, at random."""
         if failures == 0:

@@ -84,6 +84,14 @@ class Source(Protocol):
         """
         ...
 
+    def tell_whole(self, cache_id: str, refresh_id: str, what: str) -> None:
+        """Files of a cache of which that was noted are there, all of them.
+
+        Raises:
+            CacheManagerError: It could not be told now.
+        """
+        ...
+
     def pause(self, failures: int) -> float:
         """Seconds until the source is to be asked again, after so many failures in a row."""
         ...
@@ -144,6 +152,10 @@ class MetastoreSource:
     def tell_damage(self, cache_id: str, refresh_id: str, what: str) -> None:
         """Have it noted; see `Source`."""
         self.metastore.writer.note_damage(cache_id, refresh_id, what)
+
+    def tell_whole(self, cache_id: str, refresh_id: str, what: str) -> None:
+        """Have the note taken back; see `Source`."""
+        self.metastore.writer.lift_damage(cache_id, refresh_id, what)
 
     def pause(self, failures: int) -> float:
         """Seconds until the next look; see `Source`."""

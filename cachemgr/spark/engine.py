@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.base_state import BaseState, TableAt, counted, millis
+from cachemgr.base_state import BaseState, TableAt, Unreadable, counted, millis
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import fingerprint, result_settings
 from cachemgr.ddl.statements import SelectText
@@ -19,7 +19,6 @@ from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.hadoop_files import files_of
 from cachemgr.delta.storage import Files
 from cachemgr.delta.tables import (
-    Unreadable,
     base_tables,
     current_states,
     current_versions,
@@ -195,8 +194,8 @@ class SparkEngine:
             refuse_inside_table(self._spark, place, what)
             refuse_unwritable(self._spark, place, what)
 
-    def table_states(self, locations: Sequence[str]) -> Mapping[str, BaseState | None]:
-        """What stands at each place now, None where there is no table that can be read."""
+    def table_states(self, locations: Sequence[str]) -> Mapping[str, BaseState | Unreadable | None]:
+        """What stands at each place now, None where there is no table."""
         return current_states(self._spark, locations) if locations else {}
 
     def moved(self, tables: Mapping[str, BaseState]) -> Mapping[str, Moved]:

@@ -18,12 +18,21 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 from pyspark.errors.exceptions.captured import CapturedException
 
+from cachemgr.causes import tell_of_storage
+
 Watcher = Callable[[str], "str | None"]
 
 # A cache's folder is named by its id.
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _READING: Final = re.compile(
     r"FAILED_READ_FILE|FileNotFoundException|File .{1,2000}? does not exist"
+)
+# The file was read, and is not what was written: unlike an error of the storage, or of the reader,
+# that is so for everybody.
+_NOT_AS_WRITTEN: Final = re.compile(
+    r"is not a Parquet file|Expected magic number|ChecksumException|Checksum error|"
+    r"ParquetDecodingException|[Cc]orrupted? (?:file|footer|page|data|statistics)|"
+    r"CANNOT_READ_FILE_FOOTER|Could not read footer"
 )
 _MOST: Final = 100_000
 
@@ -34,6 +43,15 @@ _watchers: list[Watcher] = []
 def is_read_failure(text: str) -> bool:
     """Whether Spark says that it could not read a file."""
     return _READING.search(text[:_MOST]) is not None
+
+
+def is_not_as_written(text: str) -> bool:
+    """Whether Spark read a file and found other bytes in it than a writer of Parquet makes.
+
+    Args:
+        text: What it says.
+    """
+    return _NOT_AS_WRITTEN.search(text[:_MOST]) is not None and not tell_of_storage([text[:_MOST]])
 
 
 def cache_ids(text: str) -> frozenset[str]:

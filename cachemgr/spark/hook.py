@@ -28,10 +28,12 @@ from pyspark.sql import SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.base_state import BaseState
+from cachemgr.causes import cause_of, is_storage_trouble
 from cachemgr.delta.tables import PinnedSet, TableRead, plan_of
 from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.jvm.classes import java_list, java_map
 from cachemgr.jvm.loader import HookError, java_class, session_of
+from cachemgr.serving.eligibility import unreadable
 from cachemgr.serving.seen_tables import SeenTables, TableRef, Versions
 from cachemgr.spark.hints import Hints, read_hints
 from cachemgr.spark.plans import read_tables
@@ -227,6 +229,8 @@ def _put_in(request: Any, replacement: Replacement) -> Reason | None:
     try:
         wrong = _graft(request, replacement)
     except _Unreadable as error:
+        if error.__cause__ is not None and is_storage_trouble(error.__cause__):
+            return unreadable(replacement.cache, cause_of(error.__cause__))
         again = f"REFRESH RELATIONAL CACHE {replacement.cache}"
         return Reason(ReasonCode.CACHE_DAMAGED, f"{error}: {again}", again)
     if not wrong:

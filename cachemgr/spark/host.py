@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cachemgr.causes import cause_of
 from cachemgr.config.service_settings import ServiceSettings
 from cachemgr.config.session_settings import PREFIX
 from cachemgr.config.substitution import SUBSTITUTE, refuse_substitution
@@ -23,7 +24,6 @@ from cachemgr.delta.places import absolute_location, is_inside, storage_place
 from cachemgr.errors import DefinitionError, ErrorCode, RefreshError
 from cachemgr.jvm.alive import is_stopped, jvm_is_gone
 from cachemgr.priority import with_priority
-from cachemgr.refresh.causes import cause_of
 from cachemgr.secrets import masked
 from cachemgr.spark import api
 from cachemgr.spark.failed_start import FailedStart

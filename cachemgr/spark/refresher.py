@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, Unreadable
 from cachemgr.delta.tables import current_states, first_commit_after
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord
@@ -84,8 +84,8 @@ class SparkRefresher:
             )
         return done
 
-    def heads(self, places: Collection[str]) -> Mapping[str, BaseState | None]:
-        """The Delta table at each place as it is now, None where there is none that can be read."""
+    def heads(self, places: Collection[str]) -> Mapping[str, BaseState | Unreadable | None]:
+        """The Delta table at each place as it is now, None where there is none."""
         return current_states(self.spark, places)
 
     def first_commit_after(self, place: str, version: int) -> datetime | None:

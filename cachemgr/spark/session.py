@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
+from cachemgr.causes import in_plain_words
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import fingerprint
 from cachemgr.config.session_settings import (
@@ -29,11 +30,12 @@ from cachemgr.config.session_settings import (
 )
 from cachemgr.ddl.names import hinted_name
 from cachemgr.delta.own_session import own_session
+from cachemgr.delta.stored_files import FilesFound
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import CacheManagerError
 from cachemgr.jvm.loader import session_of
 from cachemgr.jvm.session_conf import explicit_settings
-from cachemgr.metastore.records import DecisionRecord
+from cachemgr.metastore.records import UNSEEN_DAMAGE, DecisionRecord
 from cachemgr.refresh.full.layout import LARGE_SET_ROWS
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
@@ -48,7 +50,7 @@ from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
 from cachemgr.spark.application import Application
-from cachemgr.spark.failures import cache_ids, is_read_failure
+from cachemgr.spark.failures import cache_ids, is_not_as_written, is_read_failure
 from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
 from cachemgr.spark.held.scan_name import scan_name
 from cachemgr.spark.held.tails import TailStore
@@ -130,7 +132,7 @@ class CacheSession:
             self.comparer,
             self.histories,
             feed.restricted,
-            self._missing,
+            self._files_found,
             application.tails,
             application.new_keys,
         )
@@ -358,18 +360,30 @@ class CacheSession:
         ids = cache_ids(text)
         for cache in self.feed.caches() if ids else ():
             if cache.id in ids and cache.version is not None:
-                found = self.stored.look(cache.location, cache.version)
-                what = found or "a query failed to read one of its files"
-                self.feed.note_damage(cache, what)
-                return (
-                    f"relational cache {cache.name} is damaged: {what}; it answers nothing until "
-                    f"REFRESH RELATIONAL CACHE {cache.name}: run the query again, it then reads "
-                    "the base tables"
-                )
+                return self._failed_on(cache, cache.version, text)
         return None
 
-    def _missing(self, cache: ServedCache, grouping_id: int | None) -> str:
-        return self.feed.missing(cache, grouping_id, self.stored)
+    def _failed_on(self, cache: ServedCache, version: int, text: str) -> str:
+        found = self.stored.look(cache.location, version)
+        damage = found.damage
+        if not damage and not found.unread and is_not_as_written(text):
+            damage = UNSEEN_DAMAGE
+        if damage:
+            self.feed.note_damage(cache, damage)
+            return (
+                f"relational cache {cache.name} is damaged: {damage}; it answers nothing until "
+                f"REFRESH RELATIONAL CACHE {cache.name}: run the query again, it then reads "
+                "the base tables"
+            )
+        why = found.unread or in_plain_words(text.splitlines()) or "no reason given"
+        self.feed.note_unread(cache, why)
+        return (
+            f"relational cache {cache.name} could not be read: {why}; run the query again, it then "
+            "reads the base tables"
+        )
+
+    def _files_found(self, cache: ServedCache, grouping_id: int | None) -> FilesFound:
+        return self.feed.files(cache, grouping_id, self.stored)
 
     def _replacement(
         self, hit: Hit, settings: Settings, mixed: bool, is_sorted: bool

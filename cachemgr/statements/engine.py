@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from cachemgr.base_state import BaseState, TableAt
+from cachemgr.base_state import BaseState, TableAt, Unreadable
 from cachemgr.ddl.statements import SelectText
 from cachemgr.delta.storage import Files
 from cachemgr.metastore.records import (
@@ -100,8 +100,8 @@ class Engine(Protocol):
         """
         ...
 
-    def table_states(self, locations: Sequence[str]) -> Mapping[str, BaseState | None]:
-        """What stands at each place now, None where there is no table that can be read."""
+    def table_states(self, locations: Sequence[str]) -> Mapping[str, BaseState | Unreadable | None]:
+        """What stands at each place now, None where there is no table."""
         ...
 
     def moved(self, tables: Mapping[str, BaseState]) -> Mapping[str, Moved]:

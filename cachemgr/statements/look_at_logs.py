@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cachemgr.base_state import BaseState, TableAt
+from cachemgr.causes import cause_of
 from cachemgr.delta.base_columns import kept_columns
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.local_log import UNREADABLE
@@ -19,11 +20,12 @@ from cachemgr.statements.status import Looked, Moved
 @dataclass(slots=True)
 class _Now:
     """Base tables as they are now: those whose logs tell, the places where there is none any more,
-    and the newest version of those of which no more is told."""
+    the newest version of those of which no more is told, and why some cannot be asked."""
 
     tables: dict[str, TableAt] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     newest: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
 
 
 class LookAtLogs:
@@ -53,14 +55,20 @@ class LookAtLogs:
     def _now(self, noted: Iterable[TableAt]) -> _Now:
         found = _Now()
         for place, seed in {seed.location: seed for seed in noted}.items():
-            table = self._head(seed)
-            if table is not None:
-                found.tables[place] = table
-            elif (newest := self._heads.newest(place)) is not None:
-                found.newest[place] = newest
-            elif self._heads.is_gone(place):
-                found.gone.add(place)
+            try:
+                self._ask(found, place, seed)
+            except OSError as error:
+                found.unread[place] = cause_of(error)
         return found
+
+    def _ask(self, found: _Now, place: str, seed: TableAt) -> None:
+        table = self._head(seed)
+        if table is not None:
+            found.tables[place] = table
+        elif (newest := self._heads.newest(place)) is not None:
+            found.newest[place] = newest
+        elif self._heads.is_gone(place):
+            found.gone.add(place)
 
     def _head(self, seed: TableAt) -> TableAt | None:
         """A table as it is now; None where its log does not tell here."""
@@ -86,4 +94,4 @@ class LookAtLogs:
                     moved[then.location] = Moved(table, changes)
             elif then.location in now.gone:
                 versions[then.location] = None
-        return Looked(versions, moved, now.newest)
+        return Looked(versions, moved, now.newest, now.unread)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import assert_never
 
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, uncounted, untold
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, Unreadable
 from cachemgr.config.result_settings import agree
 from cachemgr.config.session_settings import Settings
 from cachemgr.ddl.names import namespace_of, no_cache, shown_name
@@ -401,7 +401,9 @@ class CacheService:
         self, places: Sequence[str], snapshot: Mapping[str, BaseState], may_count: bool
     ) -> Looked:
         """The base tables now; what happened to those that moved is looked up in their logs."""
-        states = self._engine.table_states(places)
+        found = self._engine.table_states(places)
+        unread = {p: state.why for p, state in found.items() if isinstance(state, Unreadable)}
+        states = {p: s for p, s in found.items() if not isinstance(s, Unreadable)}
         moved = {
             place: then
             for place, then in snapshot.items()
@@ -409,10 +411,10 @@ class CacheService:
             and now.table_id == then.table_id
             and now.version != then.version
         }
-        found = self._engine.moved(moved) if moved else {}
+        changes = self._engine.moved(moved) if moved else {}
         if not may_count:
-            found = {place: _uncounted_move(one) for place, one in found.items()}
-        return Looked(states, found)
+            changes = {place: _uncounted_move(one) for place, one in changes.items()}
+        return Looked(states, changes, unread=unread)
 
     def _namespace(self, name: QualifiedName) -> str:
         return namespace_of(name, *self._engine.current())

@@ -72,22 +72,26 @@ class Looked:
     """What was seen of the base tables of a cache.
 
     Args:
-        versions: What stands at their places now, None where no table can be read; as far as that
-            was looked at.
+        versions: What stands at their places now, None where there is no table; as far as that was
+            looked at.
         moved: Those among them that are at other versions of the same history, as far as it was
             looked at what happened since.
         newest: Those whose log does not say more here than the number of the newest version.
+        unread: Those whose log cannot be read now, and why, for people.
     """
 
     versions: Versions = field(default_factory=dict)
     moved: Mapping[str, Moved] = field(default_factory=dict)
     newest: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def since(self, then: SnapshotTableRecord) -> Since:
         """What became of a table that a snapshot read."""
         if then.location in self.newest:
             same = self.newest[then.location] == then.version
             return Since.UNREAD if same else Since.CHANGED
+        if then.location in self.unread:
+            return Since.UNREAD
         if then.location not in self.versions:
             return Since.SAME  # nobody looked
         now = self.versions[then.location]
@@ -199,7 +203,7 @@ def answers(
         "DISABLED": "no: it has DISABLE REWRITE",
         "NOT_REFRESHED": "no: it was never refreshed",
         "DAMAGED": "no: its files are damaged",
-        "UNKNOWN": "unknown: the log of a base table cannot be read here",
+        "UNKNOWN": f"unknown: {_unread(published, looked)}",
         "AVAILABLE": "yes: it holds what its base tables hold",
     }
     if availability in simple or published is None:
@@ -227,6 +231,13 @@ def answers(
         )
     switched = f"; its property {FRESH_HITS} is false" if grown else ""
     return f"no: not before its next refresh ({what}{switched})"
+
+
+def _unread(published: SnapshotRecord | None, looked: Looked) -> str:
+    tables = () if published is None else published.tables
+    why = [f"{t.name}: {looked.unread[t.location]}" for t in tables if t.location in looked.unread]
+    said = f" ({'; '.join(why)})" if why else ""
+    return f"the log of a base table cannot be read here{said}"
 
 
 def _reads(cache: CacheRecord, grown: bool) -> bool:

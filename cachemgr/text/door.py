@@ -26,7 +26,7 @@ from cachemgr.delta.columns import read_columns
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.places import is_local
 from cachemgr.delta.storage import LocalFiles
-from cachemgr.delta.stored_files import StoredFiles
+from cachemgr.delta.stored_files import FilesFound, StoredFiles
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.serving.decide import decide
@@ -166,7 +166,7 @@ class TextDoor:
             self._comparer,
             Histories(heads.past, heads.commits),
             feed.restricted,
-            self._missing,
+            self._files,
         )
         self._templates = Templates()
         self._settings: Bounded[_Stated] = Bounded(_MOST_SETTINGS)
@@ -234,11 +234,11 @@ class TextDoor:
         self._log(request, conf, found, started, explain)
         return found
 
-    def _missing(self, cache: ServedCache, grouping_id: int | None) -> str:
-        """What is wrong with a cache's files. Those on other storages the workers look for."""
+    def _files(self, cache: ServedCache, grouping_id: int | None) -> FilesFound:
+        """How a cache's files are. At those on other storages the workers look."""
         if not is_local(cache.location):
-            return ""
-        return self._feed.missing(cache, grouping_id, self._stored)
+            return FilesFound(damage=cache.damaged or "")
+        return self._feed.files(cache, grouping_id, self._stored)
 
     def _stated(self, settings: Mapping[str, str]) -> _Stated:
         """The settings of a request in the forms that the parts need; remembered unless long."""

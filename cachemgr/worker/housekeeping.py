@@ -3,12 +3,14 @@ files that are gone are noticed."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
 from cachemgr.delta.storage import Files
 from cachemgr.delta.stored_files import StoredFiles
+from cachemgr.metastore.records import CacheRecord, is_seen_by_looks
 from cachemgr.metastore.store import Metastore
 from cachemgr.statements.tidy import Tidy
 from cachemgr.telemetry import logger
@@ -16,6 +18,7 @@ from cachemgr.telemetry import logger
 # A look ends soon, since a process that stops waits for it; the next one goes on.
 _MOST_PORTIONS: Final = 20
 _MOST_LOOKED_AT: Final = 200
+_MOST_SECONDS_AWAY: Final = 20.0
 
 
 class Housekeeping:
@@ -33,6 +36,7 @@ class Housekeeping:
         self._metastore = metastore
         self._stored = StoredFiles(files_of)
         self._tidy = Tidy(metastore, files_of, lambda: grace_seconds)
+        self._unread: set[str] = set()
         self._next = ""
 
     def look(self) -> None:
@@ -43,7 +47,8 @@ class Housekeeping:
             logger.info("deleted %d files, and the folders of %d caches", deleted, purged)
 
     def look_for_damage(self, most: int = _MOST_LOOKED_AT) -> int:
-        """Look for the files that caches serve from, and note down where some are gone.
+        """Look at the files that caches serve from, note down where some are gone, and take that
+        back where they are there again. A storage that cannot be asked says nothing of them.
 
         Args:
             most: At so many caches; the next look goes on with the next ones.
@@ -51,20 +56,40 @@ class Housekeeping:
         Returns:
             How many were found damaged.
         """
-        found = 0
-        caches = [c for c in self._metastore.reader.caches() if c.damaged is None]
-        caches.sort(key=lambda c: (c.id <= self._next, c.id))
+        found, unread = 0, 0.0
+        caches = sorted(self._metastore.reader.caches(), key=lambda c: (c.id <= self._next, c.id))
         published = {c.published_refresh_id for c in caches[:most] if c.published_refresh_id}
         snapshots = self._metastore.reader.snapshots(published)
         for cache in caches[:most]:
+            if unread > _MOST_SECONDS_AWAY:
+                break  # a storage that takes long to say no must not keep what else is to be done
             self._next = cache.id
             snapshot = snapshots.get(cache.published_refresh_id or "")
-            version = None if snapshot is None else snapshot.run.cache_version
-            what = "" if version is None else self._stored.look(cache.location, version)
-            if what and snapshot is not None:
-                found += self._metastore.writer.note_damage(cache.id, snapshot.run.id, what)
-                logger.error("cache %s is damaged: %s", cache.qualified_name, what)
+            if snapshot is None or snapshot.run.cache_version is None:
+                continue
+            began = time.monotonic()
+            files = self._stored.look(cache.location, snapshot.run.cache_version)
+            if files.unread:
+                unread += time.monotonic() - began
+                if cache.id not in self._unread:  # said once while it lasts
+                    self._unread.add(cache.id)
+                    name, why = cache.qualified_name, files.unread
+                    logger.warning("the files of cache %s cannot be looked at: %s", name, why)
+                continue
+            self._unread.discard(cache.id)
+            found += self._note(cache, snapshot.run.id, files.damage)
         return found
+
+    def _note(self, cache: CacheRecord, refresh_id: str, damage: str) -> bool:
+        """Whether damage was noted that was not known."""
+        writer, known = self._metastore.writer, cache.damaged
+        if damage and known is None:
+            logger.error("cache %s is damaged: %s", cache.qualified_name, damage)
+            return writer.note_damage(cache.id, refresh_id, damage)
+        if not damage and known is not None and is_seen_by_looks(known):
+            if writer.lift_damage(cache.id, refresh_id, known):
+                logger.info("cache %s has all its files again", cache.qualified_name)
+        return False
 
 
 def forget_the_past(metastore: Metastore, days: int) -> int:

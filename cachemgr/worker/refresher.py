@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, Unreadable
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord
 
@@ -25,9 +25,8 @@ class Refresher(Protocol):
         called with it."""
         ...
 
-    def heads(self, places: Collection[str]) -> Mapping[str, BaseState | None]:
-        """The Delta table at each place as it is now, None where there is none that can be read:
-        the refresh of the caches that read it says why."""
+    def heads(self, places: Collection[str]) -> Mapping[str, BaseState | Unreadable | None]:
+        """The Delta table at each place as it is now, None where there is none."""
         ...
 
     def first_commit_after(self, place: str, version: int) -> datetime | None:

@@ -6,16 +6,19 @@ Every replica looks; the metastore lets one of them ask for each refresh (`sched
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from cachemgr.base_state import BaseState, counted
+from cachemgr.base_state import BaseState, Unreadable, counted
+from cachemgr.errors import ConflictError, NotFoundError
 from cachemgr.metastore.queue_writes import DueRefresh
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.statements.convert import trigger_of
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RunState
+from cachemgr.worker.passing import is_of_storage
 from cachemgr.worker.refresher import Refresher
 from scheduler.due import CacheStatus
 from scheduler.order import sources_of
@@ -95,6 +98,8 @@ def ask_for_due(metastore: Metastore) -> Look:
             statuses.append(status)
         elif not record.cache.paused:
             _pause_unreadable(metastore, record)
+        if record.paused_because is not None and is_of_storage(record.paused_because):
+            _resume(metastore, record)
     found = look(statuses, metastore.reader.now())
     due = [DueRefresh(w.cache_id, w.why, records[w.cache_id].epoch) for w in found.wanted]
     asked = metastore.writer.request_due(due) if due else {}
@@ -116,6 +121,17 @@ def _pause_unreadable(metastore: Metastore, record: ScheduleRecord) -> None:
         cache.id, failures=record.failures + 1, retry_at=None, paused_because=why
     )
     logger.error("cache %s is paused: %s", cache.qualified_name, why)
+
+
+def _resume(metastore: Metastore, record: ScheduleRecord) -> None:
+    """An earlier release paused a cache for a storage that did not answer: it is due again, and its
+    next refresh tells whether it does by now."""
+    cache = record.cache
+    with suppress(ConflictError, NotFoundError):  # another replica did, or somebody else
+        metastore.writer.update_cache(
+            cache.id, cache.version, now=metastore.reader.now(), paused=False
+        )
+        logger.info("cache %s goes on: it was paused for its storage", cache.qualified_name)
 
 
 class Watch:
@@ -157,15 +173,24 @@ class Watch:
         return len(behind)
 
     def _behind_since(
-        self, snapshot: _Snapshot, heads: Mapping[str, BaseState | None], now: datetime
+        self,
+        snapshot: _Snapshot,
+        heads: Mapping[str, BaseState | Unreadable | None],
+        now: datetime,
     ) -> datetime | None:
         moments = []
         for place, then in snapshot.tables.items():
             head = heads.get(place)
-            if head is not None and then.is_same(head):
+            if isinstance(head, Unreadable) and head.is_away:
+                continue  # whether it moved is not known; it is asked again with the next look
+            if isinstance(head, BaseState) and then.is_same(head):
                 continue
             moment = None
-            if head is not None and head.table_id == then.table_id and then.version is not None:
+            if (
+                isinstance(head, BaseState)
+                and head.table_id == then.table_id
+                and then.version is not None
+            ):
                 moment = self._first_commit_after(place, then.version)
             if moment is None:
                 # gone, cannot be read, made again or put back from a copy: the refresh will say so,

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +15,7 @@ from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import Origin
+from cachemgr.worker.passing import is_of_storage
 from cachemgr.worker.refresher import Refresher
 from scheduler.failures import after_failure
 
@@ -37,6 +39,21 @@ _NO_FAILURE: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Passing:
+    """What a refresh met and may pass by itself.
+
+    Args:
+        since: When it was met first; None if it will not pass.
+        until: Until when it is looked for often.
+        never_pauses: However long it lasts, it is looked for.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    never_pauses: bool = False
+
+
 class Worker:
     """Carries out refreshes of the queue.
 
@@ -48,7 +65,8 @@ class Worker:
         lease_seconds: How long a lease lasts without being renewed: what a crash costs.
         most_running: How many may run at once on all workers together.
         chance: A number from 0 to 1, for the jitter of retries.
-        lost_table_seconds: How long a base table that is gone may be one that a job makes anew.
+        lost_table_seconds: How long a base table that is gone may be one that a job makes anew, and
+            how long a storage that cannot be asked is tried as often as such a table.
     """
 
     def __init__(
@@ -170,13 +188,15 @@ class Worker:
         schedule = self._metastore.reader.schedule(run.cache_id)
         if schedule is None:
             return
+        passing = self._passing(run, error)
         verdict = after_failure(
             schedule.failures,
             permanent=error.code in PERMANENT,
             error=str(error),
             now=self._metastore.reader.now(),
             chance=self._chance,
-            passing_until=self._passing_until(run, error),
+            passing_until=passing.until,
+            lasting_since=passing.since if passing.never_pauses else None,
         )
         noted = self._metastore.writer.note_failure(
             run.cache_id,
@@ -188,14 +208,15 @@ class Worker:
         if noted and verdict.paused_because is not None:
             logger.error("cache %s is paused: %s", run.cache_id, verdict.paused_because)
 
-    def _passing_until(self, run: RefreshRunRecord, error: CacheManagerError) -> datetime | None:
-        """Until when what a refresh met may pass by itself; None if it will not.
-
-        A job that drops a table and makes it anew leaves none there for a while.
+    def _passing(self, run: RefreshRunRecord, error: CacheManagerError) -> _Passing:
+        """A job that drops a table and makes it anew leaves none there for a while; a storage that
+        cannot be asked comes back.
         """
-        if error.code != _TABLE_LOST:
-            return None
-        since = self._metastore.reader.failing_since(run.cache_id, _TABLE_LOST) or run.started_at
+        of_storage = is_of_storage(str(error))
+        if error.code != _TABLE_LOST and not of_storage:
+            return _Passing()
+        since = self._metastore.reader.failing_since(run.cache_id, error.code) or run.started_at
+        what = "its base table" if error.code == _TABLE_LOST else "the storage"
         until = since + timedelta(seconds=self._lost_table_seconds)
-        logger.warning("cache %s waits until %s for its base table to be back", run.cache_id, until)
-        return until
+        logger.warning("cache %s waits for %s to be back", run.cache_id, what)
+        return _Passing(since, until, never_pauses=of_storage)

@@ -83,6 +83,25 @@ def test_a_log_that_was_cut_off_tells_by_its_numbers(told, tmp_path: Path) -> No
     assert told() == {"STALE"}
 
 
+def test_a_table_whose_storage_denies_is_not_gone(told, tmp_path: Path, monkeypatch) -> None:
+    folder = str(tmp_path / "tables" / "customer")
+    is_away = True
+
+    def denying(real):
+        def asked(path, *more, **named):
+            if is_away and str(path).startswith(folder):
+                raise PermissionError(13, "Permission denied", str(path))
+            return real(path, *more, **named)
+
+        return asked
+
+    for name in ("stat", "listdir"):
+        monkeypatch.setattr(os, name, denying(getattr(os, name)))
+    assert told() == {"UNKNOWN"}
+    is_away = False
+    assert told() == {"HEALTHY"}
+
+
 def test_a_place_that_cannot_be_looked_at_says_nothing(told, tmp_path: Path) -> None:
     (tmp_path / "tables").rename(tmp_path / "elsewhere")  # as on another machine
     assert told() == {"HEALTHY"}

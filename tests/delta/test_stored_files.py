@@ -12,7 +12,7 @@ import pytest
 
 from cachemgr.delta.log import stamp_text
 from cachemgr.delta.storage import FileInfo, LocalFiles
-from cachemgr.delta.stored_files import Listings, StoredFiles
+from cachemgr.delta.stored_files import LOOK_SECONDS, WHOLE, FilesFound, Listings, StoredFiles
 from matcher.model.ir import GROUPING_ID_COLUMN
 
 FULL, PARTIALS, RESTORE = "FULL", "INCREMENTAL", "RESTORE"
@@ -73,8 +73,8 @@ class Log:
         """By what is known already, and by one that knows nothing."""
         found = self.stored.look(str(self.folder), version, grouping_id)
         fresh = StoredFiles(lambda place: self.files)
-        assert found == fresh.look(str(self.folder), version, grouping_id)
-        return found
+        assert found == fresh.look(str(self.folder), version, grouping_id) and not found.unread
+        return found.damage
 
 
 @pytest.fixture
@@ -180,16 +180,16 @@ def test_each_commit_of_a_long_chain_is_read_once(tmp_path: Path) -> None:
     for number in range(500):
         log.commit(PARTIALS, [f"0/b{number}"])
         if number % 50 == 0:  # not each of them is looked at
-            assert log.stored.look(place, log.version) == ""
-    assert log.stored.look(place, log.version) == ""
+            assert log.stored.look(place, log.version) == WHOLE
+    assert log.stored.look(place, log.version) == WHOLE
     assert log.files.asked["read"] == 501
     before = log.files.asked.copy()
     for _ in range(20):
-        assert log.stored.look(place, log.version) == ""
+        assert log.stored.look(place, log.version) == WHOLE
     asked = log.files.asked - before
     assert asked["read"] == 0 and asked["listing"] == 20
     log.commit(PARTIALS, ["0/last"])
-    assert log.stored.look(place, log.version) == ""
+    assert log.stored.look(place, log.version) == WHOLE
     assert log.files.asked["read"] == 502
 
 
@@ -200,11 +200,11 @@ def test_those_who_look_once_share_what_is_known(tmp_path: Path) -> None:
     for number in range(50):
         log.commit(PARTIALS, [f"0/b{number}"])
         once = StoredFiles(lambda place: log.files, listings=listings)
-        assert once.look(str(log.folder), log.version) == ""
+        assert once.look(str(log.folder), log.version) == WHOLE
     assert log.files.asked["read"] == 51
     log.lose("0/b7")
     once = StoredFiles(lambda place: log.files, listings=listings)
-    assert once.look(str(log.folder), log.version) == f"its file {log.path('0/b7')} is gone"
+    assert once.look(str(log.folder), log.version).damage == f"its file {log.path('0/b7')} is gone"
 
 
 def test_little_is_remembered_of_a_long_chain(tmp_path: Path) -> None:
@@ -216,3 +216,70 @@ def test_little_is_remembered_of_a_long_chain(tmp_path: Path) -> None:
         stored.look(str(log.folder), log.commit(PARTIALS, [f"0/b{number}"]))
     known = [v for v in range(21) if listings.get(str(log.folder), v) is not None]
     assert known == [18, 19, 20]
+
+
+class Away(LocalFiles):
+    """Files of this machine whose storage says something else, if told to."""
+
+    def __init__(self) -> None:
+        self.says: Exception | None = None
+        self.seconds = 0.0
+        self.now = 1000.0
+        self.asked = 0
+
+    def exists(self, path: str) -> bool:
+        self.asked += 1
+        if self.says is not None:
+            self.now += self.seconds
+            raise self.says
+        return super().exists(path)
+
+
+TROUBLE = [
+    PermissionError(13, "Permission denied", "/caches/x"),
+    TimeoutError(110, "Connection timed out"),
+    OSError(5, "Input/output error"),
+    RuntimeError("anything that a storage may say"),
+]
+
+
+@pytest.mark.parametrize("says", TROUBLE, ids=lambda e: type(e).__name__)
+def test_what_cannot_be_asked_is_no_damage(log: Log, says: Exception) -> None:
+    files = Away()
+    stored = StoredFiles(lambda place: files, clock=lambda: files.now)
+    place = str(log.folder)
+    files.says = says
+    found = stored.found(place, 2)
+    assert found.damage == "" and found.unread and "Error" not in found.unread.split()[0]
+    files.says = None
+    assert stored.found(place, 2) == found, "it is not asked for each query"
+    files.now += LOOK_SECONDS
+    assert stored.found(place, 2) == WHOLE
+    log.lose("0/c")
+    files.now += LOOK_SECONDS
+    assert stored.found(place, 2).damage == f"its file {log.path('0/c')} is gone"
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(30.0, 1), (0.1, 2)])
+def test_a_storage_that_takes_long_to_say_no_is_asked_for_one_cache(
+    log: Log, tmp_path: Path, seconds: float, asked: int
+) -> None:
+    files = Away()
+    stored = StoredFiles(lambda place: files, clock=lambda: files.now)
+    files.says, files.seconds = OSError(110, "Connection timed out"), seconds
+    first = stored.found(str(log.folder), 2)
+    assert stored.found(f"{tmp_path}/other", 0) == first and files.asked == asked
+    files.says = None
+    files.now += LOOK_SECONDS
+    assert stored.found(str(log.folder), 2) == WHOLE
+
+
+def test_a_folder_that_may_not_be_looked_into_is_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("cachemgr.delta.storage.os.stat", denied)
+    assert StoredFiles(lambda place: LocalFiles()).look("/caches/x", 1) == FilesFound(
+        unread="permission denied: [Errno 13] Permission denied: '/caches/x/_delta_log/"
+        "00000000000000000001.json'"
+    )

@@ -13,7 +13,7 @@ from cachemgr.metastore import migrate, open_metastore
 from cachemgr.metastore.database import make_engine
 from cachemgr.metastore.database import metastore_url as parse_url
 from cachemgr.metastore.models import VERSION_TABLE, Base
-from cachemgr.metastore.records import JoinRecord, JoinSide
+from cachemgr.metastore.records import JoinRecord, JoinSide, Publication, SnapshotTableRecord
 
 
 def tables_of(url: str) -> set[str]:
@@ -170,6 +170,23 @@ def test_joins_of_before_find_each_row_and_no_older_release_sees_another(empty_m
     migrate.upgrade(empty_metastore_url)
     with open_metastore(empty_metastore_url) as store:
         assert [(j.name, j.finds_each) for j in store.reader.joins()] == [("inner", True)]
+
+
+def test_what_refers_to_a_table_that_is_changed_stays(empty_metastore_url, new_cache, now):
+    """SQLite makes a table anew to change it, and dropped what refers to the old one."""
+    table = SnapshotTableRecord("s", "file:/s", "id", 1, 2, None)
+    with open_metastore(empty_metastore_url) as store:
+        cache = store.writer.create_cache(new_cache(), now=now)
+        run = store.writer.start_refresh(
+            cache.id, "old", now=now, lease_seconds=60, mode="FULL", reason="r"
+        )
+        told = Publication(cache_version=1, rows=1, bytes=1, tables=[table])
+        store.writer.publish_refresh(run.id, run.fencing_token, told, now=now)
+    migrate.downgrade(empty_metastore_url, "0001")
+    migrate.upgrade(empty_metastore_url)
+    with open_metastore(empty_metastore_url) as store:
+        (kept,) = store.reader.published(cache.id).tables
+        assert (kept.location, kept.version) == ("file:/s", 1)
 
 
 def test_caches_from_before_the_queue_get_a_schedule(empty_metastore_url, new_cache, now):

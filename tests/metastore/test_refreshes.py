@@ -299,6 +299,15 @@ def test_damage_is_noted_for_what_is_published_and_mended_by_the_next_refresh(st
     (entry,) = store.reader.registry(revision).entries
     assert entry.cache.damaged == "its file f is gone"
     assert not store.writer.note_damage(cache.id, first.id, "again")
+    # taken back only by whoever looked for just that
+    assert not store.writer.lift_damage(cache.id, first.id, "another file is gone")
+    assert not store.writer.lift_damage(cache.id, "another refresh", "its file f is gone")
+    revision = store.reader.revision()
+    assert store.writer.lift_damage(cache.id, first.id, "its file f is gone")
+    (entry,) = store.reader.registry(revision).entries
+    assert entry.cache.damaged is None
+    assert not store.writer.lift_damage(cache.id, first.id, "its file f is gone")
+    assert store.writer.note_damage(cache.id, first.id, "its file f is gone")
     second = refreshed(location="/caches/elsewhere")
     found = store.reader.cache_by_id(cache.id)
     assert found.damaged is None and found.location == "/caches/elsewhere"

@@ -219,6 +219,24 @@ def test_what_may_pass_is_tried_again_until_it_must_have() -> None:
     assert over.retry_at is None and "x" in over.paused_because
 
 
+def test_what_says_nothing_of_a_cache_never_pauses_it() -> None:
+    def waits(now: float, until: float = 60) -> float:
+        found = after_failure(
+            9,
+            permanent=True,
+            error="x",
+            now=after(now),
+            chance=lambda: 0.0,
+            passing_until=after(until),
+            lasting_since=T0,
+        )
+        assert found.paused_because is None and found.failures == 3
+        return (found.retry_at - after(now)).total_seconds()
+
+    assert [waits(s) for s in (0, 30, 59)] == [20, 20, 1]
+    assert [waits(s) for s in (60, 160, 800, 2400, 10**6)] == [20, 20, 100, 300, 300]
+
+
 def test_a_permanent_cause_pauses_at_once() -> None:
     verdict = after_failure(0, permanent=True, error="no table", now=T0, chance=lambda: 0.5)
     assert verdict.retry_at is None and "no table" in verdict.paused_because

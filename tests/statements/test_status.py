@@ -94,6 +94,18 @@ def test_a_column_that_is_another_one_is_named() -> None:
     )
 
 
+def test_a_table_that_cannot_be_read_now_is_not_gone() -> None:
+    seen = look(t=APPENDS)
+    states = {place: state for place, state in seen.versions.items() if place != U.location}
+    away = replace(seen, versions=states, unread={U.location: "permission denied: x"})
+    assert words(replace(away, moved={}, versions={T.location: T.state})) == (
+        "UNKNOWN",
+        "UNKNOWN",
+        "unknown: the log of a base table cannot be read here (s.u: permission denied: x)",
+    )
+    assert words(replace(seen, versions={**seen.versions, U.location: None}))[1] == "BROKEN"
+
+
 def test_several_tables_that_grew_may_be_dimensions_with_new_keys() -> None:
     availability, _, told = words(look(t=APPENDS, u=APPENDS))
     assert availability == "STALE", "nobody looked at the keys"

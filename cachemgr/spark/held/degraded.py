@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from cachemgr.refresh.causes import cause_of
+from cachemgr.causes import cause_of
 
 
 def warn(log: logging.Logger, message: str, error: BaseException) -> None:

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cachemgr.causes import were_jobs_cancelled
 from cachemgr.delta.tables import PinnedSet
 from cachemgr.jvm.alive import is_stopped
 from cachemgr.jvm.loader import java_class, session_of
-from cachemgr.refresh.causes import were_jobs_cancelled
 from cachemgr.spark.held.degraded import warn
 from matcher.model.ir import CachePlan, Measure
 from matcher.model.types import FLOATS, INTEGRAL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ class Asked:
         behind: How many versions answers lagged, the most for each cache.
         unreadable: Queries that failed since their table could not be read, with us or without.
         damaged: Queries that ran into files of a cache that had just been deleted.
+        away: Queries that ran into a storage that had just gone away.
     """
 
     queries: int = 0
@@ -35,6 +36,7 @@ class Asked:
     behind: dict[str, int] = field(default_factory=dict)
     unreadable: int = 0
     damaged: int = 0
+    away: int = 0
 
 
 class Client(threading.Thread):
@@ -46,6 +48,7 @@ class Client(threading.Thread):
         tables: Their base tables.
         seed: Which query is next.
         pause: Seconds between two queries.
+        was_away: Whether this process could not ask the caches' storage since a moment.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Client(threading.Thread):
         *,
         seed: int,
         pause: float,
+        was_away: Callable[[float], bool] = lambda since: False,
     ) -> None:
         super().__init__(name="chaos-client", daemon=True)
         self.seen = Asked()
@@ -64,6 +68,7 @@ class Client(threading.Thread):
         self._tables = tables
         self._random = random.Random(seed)
         self._pause = pause
+        self._was_away = was_away
         self._over = threading.Event()
         self._first: list[CacheSpec] = []
         self._excused: dict[str, int] = {}
@@ -88,6 +93,8 @@ class Client(threading.Thread):
         notes = "; ".join(getattr(error, "__notes__", ()))
         if self._tables[spec.table].was_unreadable(asked):
             self.seen.unreadable += 1
+        elif "could not be read" in notes and self._was_away(asked):
+            self.seen.away += 1
         elif "is damaged" in notes and self._excused.pop(spec.name, 0):
             self.seen.damaged += 1
         else:

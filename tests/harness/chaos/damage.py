@@ -18,10 +18,12 @@ from cachemgr.metastore import Metastore
 from cachemgr.metastore.models import Base
 from tests.harness.chaos.client import Client
 from tests.harness.chaos.judge import Restored, path_of, read_log
+from tests.harness.chaos.storage import Storage, harmed, states
 from tests.harness.chaos.world import BaseTable, CacheSpec
 
 POISON, FILES, RESTORE = "poisoned base table", "deleted files", "metastore put back"
-KINDS = (POISON, FILES, RESTORE)
+AWAY = "storage away"
+KINDS = (POISON, FILES, RESTORE, AWAY)
 POISON_SECONDS = 10.0
 # Between a copy of the metastore and its being put back.
 COPY_SECONDS = 12.0
@@ -40,6 +42,7 @@ class Damages(threading.Thread):
         specs: The caches.
         tables: Their base tables.
         client: Is told of deleted files.
+        storage: The caches' storage.
         asked: The ids of all refreshes that schedulers have logged to have asked for.
         seed: Of what is random.
         seconds: Between two kinds.
@@ -49,10 +52,13 @@ class Damages(threading.Thread):
     specs: Sequence[CacheSpec]
     tables: Sequence[BaseTable]
     client: Client
+    storage: Storage
     asked: Callable[[], set[str]]
     seed: int
     seconds: float = 8.0
     done: Counter[str] = field(default_factory=Counter)
+    # how the storage was away, and for whom
+    ways: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     restored: list[Restored] = field(default_factory=list)
     # (cache, version) whose files were deleted
@@ -70,7 +76,7 @@ class Damages(threading.Thread):
         """Do damage."""
         kinds = self._random.sample(KINDS, len(KINDS))
         turn, restore_at = 0, 0.0
-        how = {POISON: self._poison, FILES: self._files, RESTORE: self._restore}
+        how = {POISON: self._poison, FILES: self._files, RESTORE: self._restore, AWAY: self._away}
         while not self._over.wait(self.seconds):
             kind = kinds[turn % len(kinds)]
             turn += 1
@@ -97,6 +103,16 @@ class Damages(threading.Thread):
             self._over.wait(POISON_SECONDS)
         finally:
             table.mend()
+
+    def _away(self) -> None:
+        before = states(self.store, self.specs)
+        what = self.storage.go(self._random, self._over)
+        self.ways[what] += 1
+        # what was found meanwhile is noted by then
+        self._over.wait(2.0)
+        # files that were deleted are found to be gone at any time, and their tables may move
+        deleted = {name for name, _ in self.deleted}
+        self.problems += harmed(before, states(self.store, self.specs), deleted)
 
     def _files(self) -> None:
         self.delete_files(self._random.choice(self.specs))

@@ -17,6 +17,7 @@ import duckdb
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
 from cachemgr.vocabulary import RunState
+from tests.flaky import SCHEME
 from tests.harness.chaos.world import CacheSpec, version_of
 
 OVER = frozenset({RunState.PUBLISHED, RunState.UNCHANGED})
@@ -109,7 +110,7 @@ def read_log(location: str) -> list[Commit]:
 
 def path_of(location: str) -> Path:
     """The folder of a place."""
-    return Path(urlparse(location).path if location.startswith("file:") else location)
+    return Path(urlparse(location).path if location.startswith(("file:", SCHEME)) else location)
 
 
 def judge(
@@ -120,6 +121,7 @@ def judge(
     allowance: float,
     restored: Sequence[Restored] = (),
     deleted: Collection[tuple[str, int]] = (),
+    away: Sequence[float] = (),
 ) -> Verdict:
     """Check everything that can be known when nothing runs any more.
 
@@ -131,6 +133,8 @@ def judge(
         allowance: Seconds within which some refresh must come to its end.
         restored: When the metastore was put back from a copy of its own.
         deleted: Caches' names with versions whose files were deleted.
+        away: When the storage was back after it could not be asked, in seconds since the epoch: who
+            failed on it waits for another try.
     """
     verdict = Verdict(allowance)
     # what a dead replica held is taken over from when the metastore knows of it again
@@ -151,7 +155,7 @@ def judge(
         done[spec] = _check_runs(verdict, store, spec, cache, runs, kills)
         gone = {version for name, version in deleted if name == spec.name}
         _check_commits(verdict, store, spec, cache, runs, restored, gone)
-    check_turns(verdict, done, [r.back for r in restored])
+    check_turns(verdict, done, [*(r.back for r in restored), *away])
     for lost in sorted(asked - known - forgotten):
         verdict.wrong(f"refresh {lost} was asked for and is lost")
     verdict.checked["requests"] = len(asked)
@@ -216,7 +220,8 @@ def check_turns(
     Args:
         verdict: What is wrong is noted there.
         done: When refreshes of each cache came to a good end, in seconds since the epoch.
-        restored: When the metastore was put back from a copy, which forgets who waits since when.
+        restored: When the metastore was put back from a copy, which forgets who waits since when,
+            or the storage came back.
     """
     every = sorted(moment for moments in done.values() for moment in moments)
     still = max((b - a for a, b in pairwise(every)), default=0.0)

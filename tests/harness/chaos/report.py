@@ -27,7 +27,8 @@ class Outcome:
         asked: What the client saw.
         verdict: What the judge found.
         problems: What went wrong in the run itself.
-        damages: What was done to tables, files and the metastore.
+        damages: What was done to tables, files, the storage and the metastore.
+        away: How the storage was away, and for whom.
     """
 
     seed: int
@@ -42,6 +43,7 @@ class Outcome:
     verdict: Verdict
     problems: list[str]
     damages: Counter[str] = field(default_factory=Counter)
+    away: Counter[str] = field(default_factory=Counter)
 
     @property
     def wrong(self) -> list[str]:
@@ -89,6 +91,8 @@ class Outcome:
             "damages": dict(self.damages),
             "queries_of_unreadable_tables": self.asked.unreadable,
             "queries_that_met_deleted_files": self.asked.damaged,
+            "queries_that_met_a_storage_away": self.asked.away,
+            "storage_away": dict(self.away),
             "versions_behind": self.asked.behind,
             "wrong": self.wrong,
             "faults": [fault.to_json() for fault in self.faults],
@@ -108,7 +112,8 @@ class Outcome:
             f"  {data['kills']} kills and {data['stops']} stops past the lease, "
             f"{self.restarts} restarts: {_counts(data['targets'])}",
             f"  damage: {_counts(dict(self.damages))}; {self.asked.unreadable} queries of "
-            f"unreadable tables, {self.asked.damaged} met deleted files",
+            f"unreadable tables, {self.asked.damaged} met deleted files, {self.asked.away} a "
+            f"storage that had gone away ({_counts(dict(self.away))})",
             "  kills by stage:",
             *_bars(self.stages(KILL)),
             "  stops by stage:",

@@ -24,12 +24,14 @@ from typing import Any
 
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.roles import Role
+from tests import flaky
 from tests.harness.chaos.client import Asked, Client
 from tests.harness.chaos.damage import KINDS, Damages, has_files
 from tests.harness.chaos.faults import KILL, Faults, Victim
 from tests.harness.chaos.judge import judge
 from tests.harness.chaos.report import Outcome
 from tests.harness.chaos.stages import StageTail
+from tests.harness.chaos.storage import Storage
 from tests.harness.chaos.world import (
     CLOCK_AHEAD,
     SCHEMA,
@@ -47,6 +49,7 @@ from tests.processes import (
     until,
 )
 
+CLIENT = "client"
 LEASE_SECONDS = 5.0
 START_SECONDS = 120.0
 # After a kill of its JVM alone a replica has to notice, hand over and end by itself.
@@ -140,6 +143,8 @@ def chaos(options: Options, url: str, folder: Path) -> Outcome:
         parts = -(-options.caches // options.tables)
         tables = [BaseTable(f"t{i}", folder, parts) for i in range(options.tables)]
         tables[-1].ahead = CLOCK_AHEAD
+        names = [CLIENT, *(f"replica-{number}" for number in range(options.replicas))]
+        storage = Storage({name: flaky.Flaky(folder / f"{name}.script") for name in names})
         victims = _start_replicas(stack, options, url, folder, tables, token)
         # their Spark starts with the first statement, when the tables are there
         session = stack.enter_context(_client_session(url, folder, tables))
@@ -151,7 +156,12 @@ def chaos(options: Options, url: str, folder: Path) -> Outcome:
         began = time.monotonic()
         writer = BaseWriter(tables)
         client = Client(
-            session, specs, {t.name: t for t in tables}, seed=options.seed, pause=options.pause
+            session,
+            specs,
+            {t.name: t for t in tables},
+            seed=options.seed,
+            pause=options.pause,
+            was_away=partial(storage.was_away, CLIENT),
         )
         supervisor = Supervisor(victims, options.seed)
         faults = Faults(
@@ -168,7 +178,7 @@ def chaos(options: Options, url: str, folder: Path) -> Outcome:
                 victim.tail.catch_up()
             return set().union(*(victim.tail.asked for victim in victims))
 
-        damages = Damages(store, specs, tables, client, logged, options.seed)
+        damages = Damages(store, specs, tables, client, storage, logged, options.seed)
         for thread in (writer, client, supervisor, faults, damages):
             thread.start()
         time.sleep(options.minutes * 60)
@@ -205,9 +215,11 @@ def chaos(options: Options, url: str, folder: Path) -> Outcome:
                 max(60.0, 2 * warm_up),
                 damages.restored,
                 damages.deleted,
+                storage.back,
             ),
             problems=[*problems, *_silent(client.seen, faults, damages)],
             damages=damages.done,
+            away=damages.ways,
         )
 
 
@@ -256,7 +268,8 @@ def _client_session(url: str, folder: Path, tables: list[BaseTable]) -> Iterator
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(folder / "client-warehouse"),
         "spark.cachemgr.metastore.url": url,
-        "spark.cachemgr.location": str(folder / "caches"),
+        "spark.cachemgr.location": f"{flaky.SCHEME}{folder / 'caches'}",
+        **flaky.settings(folder / f"{CLIENT}.script"),
     }
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -284,11 +297,13 @@ def _start_replicas(
     for number in range(options.replicas):
         name = f"replica-{number}"
         conf = {"spark.sql.warehouse.dir": str(folder / f"warehouse-{number}")}
+        conf |= flaky.settings(folder / f"{name}.script")
         settings = replica_settings(
             url,
             folder,
             init,
             conf=conf,
+            location=f"{flaky.SCHEME}{folder / 'caches'}",
             lease_seconds=str(LEASE_SECONDS),
             log_level="DEBUG",
             stop_grace_seconds="10",

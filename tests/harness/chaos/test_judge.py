@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,10 +23,12 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
     new_id,
 )
+from tests.flaky import Flaky
 from tests.harness.chaos.client import Client
 from tests.harness.chaos.damage import _copy
 from tests.harness.chaos.judge import Restored, Verdict, check_turns, judge
 from tests.harness.chaos.stages import StageTail
+from tests.harness.chaos.storage import Storage, harmed, states
 from tests.harness.chaos.world import (
     CLOCK_AHEAD,
     BaseTable,
@@ -450,3 +454,43 @@ def test_one_query_may_run_into_deleted_files(tmp_path: Path):
     for _ in range(2):
         client._failed(SPEC, time.monotonic(), error)
     assert client.seen.damaged == 1 and len(client.seen.errors) == 1
+
+
+def test_a_cache_that_a_storage_away_changed_is_found(made: Made):
+    made.refresh(4)
+    cache, writer = made.cache, made.store.writer
+    before = states(made.store, [SPEC])
+    assert harmed(before, states(made.store, [SPEC]), ()) == []
+    run = made.store.reader.published(cache.id).run.id
+    writer.note_damage(cache.id, run, "its folder cannot be read")
+    (said,) = harmed(before, states(made.store, [SPEC]), ())
+    assert SPEC.name in said and "damaged=True" in said
+    assert harmed(before, states(made.store, [SPEC]), [SPEC.name]) == []
+    writer.lift_damage(cache.id, run, "its folder cannot be read")
+    assert harmed(before, states(made.store, [SPEC]), ()) == []
+    writer.note_failure(cache.id, failures=5, retry_at=None, paused_because="denied")
+    assert "paused=True" in harmed(before, states(made.store, [SPEC]), ())[0]
+
+
+def test_one_query_may_run_into_a_storage_that_goes_away(tmp_path: Path):
+    gone = Storage({"client": Flaky(tmp_path / "script")})
+    table = BaseTable("t0", tmp_path, parts=1)
+    client = Client(
+        None,
+        [SPEC],
+        {"t0": table},
+        seed=1,
+        pause=0,
+        was_away=lambda at: gone.was_away("client", at),
+    )
+    error = OSError("Access Denied")
+    error.add_note("relational cache default.c00 could not be read: permission denied: x")
+    client._failed(SPEC, time.monotonic(), error)
+    assert len(client.seen.errors) == 1
+    over = threading.Event()
+    over.set()
+    assert gone.go(random.Random(1), over) and (tmp_path / "script").read_text() == ""
+    client._failed(SPEC, time.monotonic(), error)
+    assert client.seen.away == 1 and len(client.seen.errors) == 1
+    client._failed(SPEC, time.monotonic() + 60, error)
+    assert len(client.seen.errors) == 2

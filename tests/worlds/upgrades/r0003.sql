@@ -1,0 +1,222 @@
+BEGIN TRANSACTION;
+CREATE TABLE cachemgr_schema_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT cachemgr_schema_version_pkc PRIMARY KEY (version_num)
+);
+INSERT INTO "cachemgr_schema_version" VALUES('0003');
+CREATE TABLE caches (
+	id VARCHAR(32) NOT NULL, 
+	namespace TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	namespace_key TEXT NOT NULL, 
+	name_key TEXT NOT NULL, 
+	comment TEXT, 
+	definition TEXT NOT NULL, 
+	definition_hash TEXT NOT NULL, 
+	context JSON NOT NULL, 
+	settings JSON NOT NULL, 
+	"plan" JSON, 
+	plan_version TEXT, 
+	columns JSON NOT NULL, 
+	partition_by JSON NOT NULL, 
+	cluster_by JSON NOT NULL, 
+	location TEXT NOT NULL, 
+	properties JSON NOT NULL, 
+	refresh_trigger JSON NOT NULL, 
+	refresh_mode VARCHAR(32) NOT NULL, 
+	freshness VARCHAR(32) NOT NULL, 
+	max_staleness_seconds BIGINT, 
+	rewrite_enabled BOOLEAN NOT NULL, 
+	paused BOOLEAN NOT NULL, 
+	narrowed BOOLEAN NOT NULL, 
+	owner TEXT, 
+	created_at DATETIME NOT NULL, 
+	updated_at DATETIME NOT NULL, 
+	dropped_at DATETIME, 
+	version INTEGER NOT NULL, 
+	published_refresh_id VARCHAR(32), 
+	revision BIGINT NOT NULL, 
+	CONSTRAINT pk_caches PRIMARY KEY (id)
+);
+INSERT INTO "caches" VALUES('f757f37ac6854dc48363734a2419567a','world','by_shop','world','by_shop',NULL,'SELECT shop, SUM(amount) AS s, COUNT(*) AS n FROM sales GROUP BY shop','b9167ce57e4ff933f7df850e766862dcc807b181a597822fd6b2d96989e3736c','{"catalog": "spark_catalog", "schema": "world", "location": null}','{"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.fieldId.write.enabled": "true", "spark.sql.session.timeZone": "UTC"}','{"version": "2", "name": "world.by_shop", "relations": [["file:@ROOT@/tables/sales", "world.sales"]], "predicates": [], "keys": [["shop", ["c", 0, "shop", "int", 0], 0]], "measures": [["s", ["a", "sum", [["c", 0, "amount", "decimal(10,2)", 1]], "decimal(20,2)", 1, 0, null, []], 0], ["n", ["a", "count", [], "bigint", 0, 0, null, []], 0], ["__count_0", ["a", "count", [["c", 0, "amount", "decimal(10,2)", 1]], "bigint", 0, 0, null, []], 1]], "columns": [], "sets": [], "rows": null, "bytes": null, "visible": ["shop", "s", "n"], "exact_sums": [], "non_null": [], "joins": [], "outer": [], "order_by": [], "limit": null}','2','[["shop", "int", false], ["s", "decimal(20,2)", true], ["n", "bigint", false]]','[]','[]','@ROOT@/caches/f757f37ac6854dc48363734a2419567a','{}','{"kind": "ON_DEMAND"}','AUTO','STRICT',NULL,1,0,1,'@USER@','2026-11-28 19:47:14.821371','2026-11-28 19:47:14.821371',NULL,1,'3e7a27e2c4144c578d874bdfef9d941b',11);
+INSERT INTO "caches" VALUES('0614a5e5da83498db3b54e1648578909','world','cube','world','cube','all','SELECT town, day, SUM(amount) AS s, COUNT(*) AS n FROM sales JOIN shops ON sales.shop = shops.shop GROUP BY CUBE (town, day)','4a33bfad872f06aeac6289b7781848c33675e0bd3ab07e478dcef42195ffe0fd','{"catalog": "spark_catalog", "schema": "world", "location": null}','{"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.fieldId.write.enabled": "true", "spark.sql.session.timeZone": "UTC"}','{"version": "2", "name": "world.cube", "relations": [["file:@ROOT@/tables/sales", "world.sales"], ["file:@ROOT@/tables/shops", "world.shops"]], "predicates": [["f", "eq", [["c", 0, "shop", "int", 0], ["c", 1, "shop", "int", 0]], "boolean", 0, []]], "keys": [["town", ["c", 1, "town", "string", 1], 0], ["day", ["c", 0, "day", "date", 1], 0]], "measures": [["s", ["a", "sum", [["c", 0, "amount", "decimal(10,2)", 1]], "decimal(20,2)", 1, 0, null, []], 0], ["n", ["a", "count", [], "bigint", 0, 0, null, []], 0], ["__count_0", ["a", "count", [["c", 0, "amount", "decimal(10,2)", 1]], "bigint", 0, 0, null, []], 1]], "columns": [], "sets": [[0, [0, 1], null, null], [1, [0], null, null], [2, [1], null, null], [3, [], null, null]], "rows": null, "bytes": null, "visible": ["town", "day", "s", "n"], "exact_sums": [], "non_null": [], "joins": [], "outer": [], "order_by": [], "limit": null}','2','[["town", "string", true], ["day", "date", true], ["s", "decimal(20,2)", true], ["n", "bigint", false]]','[]','[]','@ROOT@/caches/0614a5e5da83498db3b54e1648578909','{}','{"kind": "ON_DEMAND"}','AUTO','MAX_STALENESS',3600,1,0,0,'@USER@','2026-11-28 19:47:15.069664','2026-11-28 19:47:15.069664',NULL,1,'33da93afcdd54b7f87855b95599be582',9);
+INSERT INTO "caches" VALUES('b6de0df78d7c416a8b26e9e63a19cb09','world','never','world','never',NULL,'SELECT MAX(id) AS m FROM sales','0def8a1f51ac5a968ae4bf4dfe0b0074f7af763d16e63f1fa4a0fd5f0a275fa6','{"catalog": "spark_catalog", "schema": "world", "location": null}','{"spark.sql.parquet.fieldId.read.enabled": "true", "spark.sql.parquet.fieldId.write.enabled": "true", "spark.sql.session.timeZone": "UTC"}','{"version": "2", "name": "world.never", "relations": [["file:@ROOT@/tables/sales", "world.sales"]], "predicates": [], "keys": [], "measures": [["m", ["a", "max", [["c", 0, "id", "bigint", 0]], "bigint", 1, 0, null, []], 0], ["__rows", ["a", "count", [], "bigint", 0, 0, null, []], 1]], "columns": [], "sets": [], "rows": null, "bytes": null, "visible": ["m"], "exact_sums": [], "non_null": [], "joins": [], "outer": [], "order_by": [], "limit": null}','2','[["m", "bigint", true]]','[]','[]','@ROOT@/caches/b6de0df78d7c416a8b26e9e63a19cb09','{}','{"kind": "EVERY", "seconds": 3600}','FULL','STRICT',NULL,1,0,0,'@USER@','2026-11-28 19:47:15.239973','2026-11-28 19:47:15.239973',NULL,1,NULL,4);
+CREATE TABLE commit_numbers (
+	cache_id VARCHAR(32) NOT NULL, 
+	last BIGINT NOT NULL, 
+	CONSTRAINT pk_commit_numbers PRIMARY KEY (cache_id), 
+	CONSTRAINT fk_commit_numbers_cache_id FOREIGN KEY(cache_id) REFERENCES caches (id) ON DELETE CASCADE
+);
+INSERT INTO "commit_numbers" VALUES('f757f37ac6854dc48363734a2419567a',2);
+INSERT INTO "commit_numbers" VALUES('0614a5e5da83498db3b54e1648578909',2);
+INSERT INTO "commit_numbers" VALUES('b6de0df78d7c416a8b26e9e63a19cb09',0);
+CREATE TABLE grants (
+	cache_id VARCHAR(32) NOT NULL, 
+	principal TEXT NOT NULL, 
+	CONSTRAINT pk_grants PRIMARY KEY (cache_id, principal), 
+	CONSTRAINT fk_grants_cache_id FOREIGN KEY(cache_id) REFERENCES caches (id) ON DELETE CASCADE
+);
+INSERT INTO "grants" VALUES('f757f37ac6854dc48363734a2419567a','ann');
+INSERT INTO "grants" VALUES('f757f37ac6854dc48363734a2419567a','@USER@');
+CREATE TABLE grouping_sets (
+	cache_id VARCHAR(32) NOT NULL, 
+	grouping_id BIGINT NOT NULL, 
+	ordinal INTEGER NOT NULL, 
+	columns JSON NOT NULL, 
+	rows BIGINT, 
+	bytes BIGINT, 
+	CONSTRAINT pk_grouping_sets PRIMARY KEY (cache_id, grouping_id), 
+	CONSTRAINT fk_grouping_sets_cache_id FOREIGN KEY(cache_id) REFERENCES caches (id) ON DELETE CASCADE
+);
+INSERT INTO "grouping_sets" VALUES('0614a5e5da83498db3b54e1648578909',0,0,'["town", "day"]',5,1907);
+INSERT INTO "grouping_sets" VALUES('0614a5e5da83498db3b54e1648578909',1,1,'["town"]',2,1751);
+INSERT INTO "grouping_sets" VALUES('0614a5e5da83498db3b54e1648578909',2,2,'["day"]',4,1829);
+INSERT INTO "grouping_sets" VALUES('0614a5e5da83498db3b54e1648578909',3,3,'[]',1,1682);
+CREATE TABLE idempotency_keys (
+	principal TEXT NOT NULL, 
+	"key" VARCHAR(128) NOT NULL, 
+	request VARCHAR(64) NOT NULL, 
+	created_at DATETIME NOT NULL, 
+	status INTEGER, 
+	body JSON, 
+	CONSTRAINT pk_idempotency_keys PRIMARY KEY (principal, "key")
+);
+CREATE TABLE leases (
+	cache_id VARCHAR(32) NOT NULL, 
+	holder TEXT, 
+	token BIGINT NOT NULL, 
+	expires_at DATETIME, 
+	CONSTRAINT pk_leases PRIMARY KEY (cache_id), 
+	CONSTRAINT fk_leases_cache_id FOREIGN KEY(cache_id) REFERENCES caches (id) ON DELETE CASCADE
+);
+INSERT INTO "leases" VALUES('f757f37ac6854dc48363734a2419567a',NULL,2,NULL);
+INSERT INTO "leases" VALUES('0614a5e5da83498db3b54e1648578909',NULL,2,NULL);
+INSERT INTO "leases" VALUES('b6de0df78d7c416a8b26e9e63a19cb09',NULL,0,NULL);
+CREATE TABLE record_preserving_joins (
+	id VARCHAR(32) NOT NULL, 
+	name TEXT NOT NULL, 
+	name_key TEXT NOT NULL, 
+	definition TEXT NOT NULL, 
+	"left" JSON NOT NULL, 
+	"right" JSON NOT NULL, 
+	keys JSON NOT NULL, 
+	validated BOOLEAN NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	message TEXT, 
+	validated_versions JSON NOT NULL, 
+	validated_at DATETIME, 
+	created_at DATETIME NOT NULL, 
+	CONSTRAINT pk_record_preserving_joins PRIMARY KEY (id), 
+	CONSTRAINT uq_record_preserving_joins_name_key UNIQUE (name_key)
+);
+INSERT INTO "record_preserving_joins" VALUES('2d1c9b12f24d490ea143ce244adb1d46','sales_shops','sales_shops','CREATE RECORD PRESERVING JOIN sales_shops AS
+  sales INNER JOIN shops ON sales.shop = shops.shop
+  PRESERVES sales','{"name": "world.sales", "location": "file:@ROOT@/tables/sales", "table_id": "fa11fb50-5650-41e7-8b32-119a08fc1bc5"}','{"name": "world.shops", "location": "file:@ROOT@/tables/shops", "table_id": "d581bbe0-d782-4e71-ae14-d0465efec98d"}','[["shop", "shop"]]',1,'VALID',NULL,'{"file:@ROOT@/tables/sales": ["fa11fb50-5650-41e7-8b32-119a08fc1bc5", 2], "file:@ROOT@/tables/shops": ["d581bbe0-d782-4e71-ae14-d0465efec98d", 1]}','2026-11-28 19:47:40.004867','2026-11-28 19:47:14.665732');
+CREATE TABLE refresh_requests (
+	id VARCHAR(32) NOT NULL, 
+	cache_id VARCHAR(32) NOT NULL, 
+	mode VARCHAR(32), 
+	origin VARCHAR(16) NOT NULL, 
+	why TEXT NOT NULL, 
+	requested_by TEXT, 
+	requested_at DATETIME NOT NULL, 
+	CONSTRAINT pk_refresh_requests PRIMARY KEY (id), 
+	CONSTRAINT fk_refresh_requests_cache_id FOREIGN KEY(cache_id) REFERENCES caches (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_refresh_requests_cache_id UNIQUE (cache_id)
+);
+CREATE TABLE "refresh_runs" (
+	id VARCHAR(32) NOT NULL, 
+	cache_id VARCHAR(32) NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
+	mode VARCHAR(32) NOT NULL, 
+	reason TEXT NOT NULL, 
+	holder TEXT NOT NULL, 
+	fencing_token BIGINT NOT NULL, 
+	commit_number BIGINT, 
+	parent_version BIGINT, 
+	cache_version BIGINT, 
+	started_at DATETIME NOT NULL, 
+	finished_at DATETIME, 
+	rows BIGINT, 
+	bytes BIGINT, 
+	error TEXT, 
+	stages JSON NOT NULL, 
+	facts JSON NOT NULL, 
+	"plan" JSON, 
+	origin VARCHAR(16) DEFAULT 'STATEMENT' NOT NULL, 
+	requested_by TEXT, 
+	requested_at DATETIME, 
+	cancel_requested BOOLEAN DEFAULT 0 NOT NULL, 
+	CONSTRAINT pk_refresh_runs PRIMARY KEY (id), 
+	CONSTRAINT fk_refresh_runs_cache_id FOREIGN KEY(cache_id) REFERENCES caches (id) ON DELETE CASCADE
+);
+INSERT INTO "refresh_runs" VALUES('8e086b4900f445b6b8bb8b4bfb1951f5','f757f37ac6854dc48363734a2419567a','PUBLISHED','FULL','full is the only way this version has; the cache was never refreshed','host:1',1,1,0,1,'2026-11-28 19:47:15.540034','2026-11-28 19:47:22.033804',2,1291,NULL,'[{"stage": "PinVersions", "detail": "world.sales at version 1"}, {"stage": "PrepareTable", "detail": "create the Delta table"}, {"stage": "WriteFull", "detail": "compute all rows, one commit"}, {"stage": "Measure", "detail": "rows and bytes of each set, exact sums, columns that are never NULL"}, {"stage": "Publish", "detail": "compare the log and the lease, then publish"}]','{"spec": "0d06eeb1b9039d63ceb7b35e97c91d00f7b7620b2046ff2fd16b892d03ef2f0f", "base_rows": 4, "base_bytes": {"file:@ROOT@/tables/sales": 1298}, "exact_sums": ["shop"], "non_null": [], "joins_declared": [], "joins": [], "joins_broken": {}}','{"version": "2", "name": "world.by_shop", "relations": [["file:@ROOT@/tables/sales", "world.sales"]], "predicates": [], "keys": [["shop", ["c", 0, "shop", "int", 0], 0]], "measures": [["s", ["a", "sum", [["c", 0, "amount", "decimal(10,2)", 1]], "decimal(20,2)", 1, 0, null, []], 0], ["n", ["a", "count", [], "bigint", 0, 0, null, []], 0], ["__count_0", ["a", "count", [["c", 0, "amount", "decimal(10,2)", 1]], "bigint", 0, 0, null, []], 1]], "columns": [], "sets": [], "rows": 2, "bytes": 1291, "visible": ["shop", "s", "n"], "exact_sums": ["shop"], "non_null": [], "joins": [], "outer": [], "order_by": [], "limit": null}','STATEMENT',NULL,NULL,0);
+INSERT INTO "refresh_runs" VALUES('02efb316a2574ceaa3cd015f6b528fe0','0614a5e5da83498db3b54e1648578909','PUBLISHED','FULL','full is the only way this version has; the cache was never refreshed','host:1',1,1,0,1,'2026-11-28 19:47:22.204401','2026-11-28 19:47:29.920618',10,7224,NULL,'[{"stage": "PinVersions", "detail": "world.sales at version 1, world.shops at version 1"}, {"stage": "ValidateJoins", "detail": "sales_shops"}, {"stage": "PrepareTable", "detail": "create the Delta table"}, {"stage": "WriteFull", "detail": "compute 4 grouping sets, one commit"}, {"stage": "Measure", "detail": "rows and bytes of each set, exact sums, columns that are never NULL"}, {"stage": "Publish", "detail": "compare the log and the lease, then publish"}, {"stage": "Sets", "detail": "few rows: one base pass; (town, day): base pass; (town): base pass; (day): base pass; (): base pass"}]','{"spec": "a74639c40a504b65cc02766c0e380512e7be8b998f812bc9e7e7a33dde102d6a", "base_rows": 4, "base_bytes": {"file:@ROOT@/tables/sales": 1298, "file:@ROOT@/tables/shops": 702}, "exact_sums": [], "non_null": [], "joins_declared": ["sales_shops: file:@ROOT@/tables/sales file:@ROOT@/tables/shops [[''shop'', ''shop'']] checked"], "joins": ["sales_shops"], "joins_broken": {}, "sets": [{"grouping_id": 0, "source": "base pass", "estimated_rows": null}, {"grouping_id": 1, "source": "base pass", "estimated_rows": null}, {"grouping_id": 2, "source": "base pass", "estimated_rows": null}, {"grouping_id": 3, "source": "base pass", "estimated_rows": null}]}','{"version": "2", "name": "world.cube", "relations": [["file:@ROOT@/tables/sales", "world.sales"], ["file:@ROOT@/tables/shops", "world.shops"]], "predicates": [["f", "eq", [["c", 0, "shop", "int", 0], ["c", 1, "shop", "int", 0]], "boolean", 0, []]], "keys": [["town", ["c", 1, "town", "string", 1], 0], ["day", ["c", 0, "day", "date", 1], 0]], "measures": [["s", ["a", "sum", [["c", 0, "amount", "decimal(10,2)", 1]], "decimal(20,2)", 1, 0, null, []], 0], ["n", ["a", "count", [], "bigint", 0, 0, null, []], 0], ["__count_0", ["a", "count", [["c", 0, "amount", "decimal(10,2)", 1]], "bigint", 0, 0, null, []], 1]], "columns": [], "sets": [[0, [0, 1], 4, 1927], [1, [0], 2, 1796], [2, [1], 3, 1819], [3, [], 1, 1682]], "rows": 10, "bytes": 7224, "visible": ["town", "day", "s", "n"], "exact_sums": [], "non_null": [], "joins": [["sales_shops", "file:@ROOT@/tables/sales", "file:@ROOT@/tables/shops", [["shop", "shop"]], 1]], "outer": [], "order_by": [], "limit": null}','STATEMENT',NULL,NULL,0);
+INSERT INTO "refresh_runs" VALUES('3e7a27e2c4144c578d874bdfef9d941b','f757f37ac6854dc48363734a2419567a','PUBLISHED','FULL','full is the only way this version has; world.sales moved from version 1 to 2','host:1',2,2,1,2,'2026-11-28 19:47:30.560878','2026-11-28 19:47:39.403781',2,1246,NULL,'[{"stage": "PinVersions", "detail": "world.sales at version 2"}, {"stage": "WriteFull", "detail": "compute all rows, one commit"}, {"stage": "Measure", "detail": "rows and bytes of each set, exact sums, columns that are never NULL"}, {"stage": "Publish", "detail": "compare the log and the lease, then publish"}]','{"spec": "0d06eeb1b9039d63ceb7b35e97c91d00f7b7620b2046ff2fd16b892d03ef2f0f", "base_rows": 5, "base_bytes": {"file:@ROOT@/tables/sales": 2509}, "exact_sums": ["shop"], "non_null": [], "joins_declared": [], "joins": [], "joins_broken": {}}','{"version": "2", "name": "world.by_shop", "relations": [["file:@ROOT@/tables/sales", "world.sales"]], "predicates": [], "keys": [["shop", ["c", 0, "shop", "int", 0], 0]], "measures": [["s", ["a", "sum", [["c", 0, "amount", "decimal(10,2)", 1]], "decimal(20,2)", 1, 0, null, []], 0], ["n", ["a", "count", [], "bigint", 0, 0, null, []], 0], ["__count_0", ["a", "count", [["c", 0, "amount", "decimal(10,2)", 1]], "bigint", 0, 0, null, []], 1]], "columns": [], "sets": [], "rows": 2, "bytes": 1246, "visible": ["shop", "s", "n"], "exact_sums": ["shop"], "non_null": [], "joins": [], "outer": [], "order_by": [], "limit": null}','STATEMENT',NULL,NULL,0);
+INSERT INTO "refresh_runs" VALUES('33da93afcdd54b7f87855b95599be582','0614a5e5da83498db3b54e1648578909','PUBLISHED','FULL','full is the only way this version has; world.sales moved from version 1 to 2','host:1',2,2,1,2,'2026-11-28 19:47:39.564442','2026-11-28 19:47:46.918710',12,7169,NULL,'[{"stage": "PinVersions", "detail": "world.sales at version 2, world.shops at version 1"}, {"stage": "ValidateJoins", "detail": "sales_shops"}, {"stage": "WriteFull", "detail": "compute 4 grouping sets, one commit"}, {"stage": "Measure", "detail": "rows and bytes of each set, exact sums, columns that are never NULL"}, {"stage": "Publish", "detail": "compare the log and the lease, then publish"}, {"stage": "Sets", "detail": "few rows: one base pass; (town, day): base pass; (town): base pass; (day): base pass; (): base pass"}]','{"spec": "a74639c40a504b65cc02766c0e380512e7be8b998f812bc9e7e7a33dde102d6a", "base_rows": 5, "base_bytes": {"file:@ROOT@/tables/sales": 2509, "file:@ROOT@/tables/shops": 702}, "exact_sums": [], "non_null": [], "joins_declared": ["sales_shops: file:@ROOT@/tables/sales file:@ROOT@/tables/shops [[''shop'', ''shop'']] checked"], "joins": ["sales_shops"], "joins_broken": {}, "sets": [{"grouping_id": 0, "source": "base pass", "estimated_rows": null}, {"grouping_id": 1, "source": "base pass", "estimated_rows": null}, {"grouping_id": 2, "source": "base pass", "estimated_rows": null}, {"grouping_id": 3, "source": "base pass", "estimated_rows": null}]}','{"version": "2", "name": "world.cube", "relations": [["file:@ROOT@/tables/sales", "world.sales"], ["file:@ROOT@/tables/shops", "world.shops"]], "predicates": [["f", "eq", [["c", 0, "shop", "int", 0], ["c", 1, "shop", "int", 0]], "boolean", 0, []]], "keys": [["town", ["c", 1, "town", "string", 1], 0], ["day", ["c", 0, "day", "date", 1], 0]], "measures": [["s", ["a", "sum", [["c", 0, "amount", "decimal(10,2)", 1]], "decimal(20,2)", 1, 0, null, []], 0], ["n", ["a", "count", [], "bigint", 0, 0, null, []], 0], ["__count_0", ["a", "count", [["c", 0, "amount", "decimal(10,2)", 1]], "bigint", 0, 0, null, []], 1]], "columns": [], "sets": [[0, [0, 1], 5, 1907], [1, [0], 2, 1751], [2, [1], 4, 1829], [3, [], 1, 1682]], "rows": 12, "bytes": 7169, "visible": ["town", "day", "s", "n"], "exact_sums": [], "non_null": [], "joins": [["sales_shops", "file:@ROOT@/tables/sales", "file:@ROOT@/tables/shops", [["shop", "shop"]], 1]], "outer": [], "order_by": [], "limit": null}','STATEMENT',NULL,NULL,0);
+CREATE TABLE registry_revision (
+	id INTEGER NOT NULL, 
+	revision BIGINT NOT NULL, 
+	CONSTRAINT pk_registry_revision PRIMARY KEY (id)
+);
+INSERT INTO "registry_revision" VALUES(1,11);
+CREATE TABLE rewrite_decisions (
+	id INTEGER NOT NULL, 
+	at DATETIME NOT NULL, 
+	session_id TEXT NOT NULL, 
+	query_hash TEXT NOT NULL, 
+	outcome VARCHAR(16) NOT NULL, 
+	caches JSON NOT NULL, 
+	grouping_set TEXT, 
+	reasons JSON NOT NULL, 
+	millis FLOAT NOT NULL, 
+	CONSTRAINT pk_rewrite_decisions PRIMARY KEY (id)
+);
+INSERT INTO "rewrite_decisions" VALUES(1,'2026-11-28 19:47:47.245147','0532cb74-fe6d-4640-89d9-f07cb0f55aca','acb68a0336e478ea','HIT','["world.by_shop"]',NULL,'[]',1.33760800008531077764e+00);
+INSERT INTO "rewrite_decisions" VALUES(2,'2026-11-28 19:47:48.404917','0532cb74-fe6d-4640-89d9-f07cb0f55aca','2ea21a25fc8fdcf7','HIT','["world.cube"]','(town)','[]',1.92182599994339398108e+00);
+CREATE TABLE schedules (
+	cache_id VARCHAR(32) NOT NULL, 
+	epoch BIGINT NOT NULL, 
+	failures INTEGER NOT NULL, 
+	retry_at DATETIME, 
+	behind_since DATETIME, 
+	paused_because TEXT, 
+	CONSTRAINT pk_schedules PRIMARY KEY (cache_id), 
+	CONSTRAINT fk_schedules_cache_id FOREIGN KEY(cache_id) REFERENCES caches (id) ON DELETE CASCADE
+);
+INSERT INTO "schedules" VALUES('f757f37ac6854dc48363734a2419567a',0,0,NULL,NULL,NULL);
+INSERT INTO "schedules" VALUES('0614a5e5da83498db3b54e1648578909',0,0,NULL,NULL,NULL);
+INSERT INTO "schedules" VALUES('b6de0df78d7c416a8b26e9e63a19cb09',0,0,NULL,NULL,NULL);
+CREATE TABLE snapshot_tables (
+	refresh_id VARCHAR(32) NOT NULL, 
+	ordinal INTEGER NOT NULL, 
+	name TEXT NOT NULL, 
+	location TEXT NOT NULL, 
+	table_id TEXT, 
+	version BIGINT, 
+	commit_timestamp_ms BIGINT, 
+	CONSTRAINT pk_snapshot_tables PRIMARY KEY (refresh_id, ordinal), 
+	CONSTRAINT fk_snapshot_tables_refresh_id FOREIGN KEY(refresh_id) REFERENCES refresh_runs (id) ON DELETE CASCADE
+);
+INSERT INTO "snapshot_tables" VALUES('8e086b4900f445b6b8bb8b4bfb1951f5',0,'world.sales','file:@ROOT@/tables/sales','fa11fb50-5650-41e7-8b32-119a08fc1bc5',1,1795895219641);
+INSERT INTO "snapshot_tables" VALUES('02efb316a2574ceaa3cd015f6b528fe0',0,'world.sales','file:@ROOT@/tables/sales','fa11fb50-5650-41e7-8b32-119a08fc1bc5',1,1795895219641);
+INSERT INTO "snapshot_tables" VALUES('02efb316a2574ceaa3cd015f6b528fe0',1,'world.shops','file:@ROOT@/tables/shops','d581bbe0-d782-4e71-ae14-d0465efec98d',1,1795895221825);
+INSERT INTO "snapshot_tables" VALUES('3e7a27e2c4144c578d874bdfef9d941b',0,'world.sales','file:@ROOT@/tables/sales','fa11fb50-5650-41e7-8b32-119a08fc1bc5',2,1795895250377);
+INSERT INTO "snapshot_tables" VALUES('33da93afcdd54b7f87855b95599be582',0,'world.sales','file:@ROOT@/tables/sales','fa11fb50-5650-41e7-8b32-119a08fc1bc5',2,1795895250377);
+INSERT INTO "snapshot_tables" VALUES('33da93afcdd54b7f87855b95599be582',1,'world.shops','file:@ROOT@/tables/shops','d581bbe0-d782-4e71-ae14-d0465efec98d',1,1795895221825);
+CREATE TABLE tokens (
+	id VARCHAR(32) NOT NULL, 
+	principal TEXT NOT NULL, 
+	role VARCHAR(16) NOT NULL, 
+	digest VARCHAR(64) NOT NULL, 
+	created_at DATETIME NOT NULL, 
+	expires_at DATETIME, 
+	revoked_at DATETIME, 
+	CONSTRAINT pk_tokens PRIMARY KEY (id)
+);
+CREATE INDEX ix_caches_revision ON caches (revision);
+CREATE UNIQUE INDEX uq_caches_live_name ON caches (namespace_key, name_key) WHERE dropped_at IS NULL;
+CREATE INDEX ix_rewrite_decisions_at ON rewrite_decisions (at);
+CREATE INDEX ix_refresh_requests_requested_at ON refresh_requests (requested_at);
+CREATE INDEX ix_refresh_runs_cache_id_started_at ON refresh_runs (cache_id, started_at);
+COMMIT;
