@@ -16,6 +16,7 @@ from cachemgr.metastore.store import Metastore
 from cachemgr.statements.convert import trigger_of
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RunState
+from cachemgr.worker.put_right import PutRight
 from cachemgr.worker.refresher import Refresher
 from scheduler.due import CacheStatus
 from scheduler.order import sources_of
@@ -129,6 +130,7 @@ class Watch:
     def __init__(self, metastore: Metastore, refresher: Refresher) -> None:
         self._metastore = metastore
         self._refresher = refresher
+        self._put_right = PutRight(metastore, refresher)
         # a published snapshot never changes
         self._snapshots: dict[str, _Snapshot] = {}
 
@@ -138,7 +140,9 @@ class Watch:
         Returns:
             How many fell behind since the last look.
         """
-        watched = [r for r in self._metastore.reader.schedules() if _waits_for_commits(r)]
+        records = self._metastore.reader.schedules()
+        self._put_right.look(records)
+        watched = [r for r in records if _waits_for_commits(r)]
         snapshots = {r.cache.id: self._snapshot(r.cache.published_refresh_id) for r in watched}
         self._forget(r.cache.published_refresh_id for r in watched)
         places = sorted({p for found in snapshots.values() if found for p in found.tables})

@@ -21,6 +21,20 @@ def none_near(block: Block) -> Reason:
     return _none(f"no cache reads {_names(block)}", "CREATE RELATIONAL CACHE makes one")
 
 
+def replaced_table(cache: str, table: str) -> Reason:
+    """A cache reads another table under the name of one of the query's.
+
+    Args:
+        cache: The cache's name.
+        table: The table's name.
+    """
+    return Reason(
+        ReasonCode.TABLE_RECREATED,
+        f"{table} was created again at another place since the snapshot of {cache}",
+        f"REFRESH RELATIONAL CACHE {cache}",
+    )
+
+
 def _none(detail: str, suggestion: str) -> Reason:
     return Reason(ReasonCode.NO_CACHE_FOR_TABLES, detail, suggestion)
 
