@@ -64,6 +64,7 @@ class PutRight:
             now, writer = self._metastore.reader.now(), self._metastore.writer
             writer.update_cache(cache.id, cache.version, now=now, paused=False)
             writer.note_failure(cache.id, failures=1, retry_at=now, paused_because=None)
+            del self._seen[key]
             logger.info("cache %s goes on: a base table is another one", cache.qualified_name)
             return True
         return False

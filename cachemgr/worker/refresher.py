@@ -30,6 +30,11 @@ class Refresher(Protocol):
         the refresh of the caches that read it says why."""
         ...
 
+    def places(self, names: Collection[str]) -> Mapping[str, str]:
+        """Where the tables lie that names stand for here now; those that this application does not
+        know are left out."""
+        ...
+
     def first_commit_after(self, place: str, version: int) -> datetime | None:
         """When the first commit after a version was made; None if it is the newest."""
         ...

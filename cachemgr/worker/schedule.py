@@ -5,9 +5,11 @@ Every replica looks; the metastore lets one of them ask for each refresh (`sched
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from cachemgr.base_state import BaseState, counted
 from cachemgr.metastore.queue_writes import DueRefresh
@@ -23,13 +25,18 @@ from scheduler.order import sources_of
 from scheduler.tick import Look, look
 from scheduler.triggers import Cron, OnCommit, TargetLag, Trigger, check_cron
 
+# A catalog is asked less often than the logs: a name is seldom given to another table.
+_NAMES_SECONDS: Final = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What a published refresh read, by location, and when it began to."""
+    """What a published refresh read, by location, and when it began to; where the tables lay that
+    their names stood for."""
 
     read_at: datetime
     tables: Mapping[str, BaseState]
+    places: Mapping[str, str]
 
 
 def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatus | None:
@@ -131,6 +138,9 @@ class Watch:
         self._metastore = metastore
         self._refresher = refresher
         self._put_right = PutRight(metastore, refresher)
+        self._named: Mapping[str, str] = {}
+        self._names_at = 0.0
+        self._told: set[tuple[str, str, str]] = set()
         # a published snapshot never changes
         self._snapshots: dict[str, _Snapshot] = {}
 
@@ -149,21 +159,26 @@ class Watch:
         if not places:
             return 0
         heads = self._refresher.heads(places)
+        self._find_names(found for found in snapshots.values() if found)
         now = self._metastore.reader.now()
         behind = {
             cache_id: moment
             for cache_id, snapshot in snapshots.items()
             if snapshot is not None
-            and (moment := self._behind_since(snapshot, heads, now)) is not None
+            and (moment := self._behind_since(cache_id, snapshot, heads, now)) is not None
         }
         if behind:
             self._metastore.writer.note_behind(behind)
         return len(behind)
 
     def _behind_since(
-        self, snapshot: _Snapshot, heads: Mapping[str, BaseState | None], now: datetime
+        self,
+        cache_id: str,
+        snapshot: _Snapshot,
+        heads: Mapping[str, BaseState | None],
+        now: datetime,
     ) -> datetime | None:
-        moments = []
+        moments = [now] if self._was_renamed(cache_id, snapshot) else []
         for place, then in snapshot.tables.items():
             head = heads.get(place)
             if head is not None and then.is_same(head):
@@ -179,6 +194,25 @@ class Watch:
                 # a writer's clock that is ahead must not make the cache wait until then
                 moments.append(counted(moment, snapshot.read_at, now))
         return min(moments, default=None)
+
+    def _was_renamed(self, cache_id: str, snapshot: _Snapshot) -> bool:
+        """Whether another table has taken the name of one that a cache read; told once, as a
+        refresh that ends at the old place knows better."""
+        others = {
+            (cache_id, name, self._named[name])
+            for name, place in snapshot.places.items()
+            if self._named.get(name, place) != place
+        } - self._told
+        self._told |= others
+        return bool(others)
+
+    def _find_names(self, snapshots: Iterable[_Snapshot]) -> None:
+        """Look from time to time where the tables lie that the names of base tables stand for."""
+        if time.monotonic() < self._names_at:
+            return
+        self._names_at = time.monotonic() + _NAMES_SECONDS
+        names = {name for snapshot in snapshots for name in snapshot.places}
+        self._named = self._refresher.places(names)
 
     def _first_commit_after(self, place: str, version: int) -> datetime | None:
         try:
@@ -196,7 +230,8 @@ class Watch:
             if published is None:
                 return None
             tables = {t.location: t.state for t in published.tables if t.version is not None}
-            found = self._snapshots[refresh_id] = _Snapshot(published.read_at, tables)
+            names = {t.name: t.location for t in published.tables}
+            found = self._snapshots[refresh_id] = _Snapshot(published.read_at, tables, names)
         return found
 
     def _forget(self, current: Iterable[str | None]) -> None:

@@ -12,6 +12,7 @@ from test_text_door import Door
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.refresh import run as refresh
+from cachemgr.spark import replan
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.vocabulary import RunState
 from cachemgr.worker.schedule import Watch, ask_for_due
@@ -287,6 +288,51 @@ def test_a_restricted_table_stays_so_when_it_is_replaced(lab, way):
     lab.sql("UNRESTRICT BASE TABLE clients")
     assert lab.sql("SHOW RESTRICTED BASE TABLES") == []
     lab.hit(OF_CITY.replace("JOIN cust", "JOIN clients"))
+
+
+def test_the_schedule_sees_that_a_name_was_given_to_another_table(lab):
+    """The old table stays where it was and does not move."""
+    lab.cache(f"c REFRESH ON COMMIT AS {BY_CUST}")
+    with lab.metastore() as store:
+        assert worker_looks(lab, store) == 0
+        run_job(
+            lab,
+            "ALTER TABLE sales RENAME TO old_sales; CREATE TABLE sales USING delta LOCATION '{folder}/elsewhere' AS SELECT * FROM copy WHERE id > 2",
+        )
+        lab.miss(BY_CUST, "TABLE_RECREATED")
+        assert worker_looks(lab, store) == 1
+        assert worker_looks(lab, store) == 0
+    lab.hit(BY_CUST)
+
+
+def test_a_worker_whose_catalog_does_not_know_the_table_follows_its_columns(lab, monkeypatch):
+    """It knows the tables by their places, and their types by what is there now."""
+    lab.cache(f"c REFRESH ON COMMIT AS {BY_CUST}")
+    lab.cache(f"star REFRESH ON COMMIT AS {STAR}")
+    run_job(
+        lab,
+        f"{WIDENING}; ALTER TABLE sales ADD COLUMN extra INT; ALTER TABLE sales ALTER COLUMN cust TYPE BIGINT; {MORE}",
+    )
+
+    def unknown(*_):
+        raise CacheManagerError("DEFINITION_BROKEN", "[SCHEMA_NOT_FOUND] …")
+
+    monkeypatch.setattr(replan, "replan", unknown)
+    with lab.metastore() as store:
+        for name in ("c", "star"):
+            cache = store.reader.cache(lab.schema, name)
+            plan = replan.replan_anywhere(lab.spark, cache, store)
+            assert {r.name for r in plan.relations} == {f"{lab.schema}.sales"}
+            refresh.run_refresh(
+                lab.spark,
+                store,
+                cache.id,
+                now=lambda: None,
+                holder="w",
+                replan=lambda plan=plan: plan,
+            )
+    lab.hit(BY_CUST)
+    lab.hit("SELECT id, cust FROM sales WHERE amt > 0")
 
 
 @pytest.mark.parametrize("left", [1, 2])
