@@ -8,11 +8,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
+from pyspark.errors import PySparkException
 from test_text_door import Door
 
 from cachemgr.errors import CacheManagerError
 from cachemgr.refresh import run as refresh
 from cachemgr.spark import replan
+from cachemgr.spark.api import _of
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.vocabulary import RunState
 from cachemgr.worker.schedule import Watch, ask_for_due
@@ -98,6 +100,7 @@ def worker_looks(lab, store):
     worker = Worker(store, refresher, holder="w1", lease_seconds=20.0)
     taken = worker.take()
     assert worker.stop(60) == ()
+    _of(lab.spark).session.feed.sync()
     return taken
 
 
@@ -158,7 +161,7 @@ def test_a_narrower_or_other_type_is_named_and_followed_once_it_is_put_right(lab
         lab,
         f"CREATE OR REPLACE TABLE sales USING delta AS SELECT * EXCEPT ({column}), {expression} FROM copy",
     )
-    lab.miss(BY_CUST, "TABLE_RECREATED")
+    lab.miss(BY_CUST, None if now == "string" else "TABLE_RECREATED")
     with pytest.raises(
         CacheManagerError,
         match=f"column {column} of .*sales is {now} now and was {then} .*OR REPLACE",
@@ -235,7 +238,8 @@ def test_by_text_it_misses_and_hits_as_in_a_session(lab):
     assert "TABLE_RECREATED" in door.codes(BY_CUST)
     lab.sql("REFRESH RELATIONAL CACHE c")
     door.hit(BY_CUST)
-    run_job(lab, ELSEWHERE)
+    run_job(lab, ELSEWHERE.replace("SELECT * FROM copy", AS_BIGINT))
+    assert "TABLE_RECREATED" in door.codes(BY_CUST)
     lab.sql("REFRESH RELATIONAL CACHE c")
     door.hit(BY_CUST)
     door.feed.close()
@@ -393,14 +397,20 @@ def rows_of(frame):
     return Counter(map(exact, frame.collect()))
 
 
-def test_a_query_that_was_planned_before_its_table_was_replaced(lab):
+@pytest.mark.parametrize("kept", ["*", "CAST(amt * 2 AS BIGINT) AS amt, * EXCEPT (amt)"])
+def test_a_query_that_was_made_before_its_table_was_replaced(lab, kept):
+    """It answers, or fails, as it would without us."""
     lab.cache(f"c AS {BY_CUST}")
     ours, plain = lab.spark.sql(BY_CUST), lab.plain.sql(BY_CUST)
     planned = lab.spark.sql(BY_CUST)
     rows = rows_of(planned)
-    run_job(
-        lab,
-        "CREATE OR REPLACE TABLE sales USING delta AS SELECT * EXCEPT (amt), amt * 2 AS amt FROM copy",
-    )
-    assert rows_of(ours) == rows_of(plain)
+    run_job(lab, f"CREATE OR REPLACE TABLE sales USING delta AS SELECT {kept} FROM copy")
+    assert outcome(ours) == outcome(plain)
     assert rows_of(planned) == rows
+
+
+def outcome(frame):
+    try:
+        return rows_of(frame)
+    except PySparkException as error:
+        return error.getCondition()
