@@ -155,7 +155,10 @@ def _narrowed(before: CachePlan) -> Stands:
         name = ".".join(map(quote, parts))
         if not is_known(spark, parts) or is_view(spark, name):
             return None
-        (table,) = capture_query(spark, f"SELECT 1 FROM {name}").tables
+        tables = capture_query(spark, f"SELECT 1 FROM {name}").tables
+        if len(tables) != 1:
+            return None
+        (table,) = tables
         columns = by_place.get(table.location) or by_name.get(table.name.lower())
         if not columns:
             return None

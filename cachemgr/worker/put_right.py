@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Final
 
 from cachemgr.base_state import BaseState
@@ -22,6 +23,9 @@ _BY_THE_TABLE: Final = (
     ErrorCode.COLUMNS_CHANGED,
     ErrorCode.DEFINITION_BROKEN,
 )
+# A table that is written to all the time must not have a broken definition looked at all the time.
+_FIRST_SECONDS: Final = 5.0
+_LONGEST_SECONDS: Final = 1800.0
 Heads = Mapping[str, BaseState | None]
 
 
@@ -50,20 +54,24 @@ class PutRight:
         """
         stopped = {_key(record): record for record in records if _is_stopped(record)}
         self._seen = {key: heads for key, heads in self._seen.items() if key in stopped}
-        return sum([self._try_again(key, record) for key, record in stopped.items()])
+        if not stopped:
+            return 0
+        now = self._metastore.reader.now()
+        return sum([self._try_again(key, record, now) for key, record in stopped.items()])
 
-    def _try_again(self, key: tuple[str, str], record: ScheduleRecord) -> bool:
+    def _try_again(self, key: tuple[str, str], record: ScheduleRecord, now: datetime) -> bool:
         cache = self._metastore.reader.cache_by_id(record.cache.id)
         relations = ((cache and cache.plan) or {}).get("relations", ())
         heads = self._refresher.heads({str(place) for place, _ in relations})
         before = self._seen.setdefault(key, heads)
         moved = heads != before if before is not heads else _came_since(record, heads)
-        if cache is None or not moved:
+        if cache is None or not moved or not _has_waited(record, now):
             return False
         with suppress(CacheManagerError):  # somebody has just changed it
-            now, writer = self._metastore.reader.now(), self._metastore.writer
+            writer = self._metastore.writer
             writer.update_cache(cache.id, cache.version, now=now, paused=False)
-            writer.note_failure(cache.id, failures=1, retry_at=now, paused_because=None)
+            failures = max(1, record.failures)
+            writer.note_failure(cache.id, failures=failures, retry_at=now, paused_because=None)
             del self._seen[key]
             logger.info("cache %s goes on: a base table is another one", cache.qualified_name)
             return True
@@ -77,6 +85,14 @@ def _key(record: ScheduleRecord) -> tuple[str, str]:
 def _is_stopped(record: ScheduleRecord) -> bool:
     because = record.paused_because or ""
     return record.cache.paused and any(f"[{code}]" in because for code in _BY_THE_TABLE)
+
+
+def _has_waited(record: ScheduleRecord, now: datetime) -> bool:
+    """Whether it is time to look, the later the more often it failed."""
+    if record.last is None:
+        return True
+    wait = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** (min(record.failures, 20) - 1))
+    return (now - record.last.started_at).total_seconds() >= wait
 
 
 def _came_since(record: ScheduleRecord, heads: Heads) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from cachemgr.base_state import BaseState
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.records import CacheRecord
+from cachemgr.worker import put_right
 from cachemgr.worker.put_right import PutRight
 
 PLACE = "file:/t"
@@ -26,7 +27,8 @@ class Logs:
 
 
 @pytest.fixture
-def store(tmp_path):
+def store(tmp_path, monkeypatch):
+    monkeypatch.setattr(put_right, "_FIRST_SECONDS", 0.0)
     with open_metastore(f"sqlite:///{tmp_path / 'metastore.db'}") as opened:
         yield opened
 
@@ -86,3 +88,23 @@ def test_noop_one_that_somebody_paused_by_hand_as_well(store):
     logs.state = BaseState("id", 4, "c4", 0)
     assert look.look(store.reader.schedules()) == 0
     assert store.reader.cache_by_id(cache.id).paused
+
+
+def test_a_table_that_is_written_to_all_the_time_has_it_try_less_and_less_often(store, monkeypatch):
+    monkeypatch.setattr(put_right, "_FIRST_SECONDS", 5.0)
+    logs, cache = Logs(), paused(store)
+    look, ahead = PutRight(store, logs), timedelta()
+    real = store.reader.now
+    monkeypatch.setattr(store.reader, "now", lambda: real() + ahead)
+    waits = []
+    for failures in (1, 2, 3, 9):
+        store.writer.note_failure(
+            cache.id, failures=failures, retry_at=None, paused_because="[BASE_COLUMN_CHANGED]"
+        )
+        for seconds in range(0, 1400, 10):
+            ahead = timedelta(seconds=seconds)
+            logs.state = BaseState("id", len(waits) * 10_000 + seconds, f"c{seconds}", 0)
+            if look.look(store.reader.schedules()):
+                waits.append(seconds)
+                break
+    assert waits == [10, 10, 20, 1280]
