@@ -54,7 +54,7 @@ def replan(spark: SparkSession, cache: CacheRecord, metastore: Metastore) -> Cac
     session = definition_session(spark, cache)
     find = metastore.reader.cache
     name, select = matcher_name(cache), SelectText(cache.definition)
-    before = plan_before(cache, metastore)
+    before = _plan_before(cache)
     try:
         found = analyse_definition(session, name, select, find)
     except CacheManagerError:
@@ -74,32 +74,25 @@ def replan(spark: SparkSession, cache: CacheRecord, metastore: Metastore) -> Cac
 
 def replan_anywhere(spark: SparkSession, cache: CacheRecord, metastore: Metastore) -> CachePlan:
     """Like `replan`, in an application whose catalog may not know the definition's names: then
-    the plan of its last refresh counts, or of its creation, whose base tables are known by their
-    places; with the types that their columns have now.
+    the stored plan counts, whose base tables are known by their places; with the types that their
+    columns have now.
 
     A hit compares expanded plans, so a view that was redefined meanwhile costs hits, not rows.
     """
     try:
         return replan(spark, cache, metastore)
     except (CacheManagerError, PySparkException) as error:
-        before = plan_before(cache, metastore)
+        before = _plan_before(cache)
         if before is None or not any(code in str(error) for code in _UNKNOWN_HERE):
             raise
         return _by_places(spark, cache, before, metastore)
 
 
-def plan_before(cache: CacheRecord, metastore: Metastore) -> CachePlan | None:
-    """What a cache held at its last refresh, or was to hold when it was created; None if another
-    version of this program stored that.
-
-    Args:
-        cache: The cache.
-        metastore: Where its refreshes are.
-    """
-    published = metastore.reader.published(cache.id)
-    stored = cache.plan if published is None or published.run.plan is None else published.run.plan
+def _plan_before(cache: CacheRecord) -> CachePlan | None:
+    """What a cache was to hold when it was created, or since its tables were changed and a refresh
+    followed; None if another version of this program stored that."""
     with suppress(KeyError, TypeError, ValueError):
-        return None if stored is None else decode_plan(dict(stored))
+        return None if cache.plan is None else decode_plan(dict(cache.plan))
     return None
 
 
