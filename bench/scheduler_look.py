@@ -51,6 +51,9 @@ class _Heads:
         self.version = 1
         self.at = datetime.now(UTC)
 
+    def places(self, names: Collection[str]) -> Mapping[str, str]:
+        return {}
+
     def heads(self, places: Collection[str]) -> Mapping[str, BaseState | None]:
         """Each table at the version."""
         return {place: BaseState("id", self.version, f"c{self.version}", 0) for place in places}

@@ -5,8 +5,9 @@ it to those granted. A base table marked restricted is never answered from a cac
 was not granted on that cache, its owner included: the owner of a cache that a service refreshes may
 never have read the table himself.
 
-A table is known by its table id and its place, never by its name, and either of them is enough: a
-table created again at a restricted place and a restricted one that was moved stay restricted. What
+A table is known by its table id, its place and its name, and each of them is enough: a table
+created again at a restricted place or under a restricted one's name, and a restricted one that was
+moved or renamed, stay restricted. A name can so restrict a table too many, never one too few. What
 a cache made from a restricted table holds is restricted like it, so a cache over that cache is too.
 """
 
@@ -14,8 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from cachemgr.access.asker import Asker
 from cachemgr.config.session_settings import Settings
@@ -30,7 +32,7 @@ from cachemgr.ddl.statements import (
     UnrestrictBaseTable,
 )
 from cachemgr.errors import ConfigurationError, ErrorCode
-from cachemgr.metastore.records import RegistryEntry, RestrictedTable
+from cachemgr.metastore.records import JoinSide, RegistryEntry, RestrictedTable
 from cachemgr.roles import Role
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.select import quote
@@ -155,6 +157,41 @@ def keys_of(location: str) -> tuple[str, ...]:
     return (location,) if found is None else (location, found[1], hashed_id(found[1]))
 
 
+def named_key(name: str) -> str:
+    """The key of a table's name, which is no place and no id.
+
+    Args:
+        name: Its name in the catalog.
+
+    >>> named_key("Shop.Sales")
+    'table shop.sales'
+    """
+    return f"table {name.lower()}"
+
+
+def keys_of_side(side: JoinSide) -> frozenset[str]:
+    """The keys of a table that a declared join names.
+
+    Args:
+        side: The table.
+    """
+    ids = {side.table_id} if side.table_id is not None else set()
+    return frozenset({*keys_of(side.location), named_key(side.name), *ids})
+
+
+def keys_of_relations(relations: Iterable[Sequence[Any]]) -> frozenset[str]:
+    """The keys of the tables that a stored plan reads.
+
+    Args:
+        relations: Its relations, each as its place and its name.
+    """
+    found: set[str] = set()
+    for place, name in relations:
+        found.update(keys_of(str(place)))
+        found.add(named_key(str(name)))
+    return frozenset(found)
+
+
 def hashed_id(key: str) -> str:
     """A key as it is told to those who may not use the cache that it may be the id of. An id names
     the folder of the cache's files; its SHA-256 tells whoever has found them all the same that they
@@ -178,7 +215,7 @@ def redacted_location(location: str) -> str:
 
 
 def reads_of(entry: RegistryEntry) -> frozenset[str]:
-    """The places and table ids that a cache's rows come from.
+    """The places, names and table ids of the tables that a cache's rows come from.
 
     Those of its definition and of its published snapshot both count: a view in it may have been
     redefined since.
@@ -188,12 +225,11 @@ def reads_of(entry: RegistryEntry) -> frozenset[str]:
     """
     published = entry.published
     plans = [entry.cache.plan, published.run.plan if published is not None else None]
-    places = [str(r[0]) for plan in plans for r in (plan or {}).get("relations", ())]
-    found: set[str] = set()
+    found = {key for plan in plans for key in keys_of_relations((plan or {}).get("relations", ()))}
     for table in published.tables if published is not None else ():
-        places.append(table.location)
+        found.update(keys_of(table.location), (named_key(table.name),))
         found |= {table.table_id} if table.table_id else set()
-    return frozenset(found.union(*map(keys_of, places)))
+    return frozenset(found)
 
 
 def restricted_keys(
@@ -206,12 +242,12 @@ def restricted_keys(
         caches: The ids of all caches with what each reads.
 
     Returns:
-        Places, table ids, and the ids of the caches that hold rows of a marked table, also by way
-        of other caches.
+        Places, names, table ids, and the ids of the caches that hold rows of a marked table, also
+        by way of other caches.
     """
     found: dict[str, str] = {}
     for mark in marks:
-        found |= dict.fromkeys(keys_of(mark.location), mark.name)
+        found |= dict.fromkeys((*keys_of(mark.location), named_key(mark.name)), mark.name)
         if mark.table_id is not None:
             found[mark.table_id] = mark.name
     rest = dict(caches) if found else {}

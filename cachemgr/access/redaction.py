@@ -14,7 +14,13 @@ from datetime import datetime
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from cachemgr.access.grants import keys_of, may_use, reads_of, restricted_keys
+from cachemgr.access.grants import (
+    keys_of_relations,
+    keys_of_side,
+    may_use,
+    reads_of,
+    restricted_keys,
+)
 from cachemgr.metastore.records import (
     EVERYBODY,
     CacheRecord,
@@ -120,7 +126,7 @@ class Discretion:
 
 
 def marked_keys(marks: tuple[RestrictedTable, ...]) -> frozenset[str]:
-    """The places and table ids of restricted base tables."""
+    """The places, names and table ids of restricted base tables."""
     return frozenset(restricted_keys(marks, ()))
 
 
@@ -131,9 +137,7 @@ def is_marked(join: JoinRecord, marked: frozenset[str]) -> bool:
         join: The join.
         marked: From `marked_keys`.
     """
-    keys = {key for side in (join.left, join.right) for key in keys_of(side.location)}
-    keys |= {side.table_id for side in (join.left, join.right) if side.table_id is not None}
-    return not marked.isdisjoint(keys)
+    return not marked.isdisjoint(keys_of_side(join.left) | keys_of_side(join.right))
 
 
 def untold(join: str) -> str:
@@ -161,8 +165,7 @@ def uncounted(text: str) -> str:
 
 
 def _planned(cache: CacheRecord) -> frozenset[str]:
-    places = [str(relation[0]) for relation in (cache.plan or {}).get("relations", ())]
-    return frozenset().union(*map(keys_of, places))
+    return keys_of_relations((cache.plan or {}).get("relations", ()))
 
 
 def _reads(metastore: Metastore) -> Mapping[str, frozenset[str]]:

@@ -12,6 +12,7 @@ from cachemgr.api import models, responses
 from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer, require
 from cachemgr.api.errors import ApiError
 from cachemgr.api.paging import PageSize, PageToken, page
+from cachemgr.api.responses import path_of
 from cachemgr.ddl import parse
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, no_cache
 from cachemgr.ddl.single_clauses import read_freshness, read_refresh
@@ -24,7 +25,7 @@ router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
 CacheName = Annotated[
     str,
     Path(
-        max_length=512,
+        max_length=1024,
         description="The cache's name, with its namespace before a dot unless that is `default`.",
     ),
 ]
@@ -93,7 +94,7 @@ def create_cache(
         made = (cache.owner, cache.definition) == (operator.name, statement.select.text)
         if not made or not getattr(request.state, "again", False):
             raise
-    response.headers["Location"] = f"{router.prefix}/{namespace}.{name.last}"
+    response.headers["Location"] = path_of(router.prefix, f"{namespace}.{name.last}")
     return _one(state, cache, operator)
 
 

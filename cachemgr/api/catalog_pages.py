@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from cachemgr.access.grants import hashed_id, keys_of, may_use, reads_of, restricted_keys
+from cachemgr.access.grants import hashed_id, keys_of_side, may_use, reads_of, restricted_keys
 from cachemgr.api.paging import write_token
 from cachemgr.errors import ErrorCode, MetastoreError
 from cachemgr.metastore.reader import Reader
@@ -149,7 +149,7 @@ class Pages:
 def _told(join: JoinRecord, read: Sequence[frozenset[str]], restricted: Mapping[str, str]) -> bool:
     """Whether a join is told: one with a restricted table by a cache that reads both sides."""
     sides = (join.left, join.right)
-    if not any(key in restricted for s in sides for key in (*keys_of(s.location), s.table_id)):
+    if not any(key in restricted for side in sides for key in keys_of_side(side)):
         return True
     places = {side.location for side in sides}
     return any(places <= reads for reads in read)

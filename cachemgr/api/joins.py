@@ -10,6 +10,7 @@ from cachemgr.access.redaction import Discretion
 from cachemgr.api import models, responses
 from cachemgr.api.dependencies import ApiState, Operator, Principal, State, Viewer
 from cachemgr.api.errors import ApiError
+from cachemgr.api.responses import path_of
 from cachemgr.ddl import parse
 from cachemgr.ddl.render import render
 from cachemgr.ddl.statements import (
@@ -22,7 +23,7 @@ from cachemgr.metastore.records import JoinRecord
 from cachemgr.roles import Role
 
 router = APIRouter(prefix="/api/v1/joins", tags=["joins"])
-JoinName = Annotated[str, Path(max_length=512)]
+JoinName = Annotated[str, Path(max_length=1024)]
 
 
 def _find(state: ApiState, name: str) -> JoinRecord:
@@ -62,7 +63,7 @@ def create_join(
         )
     with state.spark_lock:
         state.statements.execute(body.ddl, operator.name)
-    response.headers["Location"] = f"{router.prefix}/{statement.name}"
+    response.headers["Location"] = path_of(router.prefix, str(statement.name))
     return _told(state, operator, _find(state, str(statement.name)))
 
 

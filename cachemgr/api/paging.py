@@ -17,7 +17,7 @@ MAX_PAGE: Final = 1000
 Item = TypeVar("Item")
 
 PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=MAX_PAGE)]
-PageToken = Annotated[str | None, Query(alias="pageToken", max_length=1024)]
+PageToken = Annotated[str | None, Query(alias="pageToken", max_length=8192)]
 
 
 def page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
+from urllib.parse import quote
 
 from cachemgr.access.grants import hashed_id, redacted_location
 from cachemgr.access.redaction import Discretion
@@ -26,6 +27,19 @@ from cachemgr.statements.status import Looked, Status, status_of
 from cachemgr.vocabulary import RunState
 from cachemgr.worker.schedule import status_of as schedule_status
 from scheduler.due import next_due
+
+
+def path_of(prefix: str, name: str) -> str:
+    """Where something is found by its name, as a header or a client can carry it.
+
+    Args:
+        prefix: The path of its kind.
+        name: Its name.
+
+    >>> path_of("/api/v1/caches", "s.Größe 1")
+    '/api/v1/caches/s.Gr%C3%B6%C3%9Fe%201'
+    """
+    return f"{prefix}/{quote(name, safe='')}"
 
 
 def caches(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.dialects import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token
 
@@ -104,3 +106,22 @@ def _is_cube(tree: exp.Query) -> bool:
     return any(group.args.get(key) for key in ("grouping_sets", "cube", "rollup")) or any(
         isinstance(key, several) for key in group.expressions
     )
+
+
+def has_star(text: str) -> bool:
+    """Whether a definition's columns are left to its tables somewhere: by `*`, and not the one of
+    COUNT(*).
+
+    Args:
+        text: The select.
+
+    >>> has_star("SELECT t.*, 1 AS n FROM t"), has_star("SELECT a * 2, COUNT(*) FROM t GROUP BY a")
+    (True, False)
+    """
+    if "*" not in text:
+        return False
+    try:
+        parsed = sqlglot.parse_one(text, dialect=Spark)
+    except SqlglotError:
+        return False
+    return any(not isinstance(star.parent, exp.Count) for star in parsed.find_all(exp.Star))

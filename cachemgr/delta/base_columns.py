@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
+from cachemgr.delta.widening import has_same_meaning, holds_all_of, sql_type
 from matcher.model.expr import Col, Expr, walk
 from matcher.model.ir import CachePlan
 
@@ -34,6 +35,37 @@ def columns_read(plan: CachePlan) -> dict[str, frozenset[str]]:
             if isinstance(node, Col):
                 found[plan.relations[node.rel].key].add(node.name.lower())
     return {place: frozenset(names) for place, names in found.items()}
+
+
+def columns_in_order(plan: CachePlan) -> dict[str, list[str]]:
+    """The columns that a cache reads, as their tables spell them, by the location of their table:
+    those that it shows first, in its own order.
+
+    Args:
+        plan: What it stores.
+    """
+    found: dict[str, dict[str, str]] = {relation.key: {} for relation in plan.relations}
+    shown = [column.expr for column in (*plan.columns, *(plan.keys or ()))]
+    for expr in (*shown, *expressions_of(plan)):
+        for node in walk(expr):
+            if isinstance(node, Col):
+                found[plan.relations[node.rel].key].setdefault(node.name.lower(), node.name)
+    return {place: list(names.values()) for place, names in found.items()}
+
+
+def types_read(plan: CachePlan) -> dict[tuple[str, str], str]:
+    """The types of the columns that a cache reads, in SQL's words, by the name of their table and
+    their own, both in lower case.
+
+    Args:
+        plan: What it stores.
+    """
+    return {
+        (plan.relations[node.rel].name.lower(), node.name.lower()): node.type
+        for expr in expressions_of(plan)
+        for node in walk(expr)
+        if isinstance(node, Col)
+    }
 
 
 def expressions_of(plan: CachePlan) -> Iterator[Expr]:
@@ -101,11 +133,12 @@ def names_by_physical(schema: str) -> dict[str, str]:
 
 
 class Fate(Enum):
-    """What became of a column. No refresh can read one that is gone, nor refresh what stores the
-    type of one that has another."""
+    """What became of a column. No refresh can read one that is gone, and none follows one to a type
+    that does not hold all values of the old one. One to a wider type is followed."""
 
     GONE = auto()
     RETYPED = auto()
+    WIDENED = auto()
     OTHER = auto()
 
 
@@ -120,6 +153,21 @@ class ColumnChange:
 
     fate: Fate
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retyped:
+    """A column that has another type.
+
+    Args:
+        fate: `WIDENED` or `RETYPED`.
+        then: The type that it had, in SQL's words.
+        now: The type that it has.
+    """
+
+    fate: Fate
+    then: str
+    now: str
 
 
 def changed_columns(kept: str, schema: str) -> Mapping[str, ColumnChange]:
@@ -141,6 +189,26 @@ def changed_columns(kept: str, schema: str) -> Mapping[str, ColumnChange]:
     }
 
 
+def retyped_columns(kept: str, schema: str) -> Mapping[str, Retyped]:
+    """The columns that have other types now than a snapshot holds, whichever table they belong to:
+    one that was created again keeps no column's identity. Those that are gone are left out.
+
+    Args:
+        kept: What `kept_columns` gave.
+        schema: The schema now.
+
+    Returns:
+        Each column's name to the type that it had and the one that it has.
+    """
+    now = dict(_columns(schema))
+    then: dict[str, list[Any]] = json.loads(kept)
+    return {
+        name: _retyped(what, now[name])
+        for name, what in then.items()
+        if name in now and _meant(what) != _meant(now[name])
+    }
+
+
 def changes_told(changed: Mapping[str, ColumnChange]) -> str:
     """What became of columns, for people.
 
@@ -159,11 +227,28 @@ def _difference(then: list[Any], now: list[Any] | None) -> ColumnChange:
     if then[2] != now[2]:
         return ColumnChange(Fate.OTHER, "is another column of that name")
     if then[0] != now[0]:
-        return ColumnChange(Fate.RETYPED, f"was {_shown(then[0])} and is {_shown(now[0])}")
+        fate = Fate.WIDENED if holds_all_of(then[0], now[0]) else Fate.RETYPED
+        return ColumnChange(fate, f"was {_shown(then[0])} and is {_shown(now[0])}")
     if then[1] != now[1]:
         words = "may be NULL now" if now[1] else "may no longer be NULL"
         return ColumnChange(Fate.OTHER, words)
-    return ColumnChange(Fate.OTHER, "has another collation or length")
+    fate = Fate.OTHER if has_same_meaning(then, now) else Fate.RETYPED
+    return ColumnChange(fate, "has another collation or length")
+
+
+def _retyped(then: list[Any], now: list[Any]) -> Retyped:
+    is_wider = holds_all_of(then[0], now[0]) and has_same_meaning(then, now)
+    return Retyped(Fate.WIDENED if is_wider else Fate.RETYPED, _spelled(then), _spelled(now))
+
+
+def _meant(what: list[Any]) -> tuple[Any, ...]:
+    """What a column's values are, without whether they may be NULL and where they are stored."""
+    return (sql_type(what[0]), *what[-len(_MEANT) :])
+
+
+def _spelled(what: list[Any]) -> str:
+    collation, declared = what[-2:]
+    return f"{declared or sql_type(what[0])}{f' with collation {collation}' if collation else ''}"
 
 
 def _shown(kind: Any) -> str:

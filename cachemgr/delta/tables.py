@@ -195,6 +195,27 @@ def commits_of(
     return decode_range(text)
 
 
+def table_place(spark: SparkSession, name: str) -> str | None:
+    """Where the table lies that a name stands for in Spark's own catalog, without its log being
+    read; None where there is none of that name, or where it cannot be told.
+
+    Args:
+        spark: Any session of the application.
+        name: The name, as `schema.table`.
+    """
+    schema, _, table = name.rpartition(".")
+    if not schema or "." in schema:
+        return None
+    option = class_on_path(spark._jvm, "scala.Option")
+    identifier = class_on_path(spark._jvm, "org.apache.spark.sql.catalyst.TableIdentifier")
+    catalog = spark._jsparkSession.sessionState().catalog()
+    try:
+        found = catalog.getTableMetadata(identifier(table, option.apply(schema)))
+        return normalise_location(spark, found.location().toString())
+    except (Py4JJavaError, PySparkException):
+        return None
+
+
 def has_delta_log(spark: SparkSession, location: str) -> bool:
     """Whether a Delta table lies at a place. One question to the storage, none to Delta, which may
     remember a table whose files are gone."""

@@ -153,6 +153,9 @@ class CacheWrites(Writes):
             if changed.get("paused") is False:
                 # whatever it was paused for counts no more
                 change_schedule(session, cache_id, failures=0, retry_at=None, paused_because=None)
+            elif changed.get("paused"):
+                # who pauses it by hand goes first: nothing but RESUME has it go on
+                change_schedule(session, cache_id, paused_because=None)
             return cache_record(live_cache(session, cache_id))
 
     def rename_cache(

@@ -292,7 +292,8 @@ class RestrictedTableRow(Base):
     """A base table that no cache answers for anyone not granted."""
 
     __tablename__ = "restricted_tables"
-    __table_args__ = (UniqueConstraint("location"),)
+    # one that was replaced at its place has a mark of its own beside that of the table before
+    __table_args__ = (UniqueConstraint("location", "table_id"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     name: Mapped[str] = mapped_column(Text)

@@ -279,6 +279,19 @@ class SnapshotTableRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """What a cache's definition stands for since its tables or views were changed.
+
+    Args:
+        plan: The plan, not measured.
+        columns: The cache's columns, with the types that they have by now.
+    """
+
+    plan: Mapping[str, Any]
+    columns: tuple[ColumnRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Publication:
     """What a refresh wrote and read, and its cache serves from now on.
 
@@ -293,6 +306,8 @@ class Publication:
         location: Where it wrote, if that is another place than the cache's; None if it is not.
         unchanged: It computed nothing and found the rows that it published before: the run ends as
             UNCHANGED, and counts for nothing where the time of refreshes is looked at.
+        followed: What the cache's own record says of its plan and columns from now on, since its
+            definition stands for another plan; None where it is the one that is stored there.
     """
 
     cache_version: int
@@ -304,6 +319,7 @@ class Publication:
     plan: Mapping[str, Any] | None = None
     location: str | None = None
     unchanged: bool = False
+    followed: Followed | None = None
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,15 @@ from cachemgr.metastore.models import (
     RefreshRunRow,
     RegistryRevisionRow,
 )
-from cachemgr.metastore.record_rows import lease_record, run_record, set_rows, table_rows
+from cachemgr.metastore.record_rows import (
+    cache_values,
+    lease_record,
+    run_record,
+    set_rows,
+    table_rows,
+)
 from cachemgr.metastore.records import (
+    Followed,
     LeaseRecord,
     Publication,
     RefreshRunRecord,
@@ -27,6 +34,7 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.metastore.writes import GAP, Writes, bump_revision, change_schedule, live_cache
 from cachemgr.vocabulary import RunState
+from matcher.model.codec import PLAN_VERSION
 
 _RUN_FIELDS = frozenset(
     {"mode", "reason", "commit_number", "parent_version", "stages", "plan", "facts"}
@@ -217,6 +225,7 @@ class RefreshWrites(Writes):
                     revision=revision,
                     damaged=None,
                     **({} if publication.location is None else {"location": publication.location}),
+                    **_followed(publication.followed),
                 )
                 .returning(CacheRow.id)
                 .execution_options(synchronize_session=False)
@@ -404,6 +413,13 @@ class RefreshWrites(Writes):
         """
         with self._transaction() as session:
             return _release(session, cache_id, token)
+
+
+def _followed(followed: Followed | None) -> dict[str, Any]:
+    if followed is None:
+        return {}
+    columns = cache_values({"columns": followed.columns})
+    return {**columns, "plan": dict(followed.plan), "plan_version": PLAN_VERSION}
 
 
 def _settle(session: Session, cache_id: str) -> None:

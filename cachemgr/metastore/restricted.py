@@ -36,22 +36,26 @@ class RestrictedWrites(Writes):
             by: Who marks it.
 
         Returns:
-            The mark; a place that was marked before keeps its mark and gets the new name and id.
+            The mark; a table that was marked before keeps its mark and gets the new name.
         """
         with self._transaction() as session:
             bump_revision(session)
             row = session.scalar(
-                select(RestrictedTableRow).where(RestrictedTableRow.location == location)
+                select(RestrictedTableRow).where(
+                    RestrictedTableRow.location == location,
+                    RestrictedTableRow.table_id == table_id,
+                )
             )
             if row is None:
                 row = RestrictedTableRow(
                     id=new_id(),
                     location=location,
+                    table_id=table_id,
                     restricted_by=by,
                     restricted_at=self._moment(session, None),
                 )
                 session.add(row)
-            row.name, row.table_id = name, table_id
+            row.name = name
             session.flush()
             return _record(row)
 

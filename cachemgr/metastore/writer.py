@@ -14,6 +14,7 @@ from cachemgr.errors import AlreadyExistsError, ErrorCode, NotFoundError
 from cachemgr.metastore.base_tables import BaseTableWrites
 from cachemgr.metastore.cache_writes import CacheWrites
 from cachemgr.metastore.dump import DumpWrites
+from cachemgr.metastore.following import FollowingWrites
 from cachemgr.metastore.history import HistoryWrites
 from cachemgr.metastore.models import DecisionRow, JoinRow
 from cachemgr.metastore.queue_writes import QueueWrites
@@ -34,6 +35,7 @@ class Writer(
     RestrictedWrites,
     DumpWrites,
     BaseTableWrites,
+    FollowingWrites,
     HistoryWrites,
 ):
     """Changes to the metastore; made by `open_metastore`."""

@@ -24,6 +24,7 @@ from cachemgr.refresh.by_change.adopt import Written
 from cachemgr.refresh.by_change.incremental import WORTH_IT, Delta, Stored, find_delta
 from cachemgr.refresh.by_change.past_runs import FULL, PastRun, Weighed, expected, weigh
 from cachemgr.refresh.by_change.why_full import FullCode, NotIncremental, WhyFull
+from cachemgr.refresh.replaced import replaced_tables
 from cachemgr.refresh.steps import (
     Adopt,
     CheckJoins,
@@ -248,7 +249,7 @@ def _why_stale(request: RefreshRequest) -> str | None:
     if request.damage:
         return request.damage
     if published.spec != request.spec:
-        return "the definition, its views, the settings or the layout changed"
+        return _why_other_plan(published, request)
     then = {t.location: t for t in published.tables}
     moved = []
     for table in request.tables:
@@ -270,6 +271,15 @@ def _why_stale(request: RefreshRequest) -> str | None:
             )
     moved.extend(f"{t.name} is no longer read" for t in then.values())
     return "; ".join(moved) or None
+
+
+def _why_other_plan(published: Published, request: RefreshRequest) -> str:
+    """What changed of the definition or its tables."""
+    other = "the definition, its views, the settings or the layout changed"
+    replaced = replaced_tables(published.tables, request.tables)
+    if replaced is None:
+        return other
+    return replaced.told if replaced.explains_all else f"{replaced.told}; {other}"
 
 
 def _why_moved(old: SnapshotTableRecord, table: TableAt, changes: Changes | None) -> str | None:
@@ -442,7 +452,7 @@ def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
     if request.damage:
         return WhyFull(FullCode.CACHE_DAMAGED, request.damage)
     if published.spec != request.spec or published.stored is None:
-        return WhyFull(FullCode.DEFINITION_CHANGED, moved)
+        return WhyFull(_other_plan(published, request), moved)
     then = {t.location: t for t in published.tables}
     tables = {t.location: t for t in request.tables}
     if then.keys() != tables.keys():
@@ -473,6 +483,14 @@ def _delta(request: RefreshRequest, moved: str) -> Delta | WhyFull:
     if isinstance(found, WhyFull) and found.code.value in set(ChangeCode):
         return WhyFull(found.code, moved)  # which says it of each table
     return found
+
+
+def _other_plan(published: Published, request: RefreshRequest) -> FullCode:
+    """The code where the published rows are of another plan."""
+    if published.spec == request.spec:
+        return FullCode.DEFINITION_CHANGED  # another version of this program stored it
+    replaced = replaced_tables(published.tables, request.tables)
+    return FullCode.DEFINITION_CHANGED if replaced is None else replaced.code
 
 
 def _weighed(request: RefreshRequest, delta: Delta) -> Weighed:

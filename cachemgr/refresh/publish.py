@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from cachemgr.metastore.column_bounds import BOUNDS, encode_bounds
 from cachemgr.metastore.records import (
     BROKEN_JOINS,
     READ_AT,
+    ColumnRecord,
+    Followed,
     GroupingSetRecord,
     Publication,
     RefreshRunRecord,
@@ -20,7 +23,9 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.refresh.account import published
 from cachemgr.refresh.by_change.adopt import behind_fact
+from cachemgr.refresh.fingerprint import plan_fingerprint
 from cachemgr.refresh.job import Job
+from cachemgr.refresh.pin import refuse_replaced
 from cachemgr.refresh.progress import Progress, source_json
 from cachemgr.refresh.validate_snapshot_joins import (
     declared_joins,
@@ -28,6 +33,7 @@ from cachemgr.refresh.validate_snapshot_joins import (
     move_validations,
 )
 from matcher.model.codec import decode_plan, encode_plan
+from matcher.model.expr import Expr
 from matcher.model.ir import CachePlan
 
 
@@ -35,6 +41,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
     job.checkpoint("publishing")
     if progress.measured is None:
         return publish_again(job, progress)
+    refuse_replaced(job.session, job.cache, job.tables)
     found, version = progress.measured, progress.version
     assert version is not None
     joins = progress.joins or ()
@@ -67,9 +74,47 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
             facts=facts,
             plan=encode_plan(replace(found.plan, joins=joins)),
             location=job.table.location if job.damage.is_lost else None,
+            followed=_followed(job),
         ),
         now=job.now(),
     )
+
+
+def _followed(job: Job) -> Followed | None:
+    """What the cache's record is to say, where its definition stands for another plan by now."""
+    before = None
+    with suppress(KeyError, TypeError, ValueError):
+        before = None if job.cache.plan is None else decode_plan(dict(job.cache.plan))
+    if before is not None and plan_fingerprint(before) == plan_fingerprint(job.plan):
+        return None
+    plan = replace(job.plan, joins=())
+    columns = job.cache.columns
+    if before is not None:
+        columns = _columns_now(columns, before, plan)
+    return Followed(encode_plan(plan), columns)
+
+
+def _columns_now(
+    columns: Sequence[ColumnRecord], before: CachePlan, plan: CachePlan
+) -> tuple[ColumnRecord, ...]:
+    """A cache's columns with the types that they have in another plan than the one that they are
+    of."""
+    then, now = _exprs(before), _exprs(plan)
+    found = []
+    for column in columns:
+        old, new = then.get(column.name), now.get(column.name)
+        if old is not None and new is not None:
+            # a type is changed only with the plan's, whose spelling need not be this one
+            type_ = column.type if old.type == new.type else new.type
+            may_be_null = column.nullable or (new.nullable and not old.nullable)
+            column = ColumnRecord(column.name, type_, may_be_null)
+        found.append(column)
+    return tuple(found)
+
+
+def _exprs(plan: CachePlan) -> dict[str, Expr]:
+    stored = {c.name: c.expr for c in (*(plan.keys or ()), *plan.columns)}
+    return stored | {m.name: m.agg for m in plan.measures}
 
 
 def _groups(job: Job, plan: CachePlan) -> dict[str, int]:

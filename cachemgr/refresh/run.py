@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cachemgr.base_state import versions_of
+from cachemgr.base_state import TableAt, versions_of
 from cachemgr.causes import cause_of, is_storage_trouble, were_jobs_cancelled
 from cachemgr.delta.change_feed import feeds_kept
 from cachemgr.delta.changed_files import gone_files, repartitioned
@@ -31,7 +31,7 @@ from cachemgr.errors import (
     RefreshError,
 )
 from cachemgr.jvm.alive import jvm_is_gone
-from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.account import refused
 from cachemgr.refresh.by_change.adopt import has_more_to_do
@@ -40,9 +40,17 @@ from cachemgr.refresh.by_change.why_full import NotIncremental
 from cachemgr.refresh.damage import damage_of, placed
 from cachemgr.refresh.failure_texts import storage_unavailable, what_serves
 from cachemgr.refresh.fingerprint import spec_hash
+from cachemgr.refresh.follow import follow_tables
 from cachemgr.refresh.job import Checkpoint, Clock, Job, Replan
 from cachemgr.refresh.lease import Heartbeat
-from cachemgr.refresh.pin import changes_since, check_columns, pin_versions
+from cachemgr.refresh.pin import (
+    changes_since,
+    check_columns,
+    column_lost,
+    other_columns,
+    pin_versions,
+    refuse_narrowed,
+)
 from cachemgr.refresh.plan import RefreshPlan, plan_refresh
 from cachemgr.refresh.request import request_of
 from cachemgr.refresh.source import find_sources
@@ -56,6 +64,19 @@ from matcher.model.ir import CachePlan
 
 DEFAULT_LEASE_SECONDS = 60.0
 DEFAULT_DROP_GRACE = 24 * 3600
+# A table that is replaced between two looks is looked at again, so often at most.
+_LOOKS: Final = 3
+_OTHER_TABLE: Final = frozenset(
+    {
+        ErrorCode.BASE_COLUMN_CHANGED,
+        ErrorCode.BASE_COLUMN_LOST,
+        ErrorCode.COLUMNS_CHANGED,
+        ErrorCode.DEFINITION_BROKEN,
+    }
+)
+# What says by itself what is wrong with a definition. A storage that does not answer, or a commit
+# that was taken back while it was read, may pass by itself, unlike a name that is gone.
+_TOLD: Final = frozenset({ErrorCode.TABLE_NOT_READABLE, ErrorCode.COLUMNS_CHANGED})
 
 
 def run_refresh(
@@ -165,6 +186,7 @@ def run_claimed(
             )
             # for those who match texts without a Spark
             metastore.writer.note_tables(job.tables)
+            follow_tables(job.session, metastore, cache, job.published, job.tables)
             put_back = _catch_up(job)
             asked = mode or cache.refresh_mode.value
             plan = plan_refresh(request_of(job, asked, run))
@@ -315,9 +337,7 @@ def _prepare(
         metastore.writer.lift_damage(cache.id, published.run.id, cache.damaged)
     cache = placed(cache, damage, None if run is None else run.fencing_token)
     _check_place(session, cache)
-    plan = _current_plan(session, cache, replan)
-    tables = pin_versions(session, cache, plan)
-    check_columns(session, cache, plan, versions_of(tables))
+    plan, tables = _pinned(session, cache, published, replan)
     changes = changes_since(session, published, tables)
     if run is not None and any(c.kind is not ChangeKind.SAME for c in changes.values()):
         # there is enough to do until the write that needs it
@@ -343,6 +363,28 @@ def _prepare(
         now=now,
         checkpoint=checkpoint,
     )
+
+
+def _pinned(
+    session: SparkSession,
+    cache: CacheRecord,
+    published: SnapshotRecord | None,
+    replan: Replan | None,
+) -> tuple[CachePlan, tuple[TableAt, ...]]:
+    """What the definition means now, and the versions of its tables: of one moment, also where a
+    table is replaced between one look and the other."""
+    stored = None if cache.plan is None else _decoded(cache.plan)
+    for left in reversed(range(_LOOKS)):
+        try:
+            plan = _current_plan(session, cache, stored, replan)
+            tables = pin_versions(session, cache, plan)
+            check_columns(session, cache, plan, versions_of(tables))
+            break
+        except RefreshError as error:
+            if not left or replan is None or error.code not in _OTHER_TABLE:
+                raise
+    refuse_narrowed(cache, published, stored, plan, tables)
+    return plan, tables
 
 
 def _check_place(session: SparkSession, cache: CacheRecord) -> None:
@@ -376,11 +418,12 @@ def _catch_up(job: Job) -> str:
     return "; the metastore was put back from a copy, what was published since is not served"
 
 
-def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | None) -> CachePlan:
+def _current_plan(
+    session: SparkSession, cache: CacheRecord, stored: CachePlan | None, replan: Replan | None
+) -> CachePlan:
     """The plan to compute: the definition as its names resolve now, so that a redefined view is
     followed.
     """
-    stored = None if cache.plan is None else _decoded(cache.plan)
     if replan is not None:
         try:
             return replan()
@@ -389,9 +432,7 @@ def _current_plan(session: SparkSession, cache: CacheRecord, replan: Replan | No
             if is_storage_trouble(error):
                 why = cause_of(error.__cause__ or error)
                 raise storage_unavailable(cache, why) from error
-            if isinstance(error, CacheManagerError) and error.code == ErrorCode.TABLE_NOT_READABLE:
-                # as of a commit that was taken back while it was read: unlike a name that is gone
-                # it may pass by itself
+            if isinstance(error, CacheManagerError) and error.code in _TOLD:
                 said = error.message.splitlines()[0]
                 raise RefreshError(error.code, f"{said}; {what_serves(cache)}") from error
             text = str(error).strip().splitlines()[0]
@@ -422,5 +463,7 @@ def _blame_base_table(session: SparkSession, cache: CacheRecord, stored: CachePl
     """Raise the precise error if a base table or column of the stored plan is gone."""
     if stored is None:
         return
-    tables = pin_versions(session, cache, stored)
-    check_columns(session, cache, stored, versions_of(tables))
+    versions = versions_of(pin_versions(session, cache, stored))
+    for other in other_columns(session, stored, versions):
+        if not other.now:
+            raise column_lost(cache, other)

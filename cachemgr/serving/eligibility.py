@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
-from cachemgr.access.grants import keys_of, may_use
+from cachemgr.access.grants import keys_of_relations, may_use
 from cachemgr.base_state import TableAt
 from cachemgr.config.judged.used_functions import used_functions
 from cachemgr.config.result_settings import SettingsComparer
@@ -294,9 +294,10 @@ class Eligibility:
         if restricted:  # rare, and the sets are made for it alone
             # What is joined to the cache is read by Spark itself, with the user's own rights.
             live = {extra.relation.key for extra in rewrite.extra}
-            places = {r.key for r in block.relations} - live
-            ids = {t.table_id for p in places for t in self.query.seen.get(p, ()) if t.table_id}
-            reads = cache.reads.union(ids, *map(keys_of, places))
+            relations = [r for r in block.relations if r.key not in live]
+            tables = [t for r in relations for t in self.query.seen.get(r.key, ())]
+            reads = cache.reads | keys_of_relations((r.key, r.name) for r in relations)
+            reads |= {t.table_id for t in tables if t.table_id}
         asks = self.query
         return may_use(
             asks.principal, cache.name, cache.principals, reads, restricted, vouched=asks.vouched

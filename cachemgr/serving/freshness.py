@@ -236,8 +236,8 @@ def _other_columns(
             cure = f"add the column again, or drop or replace cache {cache.name}"
         elif Fate.RETYPED in fates:
             cure = (
-                f"create cache {cache.name} again with OR REPLACE; where it would store the same "
-                f"types as before, {cure} is enough"
+                f"give the column a type that holds all that it held, or create cache {cache.name} "
+                "again with OR REPLACE"
             )
     return Reason(
         ReasonCode.COLUMNS_CHANGED,

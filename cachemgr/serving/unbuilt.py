@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from cachemgr.access.grants import keys_of
+from cachemgr.access.grants import keys_of_relations
 from cachemgr.base_state import TableAt
 from cachemgr.config.judged.values import default_in_spark
 from cachemgr.config.result_settings import SettingsComparer
@@ -32,7 +32,6 @@ def unbuilt(
         settings: Fingerprint of the settings that it would be refreshed under.
         rewrite_enabled: What was declared.
     """
-    places = {relation.key for relation in plan.relations}
     return ServedCache(
         id="",
         name=plan.name,
@@ -46,7 +45,7 @@ def unbuilt(
         settings=settings,
         principals=None,
         unvalidated=frozenset(join.name for join in plan.joins if not join.validated),
-        reads=frozenset().union(*map(keys_of, places)),
+        reads=keys_of_relations((relation.key, relation.name) for relation in plan.relations),
     )
 
 

@@ -8,20 +8,21 @@ is expanded and a temp view is seen for what it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.ddl.statements import SelectText
 from cachemgr.errors import CacheManagerError, DefinitionError, ErrorCode
+from cachemgr.jvm.session_conf import unnoticed
 from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.serving.seen_tables import TableRef
-from cachemgr.spark.nested_caches import FindCache, expand
+from cachemgr.spark.nested_caches import AS_KNOWN, FindCache, Stands, expand
 from cachemgr.spark.plans import CapturedPlan, capture_query
-from cachemgr.spark.texts import readable
+from cachemgr.spark.texts import analysed_text, readable
 from matcher.catalyst.reader import definition_block
 from matcher.model.errors import MatcherError
 from matcher.model.ir import CachePlan
@@ -74,6 +75,8 @@ def analyse_definition(
     select: SelectText,
     find: FindCache = _NO_CACHES,
     accepts: Callable[[CacheRecord], None] = lambda cache: None,
+    stands: Stands = AS_KNOWN,
+    only: Sequence[str] = (),
 ) -> Analysis:
     """Analyse the SELECT of a cache.
 
@@ -83,6 +86,8 @@ def analyse_definition(
         select: The SELECT and where it stands in the statement.
         find: The live cache of a namespace and a name, which a FROM may name.
         accepts: Called with each cache that it names; raises if it may not be named.
+        stands: What is put in place of a table's name; see `expand`.
+        only: The output columns that are wanted, all where it is empty.
 
     Returns:
         The analysis.
@@ -92,8 +97,9 @@ def analyse_definition(
     """
     try:
         with readable(spark, f"cache {name}"):
-            expanded = expand(spark, select.text, find, (name,), accepts, partial(_where, select))
-            captured = capture_query(spark, expanded.query)
+            where = partial(_where, select)
+            expanded = expand(spark, select.text, find, (name,), accepts, where, stands)
+            captured = capture_query(spark, _of(spark, expanded.query, only))
     except PySparkException as error:
         raise _not_analysable(error, name, select) from error
     for construct, detail, line, column in captured.problems:
@@ -128,6 +134,16 @@ def analyse_definition(
         raise DefinitionError(error.code, f"cache {name}: {what}{place}") from error
     reads = tuple(cache.id for cache in expanded.reads)
     return Analysis(plan, _columns(captured, plan, bool(reads)), captured.tables, reads)
+
+
+def _of(spark: SparkSession, query: str | DataFrame, only: Sequence[str]) -> str | DataFrame:
+    """A query with some of its columns alone."""
+    if not only:
+        return query
+    with unnoticed():
+        if not isinstance(query, DataFrame):
+            query = DataFrame(analysed_text(spark, query), spark)
+        return query.select([quote(column) for column in only])
 
 
 def refuse_by_catalog(what: str, tables: Iterable[TableRef]) -> None:

@@ -41,7 +41,7 @@ from cachemgr.spark.plans import capture_query
 from cachemgr.spark.replan import replan
 from cachemgr.spark.session import CacheSession
 from cachemgr.spark.spark_errors import code_and_line
-from cachemgr.spark.texts import analysed_text, named_in, readable, refuse_reach
+from cachemgr.spark.texts import is_view, named_in, readable, refuse_reach
 from cachemgr.statements.columns import STEPS
 from cachemgr.statements.engine import Definition, JoinVerdict
 from cachemgr.statements.results import ResultRows, table
@@ -137,7 +137,7 @@ class SparkEngine:
         refuse_by_catalog(name, captured.tables)
         resolved = [table.at(table.state) for table in captured.tables]
         found = resolved[0] if len(resolved) == 1 else None
-        whole = _whole_table(captured.document) and not _is_view(self._spark, name)
+        whole = _whole_table(captured.document) and not is_view(self._spark, name)
         if not isinstance(found, TableAt) or not whole:
             raise DefinitionError(
                 ErrorCode.NOT_A_DELTA_TABLE,
@@ -277,15 +277,6 @@ class SparkEngine:
 
     def _grace(self) -> int:
         return self._session.settings(explicit_settings(self._spark)).drop_grace_seconds
-
-
-def _is_view(spark: SparkSession, name: str) -> bool:
-    """Whether a name that can be read stands for a view. One that shows some columns of a table
-    looks like the table in the optimised plan, and whoever marks it would mark the whole table."""
-    node = analysed_text(spark, f"SELECT * FROM {name}").queryExecution().analyzed()
-    while node.nodeName() != "View" and node.children().size() == 1:
-        node = node.children().apply(0)
-    return bool(node.nodeName() == "View")
 
 
 def _whole_table(document: dict[str, Any]) -> bool:

@@ -17,15 +17,20 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 
 from cachemgr.jvm.loader import java_class, session_of
+from matcher.render.select import quote
 from matcher.sql.comments import Unclosed, hints, steps_in
 
 NO_CACHE: Final = "NO_RELATIONAL_CACHE"
 USE_CACHE: Final = "RELATIONAL_CACHE"
 STEPS: Final = "RELATIONAL_CACHE_STEPS"
 
+_QUOTED: Final = r"`(?:[^`]|``)*`|'[^']*'|\"[^\"]*\""
 _CALL: Final = re.compile(
-    rf"\b(?P<name>{NO_CACHE}|{USE_CACHE}|{STEPS})\b\s*(?:\((?P<args>[^)]*)\))?", re.IGNORECASE
+    rf"\b(?P<name>{NO_CACHE}|{USE_CACHE}|{STEPS})\b\s*(?:\((?P<args>(?:{_QUOTED}|[^`'\")])*)\))?",
+    re.IGNORECASE,
 )
+_ARGUMENT: Final = re.compile(rf"(?:{_QUOTED}|[^`'\",])+")
+_IDENTIFIER: Final = re.compile(r"`((?:[^`]|``)*)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
     ('a', 'b')
     >>> read_hints(["SELECT /*+ RELATIONAL_CACHE_STEPS(50000) */ 1"]).steps
     50000
+    >>> read_hints(["SELECT /*+ RELATIONAL_CACHE(s.`a, b``)`, 'c') */ 1"]).caches
+    ('s.a, b`)', 'c')
     >>> read_hints([r"SELECT r'\\' /*+ NO_RELATIONAL_CACHE */, ''"]).names
     frozenset({'NO_RELATIONAL_CACHE'})
     >>> read_hints(["SELECT /* not /* yet */ /*+ */ 1 /* /* */ /*+ NO_RELATIONAL_CACHE */"]).names
@@ -60,13 +67,20 @@ def read_hints(texts: Iterable[str], tags: Iterable[str] = ()) -> Hints:
         for call in _CALL.finditer(body):
             names.add(call["name"].upper())
             if call["name"].upper() == STEPS:
-                steps = steps_in(call["args"] or "")
+                steps = steps_in((call["args"] or "").replace("`", ""))
                 continue
-            for arg in (call["args"] or "").split(","):
-                cache = arg.strip().replace("`", "").strip("'\"")
+            for arg in _ARGUMENT.findall(call["args"] or ""):
+                cache = _unquoted(arg.strip())
                 if cache:
                     caches[cache] = None
     return Hints(frozenset(names), tuple(caches), steps)
+
+
+def _unquoted(arg: str) -> str:
+    """A name as it is, of one in quotes or with parts in backticks."""
+    if arg[:1] in ("'", '"'):
+        return arg.strip("'\"")
+    return _IDENTIFIER.sub(lambda found: found[1].replace("``", "`"), arg)
 
 
 def _bodies(text: str) -> list[str]:
@@ -75,6 +89,11 @@ def _bodies(text: str) -> list[str]:
         return [*hints(text)]
     except Unclosed:
         return []
+
+
+def _quoted(cache: str) -> str:
+    """A name in a hint, whatever is in it; one that is quoted already stays as it is."""
+    return cache if cache[:1] in ("`", "'", '"') else quote(cache)
 
 
 def install_dataframe_hint() -> None:
@@ -94,7 +113,7 @@ def install_dataframe_hint() -> None:
         if not isinstance(name, str) or name.upper() not in (NO_CACHE, USE_CACHE, STEPS):
             return original(self, name, *parameters)
         session = self.sparkSession
-        text = f"{name.upper()}({','.join(map(str, parameters))})"
+        text = f"{name.upper()}({','.join(_quoted(str(one)) for one in parameters)})"
         analysed = self._jdf.queryExecution().analyzed()
         hook = java_class(session, "Hook")
         return ClassicDataFrame(hook.hinted(session_of(session), analysed, text), session)

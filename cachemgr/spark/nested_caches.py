@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +33,9 @@ from matcher.render.select import quote
 _MAX_PARTS: Final = 3
 Place = Callable[[int | None, int | None], str]
 FindCache = Callable[[str, str], CacheRecord | None]
+# What stands for a name, if not what the session knows by it: a plan, or None.
+Stands = Callable[[SparkSession, list[str]], DataFrame | None]
+AS_KNOWN: Final[Stands] = lambda spark, parts: None  # noqa: E731
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ def expand(
     path: tuple[str, ...],
     accepts: Callable[[CacheRecord], None] = lambda cache: None,
     place: Place = lambda line, col: "",
+    stands: Stands = AS_KNOWN,
 ) -> Expanded:
     """Put the definitions of caches in place of their names.
 
@@ -65,6 +69,8 @@ def expand(
         path: Names of the caches that are being expanded, the outermost first.
         accepts: Called with each cache that the text itself names; raises if it may not be named.
         place: Says where a line and a column of the text are.
+        stands: What is put in place of a table's name, in the text itself and not in the
+            definitions of the caches that it names.
 
     Raises:
         DefinitionError: It reaches outside of tables; or a cache that is named may not be, or
@@ -79,16 +85,24 @@ def expand(
         namespace = namespace_of(name, catalog.currentCatalog(), catalog.currentDatabase())
         return find(namespace, name.last)
 
+    plans: dict[str, Any] = {}
+    names = json.loads(nested.names(session_of(spark), text))
+    for parts in names:
+        given = stands(spark, parts)
+        if given is not None:
+            plans[_key(parts)] = logical_plan(spark, given)
     refuse_reach(
         f"cache {path[-1]}",
         named_in(spark, text),
-        lambda parts: is_known(spark, parts) or named_cache(parts) is not None,
+        lambda parts: (
+            _key(parts) in plans or is_known(spark, parts) or named_cache(parts) is not None
+        ),
         place,
     )
     found: dict[str, CacheRecord] = {}
-    for parts in json.loads(nested.names(session_of(spark), text)):
-        key = "\0".join(parts)
-        if key in found or len(parts) > _MAX_PARTS or is_known(spark, parts):
+    for parts in names:
+        key = _key(parts)
+        if key in found or key in plans or len(parts) > _MAX_PARTS or is_known(spark, parts):
             continue
         name = QualifiedName(tuple(parts))
         namespace = namespace_of(name, catalog.currentCatalog(), catalog.currentDatabase())
@@ -96,9 +110,8 @@ def expand(
         cache = named_cache(parts)
         if cache is not None:
             found[key] = cache
-    if not found:
+    if not found and not plans:
         return Expanded(text)
-    plans = {}
     for key, cache in found.items():
         _refuse_nesting(cache, path)
         accepts(cache)
@@ -108,6 +121,10 @@ def expand(
             nested.select(session_of(spark), text, java_map(spark._jvm, plans)), spark
         )
     return Expanded(query, tuple({c.id: c for c in found.values()}.values()))
+
+
+def _key(parts: list[str]) -> str:
+    return "\0".join(parts)
 
 
 def is_known(spark: SparkSession, parts: list[str]) -> bool:
@@ -155,9 +172,10 @@ def _analysed(
     try:
         inner = expand(session, cache.definition, find, (*path, shown))
         with unnoticed():
-            if isinstance(inner.query, DataFrame):
-                return inner.query
-            return DataFrame(analysed_text(session, inner.query), session)
+            query = inner.query
+            if not isinstance(query, DataFrame):
+                query = DataFrame(analysed_text(session, query), session)
+            return _as_created(query, cache)
     except PySparkException as error:
         said = str(error).splitlines()[0]
         raise CacheManagerError(
@@ -165,6 +183,14 @@ def _analysed(
             f"cache {path[-1]} names cache {shown}, whose definition does not resolve any more: "
             f"{said}; restore what it names, or define {path[-1]} over other tables",
         ) from error
+
+
+def _as_created(query: DataFrame, cache: CacheRecord) -> DataFrame:
+    """A definition without columns that its SELECT * did not stand for when it was created."""
+    names = [column.name for column in cache.columns]
+    if len(query.columns) <= len(names) or not set(names) <= set(query.columns):
+        return query
+    return query.select([quote(name) for name in names])
 
 
 def definition_session(spark: SparkSession, cache: CacheRecord) -> SparkSession:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from cachemgr.base_state import BaseState, Unreadable
-from cachemgr.delta.tables import current_states, first_commit_after
+from cachemgr.delta.tables import current_states, first_commit_after, table_place
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.metastore.store import Metastore
@@ -87,6 +87,12 @@ class SparkRefresher:
     def heads(self, places: Collection[str]) -> Mapping[str, BaseState | Unreadable | None]:
         """The Delta table at each place as it is now, None where there is none."""
         return current_states(self.spark, places)
+
+    def places(self, names: Collection[str]) -> Mapping[str, str]:
+        """Where the tables lie that names of Spark's own catalog stand for here now."""
+        spark = self.spark
+        found = {name: table_place(spark, name) for name in names}
+        return {name: place for name, place in found.items() if place is not None}
 
     def first_commit_after(self, place: str, version: int) -> datetime | None:
         """When the first commit after a version was made; None if it is the newest."""

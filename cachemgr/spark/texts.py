@@ -99,6 +99,20 @@ def named_in(spark: SparkSession, text: str) -> tuple[Named, ...]:
     return named
 
 
+def is_view(spark: SparkSession, name: str) -> bool:
+    """Whether a name that can be read stands for a view. One that shows some columns of a table
+    looks like the table in the optimised plan.
+
+    Args:
+        spark: The session in which it is resolved.
+        name: The name, as a text spells it.
+    """
+    node = analysed_text(spark, f"SELECT * FROM {name}").queryExecution().analyzed()
+    while node.nodeName() != "View" and node.children().size() == 1:
+        node = node.children().apply(0)
+    return bool(node.nodeName() == "View")
+
+
 @contextmanager
 def readable(spark: SparkSession, what: str) -> Iterator[None]:
     """Tell what a storage answers, to whoever named a table in it, as his text's error.

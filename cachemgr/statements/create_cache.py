@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from cachemgr.config.cache_properties import is_of_mapping, refuse_own
 from cachemgr.config.substitution import refuse_substitution
@@ -15,6 +16,9 @@ from cachemgr.secrets import refuse_secrets
 from cachemgr.statements.convert import LOCATION_GIVEN, freshness_fields, policy_fields
 from cachemgr.statements.engine import Definition
 from matcher.model.codec import PLAN_VERSION, decode_plan, encode_plan
+
+# Of each part of a name, as in catalogs; what a database indexes is bounded too.
+LONGEST_NAME: Final = 255
 
 
 def build_record(
@@ -77,15 +81,19 @@ def build_record(
     )
 
 
-def refuse_name(name: QualifiedName) -> None:
-    """Refuse a name that could not be told from another one, or not be typed: names are shown and
-    looked up as text with dots between their parts.
+def refuse_name(name: QualifiedName, of: str = "cache", namespace: str = "") -> None:
+    """Refuse a name that could not be told from another one, not be typed, or not be asked for at
+    every door: names are shown and looked up as text with dots between their parts, stand in the
+    paths of URLs and in hints, and are indexed by the metastore.
 
     Args:
-        name: The one that a cache is to get.
+        name: The one that something is to get.
+        of: What it is a name of, for the message.
+        namespace: Where it points to; empty if all of that is in the name.
 
     Raises:
-        DefinitionError: A part holds a dot, or a character that does not print.
+        DefinitionError: A part holds a dot, a slash or a character that does not print, begins or
+            ends with a blank, or is too long.
 
     >>> refuse_name(QualifiedName(("sales", "by year")))
     >>> try:
@@ -94,13 +102,29 @@ def refuse_name(name: QualifiedName) -> None:
     ...     print(error.message)
     'a.b' in the name of a cache has a dot: take another name
     """
-    for part in name.parts:
-        what = "a dot" if "." in part else "a character that does not print"
-        if "." in part or not part.isprintable():
+    for part in (*namespace.split("."), *name.parts):
+        what = _why_not_a_name(part)
+        if what:
+            shown = part if len(part) <= LONGEST_NAME else f"{part[:20]}…"
             raise DefinitionError(
                 ErrorCode.NAME_NOT_ALLOWED,
-                f"{part!r} in the name of a cache has {what}: take another name",
+                f"{shown!r} in the name of a {of} {what}: take another name",
             )
+
+
+def _why_not_a_name(part: str) -> str:
+    """Why no name can have a part; empty if one can."""
+    if "." in part:
+        return "has a dot"
+    if "/" in part:
+        return "has a slash, which the path of a URL cannot carry"
+    if not part.isprintable():
+        return "has a character that does not print"
+    if part != part.strip():
+        return "begins or ends with a blank, which headers and hints lose"
+    if len(part) > LONGEST_NAME:
+        return f"has {len(part)} characters, and {LONGEST_NAME} are the most"
+    return ""
 
 
 def refuse_properties(name: str, properties: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.render import render_freshness, render_refresh
+from cachemgr.ddl.select_text import has_star
 from cachemgr.delta.base_columns import changed_columns, changes_told
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -122,8 +123,20 @@ def _summary(facts: CacheFacts) -> list[tuple[str, str]]:
         *([("damage", cache.damaged)] if cache.damaged is not None else []),
         *_broken_joins(facts.published),
         ("rewrite", "ENABLED" if cache.rewrite_enabled else "DISABLED"),
+        *_star(cache),
         ("read it with", read_select(facts)),
     ]
+
+
+def _star(cache: CacheRecord) -> list[tuple[str, str]]:
+    """What SELECT * means in a definition that has one."""
+    if not has_star(cache.definition):
+        return []
+    means = (
+        "the columns at CREATE: those that its tables get later are left out until it is created "
+        "again with OR REPLACE"
+    )
+    return [("select *", means)]
 
 
 def _broken_joins(published: SnapshotRecord | None) -> list[tuple[str, str]]:

@@ -44,6 +44,10 @@ def unrestrict(metastore: Metastore, engine: Engine, name: QualifiedName) -> Res
     """
     marks = metastore.reader.restricted_tables()
     found = [mark for mark in marks if mark.location == name.last] or _named(marks, engine, name)
+    # and those of the tables that it took the name of, or that took its own
+    names = {mark.name.lower() for mark in found}
+    places = {mark.location for mark in found}
+    found = [m for m in marks if m.name.lower() in names or m.location in places]
     if not found:
         raise NotFoundError(
             ErrorCode.TABLE_NOT_RESTRICTED,

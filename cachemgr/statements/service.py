@@ -217,7 +217,8 @@ class CacheService:
                 f"the relational cache {existing.qualified_name} exists already: "
                 "use OR REPLACE or IF NOT EXISTS, or take another name",
             )
-        refuse_name(statement.name)
+        if existing is None:  # an older release took names that this one does not
+            refuse_name(statement.name, namespace=namespace)
         record = self._record(statement, namespace, principal)
         self._metastore.writer.create_cache(
             record,
@@ -258,8 +259,8 @@ class CacheService:
         self._engine.refuse_place(place, what)
 
     def _explain_create(self, statement: CreateRelationalCache) -> ResultRows:
-        refuse_name(statement.name)
         namespace = self._namespace(statement.name)
+        refuse_name(statement.name, namespace=namespace)
         definition = self._engine.define(
             shown_name(namespace, statement.name.last), statement.select
         )
@@ -289,8 +290,8 @@ class CacheService:
         now, writer = self._now(), self._metastore.writer
         match statement.action:
             case RenameTo(name):
-                refuse_name(name)
                 namespace = self._namespace(name) if name.namespace else cache.namespace
+                refuse_name(name)
                 new = writer.rename_cache(
                     cache.id, cache.version, name.last, namespace=namespace, now=now
                 )
@@ -442,6 +443,7 @@ class CacheService:
                 f"the record-preserving join {statement.name} exists already: "
                 "use IF NOT EXISTS, drop it first, or take another name",
             )
+        refuse_name(statement.name, "record-preserving join")
         record = build_join(statement, self._engine)
         if statement.validated:
             record = self._validated(record)

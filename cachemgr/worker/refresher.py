@@ -29,6 +29,11 @@ class Refresher(Protocol):
         """The Delta table at each place as it is now, None where there is none."""
         ...
 
+    def places(self, names: Collection[str]) -> Mapping[str, str]:
+        """Where the tables lie that names stand for here now; those that this application does not
+        know are left out."""
+        ...
+
     def first_commit_after(self, place: str, version: int) -> datetime | None:
         """When the first commit after a version was made; None if it is the newest."""
         ...

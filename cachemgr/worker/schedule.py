@@ -5,10 +5,12 @@ Every replica looks; the metastore lets one of them ask for each refresh (`sched
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from cachemgr.base_state import BaseState, Unreadable, counted
 from cachemgr.errors import ConflictError, NotFoundError
@@ -19,19 +21,25 @@ from cachemgr.statements.convert import trigger_of
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RunState
 from cachemgr.worker.passing import is_of_storage
+from cachemgr.worker.put_right import PutRight
 from cachemgr.worker.refresher import Refresher
 from scheduler.due import CacheStatus
 from scheduler.order import sources_of
 from scheduler.tick import Look, look
 from scheduler.triggers import Cron, OnCommit, TargetLag, Trigger, check_cron
 
+# A catalog is asked less often than the logs: a name is seldom given to another table.
+_NAMES_SECONDS: Final = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What a published refresh read, by location, and when it began to."""
+    """What a published refresh read, by location, and when it began to; where the tables lay that
+    their names stood for."""
 
     read_at: datetime
     tables: Mapping[str, BaseState]
+    places: Mapping[str, str]
 
 
 def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatus | None:
@@ -145,6 +153,10 @@ class Watch:
     def __init__(self, metastore: Metastore, refresher: Refresher) -> None:
         self._metastore = metastore
         self._refresher = refresher
+        self._put_right = PutRight(metastore, refresher)
+        self._named: Mapping[str, str] = {}
+        self._names_at = 0.0
+        self._told: set[tuple[str, str, str]] = set()
         # a published snapshot never changes
         self._snapshots: dict[str, _Snapshot] = {}
 
@@ -154,19 +166,22 @@ class Watch:
         Returns:
             How many fell behind since the last look.
         """
-        watched = [r for r in self._metastore.reader.schedules() if _waits_for_commits(r)]
+        records = self._metastore.reader.schedules()
+        self._put_right.look(records)
+        watched = [r for r in records if _waits_for_commits(r)]
         snapshots = {r.cache.id: self._snapshot(r.cache.published_refresh_id) for r in watched}
         self._forget(r.cache.published_refresh_id for r in watched)
         places = sorted({p for found in snapshots.values() if found for p in found.tables})
         if not places:
             return 0
         heads = self._refresher.heads(places)
+        self._find_names(found for found in snapshots.values() if found)
         now = self._metastore.reader.now()
         behind = {
             cache_id: moment
             for cache_id, snapshot in snapshots.items()
             if snapshot is not None
-            and (moment := self._behind_since(snapshot, heads, now)) is not None
+            and (moment := self._behind_since(cache_id, snapshot, heads, now)) is not None
         }
         if behind:
             self._metastore.writer.note_behind(behind)
@@ -174,11 +189,12 @@ class Watch:
 
     def _behind_since(
         self,
+        cache_id: str,
         snapshot: _Snapshot,
         heads: Mapping[str, BaseState | Unreadable | None],
         now: datetime,
     ) -> datetime | None:
-        moments = []
+        moments = [now] if self._was_renamed(cache_id, snapshot) else []
         for place, then in snapshot.tables.items():
             head = heads.get(place)
             if isinstance(head, Unreadable) and head.is_away:
@@ -201,6 +217,25 @@ class Watch:
                 moments.append(counted(moment, snapshot.read_at, now))
         return min(moments, default=None)
 
+    def _was_renamed(self, cache_id: str, snapshot: _Snapshot) -> bool:
+        """Whether another table has taken the name of one that a cache read; told once, as a
+        refresh that ends at the old place knows better."""
+        others = {
+            (cache_id, name, self._named[name])
+            for name, place in snapshot.places.items()
+            if self._named.get(name, place) != place
+        } - self._told
+        self._told |= others
+        return bool(others)
+
+    def _find_names(self, snapshots: Iterable[_Snapshot]) -> None:
+        """Look from time to time where the tables lie that the names of base tables stand for."""
+        if time.monotonic() < self._names_at:
+            return
+        self._names_at = time.monotonic() + _NAMES_SECONDS
+        names = {name for snapshot in snapshots for name in snapshot.places}
+        self._named = self._refresher.places(names)
+
     def _first_commit_after(self, place: str, version: int) -> datetime | None:
         try:
             return self._refresher.first_commit_after(place, version)
@@ -217,7 +252,8 @@ class Watch:
             if published is None:
                 return None
             tables = {t.location: t.state for t in published.tables if t.version is not None}
-            found = self._snapshots[refresh_id] = _Snapshot(published.read_at, tables)
+            names = {t.name: t.location for t in published.tables}
+            found = self._snapshots[refresh_id] = _Snapshot(published.read_at, tables, names)
         return found
 
     def _forget(self, current: Iterable[str | None]) -> None:

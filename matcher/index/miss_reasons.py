@@ -37,6 +37,20 @@ def out_of_steps(most: int, compared: int | None = None) -> Reason:
     )
 
 
+def replaced_table(cache: str, table: str) -> Reason:
+    """A cache reads another table under the name of one of the query's.
+
+    Args:
+        cache: The cache's name.
+        table: The table's name.
+    """
+    return Reason(
+        ReasonCode.TABLE_RECREATED,
+        f"{table} was created again at another place since the snapshot of {cache}",
+        f"REFRESH RELATIONAL CACHE {cache}",
+    )
+
+
 def _none(detail: str, suggestion: str) -> Reason:
     return Reason(ReasonCode.NO_CACHE_FOR_TABLES, detail, suggestion)
 

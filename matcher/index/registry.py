@@ -21,7 +21,13 @@ from threading import Lock
 from typing import Final
 
 from matcher.index.explain import candidates_of
-from matcher.index.miss_reasons import best_reasons, no_cache, none_near, out_of_steps
+from matcher.index.miss_reasons import (
+    best_reasons,
+    no_cache,
+    none_near,
+    out_of_steps,
+    replaced_table,
+)
 from matcher.index.nearest import consider, nearest, sharing_tables
 from matcher.index.shards import Shard, bits_of, mask_of, propose_joinable
 from matcher.memory.bounded import Changes, Remembered
@@ -95,6 +101,8 @@ class Registry:
         self._share = Sharing()
         self._limited: frozenset[str] = frozenset()
         self._spelled: dict[str, str] = {}
+        # the names of tables that some cache reads or once read
+        self._named: set[str] = set()
         self._lock = Lock()
         self._changes = Changes()
         self._shapes = Shapes(self._changes)
@@ -113,6 +121,7 @@ class Registry:
             self._put_in(prepared)
             self._plans[plan.name] = prepared
             self._spelled[plan.name.lower()] = plan.name
+            self._named.update(relation.name.lower() for relation in plan.relations)
             if plan.limit is not None:
                 self._limited |= {plan.name}
             self._note(prepared, *(() if old is None else (old,)))
@@ -286,8 +295,9 @@ class Registry:
 
     def _explain(self, asked: _Asked, most: int | None, served: Rewrite | None) -> Decision:
         relations = self._relations(asked.block)
+        replaced = self._replaced(asked.block)
         if relations is None:
-            return Decision(None, (), (none_near(asked.block),))
+            return Decision(None, (), replaced or (none_near(asked.block),))
         query = NormalQuery(asked.block, relations)
         if most is None:
             near = [self._plans[name] for name in self.names()]
@@ -296,8 +306,26 @@ class Registry:
         plans = sharing_tables(query, near, asked.first_rows)
         chosen, valid, misses = consider(query, plans, asked.options, asked.veto, asked.first_rows)
         candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
-        reasons = () if chosen is not None else best_reasons(misses, none_near(asked.block))
-        return Decision(chosen, candidates, reasons)
+        if chosen is not None:
+            return Decision(chosen, candidates, ())
+        reasons = best_reasons(misses, none_near(asked.block))
+        return Decision(None, candidates, (*replaced, *reasons))
+
+    def _replaced(self, block: Block) -> tuple[Reason, ...]:
+        """Which caches read another table under the name of one that no cache reads: it was
+        replaced by one at another place."""
+        others = {
+            relation.name.lower(): relation
+            for relation in block.relations
+            if self._intern.known(relation.key) is None and relation.name.lower() in self._named
+        }
+        if not others:
+            return ()
+        return tuple(
+            replaced_table(plan.name, others[name].name)
+            for plan in sorted((p.plan for p in list(self._plans.values())), key=lambda p: p.name)
+            for name in {relation.name.lower() for relation in plan.relations} & others.keys()
+        )[:_NEAREST]
 
     def _some(self, query: NormalQuery, most: int, served: Rewrite | None) -> list[PreparedPlan]:
         serving = None if served is None else self._plans.get(served.cache)

@@ -100,7 +100,8 @@ def test_what_a_cache_reads_is_its_plans_and_its_snapshot_together():
             (SnapshotTableRecord("t", "file:/t", "id-t", 3),),
         )
     )
-    assert found == {"file:/view_then", "file:/view_now", "file:/t", "id-t"}
+    places = {"file:/view_then", "file:/view_now", "file:/t"}
+    assert found == places | {"id-t", "table v", "table t"}
 
 
 def test_a_principal_is_not_told_of_the_others():

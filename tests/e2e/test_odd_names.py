@@ -4,13 +4,23 @@ sessions, from pins and by text."""
 
 from __future__ import annotations
 
+from urllib.parse import quote as escaped
+
+import httpx
 import pytest
 from test_many_sessions import pins, until
 from test_text_door import Door
 
+import cachemgr
+from cachemgr.api.app import create_app
+from cachemgr.api.dependencies import ApiState
+from cachemgr.delta.storage import LocalFiles
 from cachemgr.errors import DefinitionError
+from cachemgr.journal.rebuild import look
 from cachemgr.refresh import stages
 from cachemgr.refresh.full import sample
+from tests.processes import free_port
+from tests.servers import ServerThread
 
 pytestmark = pytest.mark.spark
 
@@ -172,14 +182,75 @@ def test_a_table_whose_path_has_to_be_escaped_in_a_uri(lab, tmp_path, name):
     lab.hit(query)
 
 
-@pytest.mark.parametrize("name", ["`a.b`", "`x.y`.c", "`a\nb`"])
-def test_noop_a_cache_whose_name_could_be_another_ones(lab, name):
-    select = "SELECT region, COUNT(*) AS n FROM sales GROUP BY region"
-    lab.cache(f"plain AS {select}")
+ODD_CACHES = (
+    "x y",
+    "Größe 日本",
+    'a`b\'s "c"',
+    "100% a?b#c",
+    "a,b)c",
+    "**",
+    "back\\slash",
+    "🦄" * 255,
+)
+SELECT = "SELECT region, COUNT(*) AS n FROM sales GROUP BY region"
+
+
+@pytest.mark.parametrize("name", ODD_CACHES)
+def test_a_cache_of_an_odd_name_works_at_each_door(lab, name):
+    """The session, the hint, the real server over the same metastore, and the records beside it."""
+    written = quoted(name)
+    lab.cache("plain AS SELECT region, day, COUNT(*) AS n FROM sales GROUP BY region, day")
+    lab.sql(f"CREATE RELATIONAL CACHE {written} COMMENT 'odd' AS {SELECT}")
+    lab.sql(f"REFRESH RELATIONAL CACHE {written}")
+    for only in (f"{written}", f"{lab.schema}.{written}"):
+        lab.hit(SELECT.replace("SELECT", f"SELECT /*+ RELATIONAL_CACHE({only}) */", 1))
+    assert cachemgr.explain(
+        lab.spark, SELECT.replace("SELECT", f"SELECT /*+ RELATIONAL_CACHE({written}) */", 1)
+    ).caches == (f"{lab.schema}.{name}",)
+    hinted = lab.spark.sql(SELECT).hint("RELATIONAL_CACHE", f"{lab.schema}.{name}")
+    assert len(hinted.collect()) == 4
+    for statement in (
+        "DESCRIBE RELATIONAL CACHE EXTENDED",
+        "EXPLAIN REFRESH",
+        "SHOW CREATE RELATIONAL CACHE",
+    ):
+        assert lab.sql(f"{statement} {written}")
+    assert name in [row.name for row in lab.sql("SHOW RELATIONAL CACHES")]
+    lab.sql(f"ALTER RELATIONAL CACHE {written} PAUSE")
+    with lab.metastore() as store:
+        port = free_port()
+        server = ServerThread(
+            create_app(ApiState(store, None, lambda: True, None, lambda: None)), port
+        )
+        try:
+            place = (
+                f"http://127.0.0.1:{port}/api/v1/caches/{escaped(f'{lab.schema}.{name}', safe='')}"
+            )
+            found = httpx.get(place, timeout=60).json()
+            assert (found["name"], found["paused"]) == (name, True)
+            assert httpx.post(f"{place}/resume", timeout=60).is_success
+            assert httpx.get(f"{place}/refreshes", timeout=60).json()["refreshes"]
+            assert httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60).is_success
+        finally:
+            server.stop()
+    found = look([str(lab.folder / "caches")], lambda root: LocalFiles())
+    assert {dump.cache["name"] for dump in found.caches} == {"plain", name}
+    renamed = quoted("r" + name[1:])
+    lab.sql(f"ALTER RELATIONAL CACHE {written} RENAME TO {renamed}")
+    lab.sql(f"DROP RELATIONAL CACHE {renamed}")
+
+
+@pytest.mark.parametrize(
+    "name", ["`a.b`", "`x.y`.c", "`a\nb`", "`x/y`", "`x `", "` x`", "`../x`", f"`{'x' * 256}`"]
+)
+def test_noop_a_cache_whose_name_could_be_another_ones_or_cannot_be_asked_for(lab, name):
+    lab.cache(f"plain AS {SELECT}")
     for text in (
-        f"CREATE RELATIONAL CACHE {name} AS {select}",
-        f"EXPLAIN CREATE RELATIONAL CACHE {name} AS {select}",
+        f"CREATE RELATIONAL CACHE {name} AS {SELECT}",
+        f"CREATE OR REPLACE RELATIONAL CACHE {name} AS {SELECT}",
+        f"EXPLAIN CREATE RELATIONAL CACHE {name} AS {SELECT}",
         f"ALTER RELATIONAL CACHE plain RENAME TO {name}",
+        f"CREATE RECORD PRESERVING JOIN {name} AS sales INNER JOIN cust ON cust = cid PRESERVES sales",
     ):
         with pytest.raises(DefinitionError, match="NAME_NOT_ALLOWED"):
             lab.sql(text)

@@ -126,9 +126,12 @@ def test_restricted_tables_are_kept_by_place_and_move_the_revision(store):
     assert store.reader.registry(before).restricted == (mark,)
     assert store.reader.revision() == before + 1
     again = store.writer.restrict_table("hr.salaries", "file:/pay", "id-2", by="ann")
-    assert (again.id, again.name, again.table_id) == (mark.id, "hr.salaries", "id-2")
-    assert again.restricted_by == "root" and store.reader.restricted_tables() == (again,)
-    assert store.writer.unrestrict_table(mark.id) == again
-    assert store.reader.restricted_tables() == () and store.reader.revision() == before + 3
+    assert (again.name, again.table_id, again.restricted_by) == ("hr.salaries", "id-2", "ann")
+    assert store.reader.restricted_tables() == (mark, again), "another table at that place"
+    renamed = store.writer.restrict_table("hr.wages", "file:/pay", "id-1", by="ann")
+    assert (renamed.id, renamed.name, renamed.restricted_by) == (mark.id, "hr.wages", "root")
+    for one in (renamed, again):
+        assert store.writer.unrestrict_table(one.id) == one
+    assert store.reader.restricted_tables() == () and store.reader.revision() == before + 5
     with pytest.raises(NotFoundError, match="SHOW RESTRICTED BASE TABLES"):
         store.writer.unrestrict_table(mark.id)

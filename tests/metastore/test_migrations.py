@@ -201,3 +201,40 @@ def test_caches_from_before_the_queue_get_a_schedule(empty_metastore_url, new_ca
         (found,) = store.reader.schedules()
         assert (found.cache.id, found.failures, found.busy) == (cache.id, 0, True)
         assert found.last.origin == "STATEMENT" and not found.last.cancel_requested
+
+
+@pytest.mark.parametrize(
+    ("because", "resumes"),
+    [
+        ("it cannot succeed until this is mended: [DEFINITION_BROKEN] … [COLUMNS_CHANGED] …", True),
+        ("it cannot succeed until this is mended: [BASE_COLUMN_CHANGED] column k …", True),
+        ("5 scheduled refreshes failed in a row: [REFRESH_FAILED] the disk is full", False),
+    ],
+)
+def test_caches_that_paused_for_other_columns_try_again(
+    empty_metastore_url, new_cache, now, because, resumes
+):
+    with open_metastore(empty_metastore_url) as store:
+        cache = store.writer.create_cache(new_cache(), now=now)
+        by_hand = store.writer.create_cache(new_cache("other"), now=now)
+        store.writer.update_cache(by_hand.id, by_hand.version, now=now, paused=True)
+        store.writer.note_failure(cache.id, failures=1, retry_at=None, paused_because=because)
+        before = store.reader.revision()
+    migrate.downgrade(empty_metastore_url, "0012")
+    migrate.upgrade(empty_metastore_url)
+    with open_metastore(empty_metastore_url) as store:
+        assert store.reader.cache_by_id(by_hand.id).paused
+        found = store.reader.schedule(cache.id)
+        assert found.cache.paused is not resumes
+        assert (found.paused_because is None, found.retry_at is not None) == (resumes, resumes)
+        assert (store.reader.revision() > before) is resumes
+
+
+def test_an_older_release_has_one_mark_a_place(empty_metastore_url):
+    with open_metastore(empty_metastore_url) as store:
+        first = store.writer.restrict_table("hr.pay", "file:/pay", "id-1", by="root")
+        store.writer.restrict_table("hr.pay", "file:/pay", "id-2", by="root")
+    migrate.downgrade(empty_metastore_url, "0012")
+    migrate.upgrade(empty_metastore_url)
+    with open_metastore(empty_metastore_url) as store:
+        assert store.reader.restricted_tables() == (first,)

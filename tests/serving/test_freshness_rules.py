@@ -194,6 +194,7 @@ CHANGES = {
     "gone": (schema(y=("string", {})), "column x is gone"),
     "renamed": (schema(x=("long", MAPPED)), "column x is another column of that name"),
     "widened": (schema(x=("decimal(20,0)", {})), "column x was long and is decimal(20,0)"),
+    "narrowed": (schema(x=("integer", {})), "column x was long and is integer"),
     "not null": (THEN.replace('"nullable": true', '"nullable": false', 1), "no longer be NULL"),
     "collated": (
         schema(x=("long", {"__COLLATIONS": {"x": "ICU.UNICODE_CI"}})), "another collation",
@@ -207,8 +208,9 @@ def test_noop_a_column_that_the_cache_reads_is_another_one_now(change, freshness
     now, told = CHANGES[change]
     verdict = check(cache(freshness, 1_000), seen("a", 9), past=replace(PAST, columns=now))
     assert verdict.reason.code is ReasonCode.COLUMNS_CHANGED and told in verdict.reason.detail
-    # no refresh reads a column that is not there
-    assert ("REFRESH" in verdict.reason.suggestion) == (change != "gone")
+    # no refresh reads a column that is not there, or follows one to a type that holds less
+    not_followed = ("gone", "narrowed", "collated")
+    assert ("REFRESH" in verdict.reason.suggestion) == (change not in not_followed)
 
 
 def test_columns_that_the_cache_does_not_read_may_change():
@@ -349,7 +351,9 @@ def test_strict_says_that_rows_went_and_columns_are_other_ones_now():
     wide = CHANGES["widened"][0]
     reason = judged(cache(), after(("a", DELETE), columns=wide), moved()).reason
     assert reason.code is ReasonCode.COLUMNS_CHANGED and "is decimal(20,0)" in reason.detail
-    assert "OR REPLACE" in reason.suggestion
+    assert reason.suggestion == "REFRESH RELATIONAL CACHE c"
+    narrow = judged(cache(), after(("a", DELETE), columns=CHANGES["narrowed"][0]), moved()).reason
+    assert "OR REPLACE" in narrow.suggestion
     gone = after(("a", DELETE), columns=CHANGES["gone"][0])
     assert "REFRESH" not in judged(cache(), gone, moved()).reason.suggestion
     stored_without = replace(cache(), columns={})

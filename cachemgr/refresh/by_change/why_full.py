@@ -64,7 +64,7 @@ CURES: Final = {
     FullCode.LOG_CLEANED: "refresh more often, or raise delta.logRetentionDuration of the table",
     FullCode.HISTORY_REWRITTEN: "",
     FullCode.TABLE_RECREATED: "overwrite or truncate the table rather than creating it again",
-    FullCode.COLUMNS_CHANGED: "create the cache again with OR REPLACE if it is to follow",
+    FullCode.COLUMNS_CHANGED: "",
     FullCode.UNKNOWN_ACTION: "report it, with the table's last commits",
 }
 

@@ -256,6 +256,12 @@ def _recreate(scene: Scene, table: str) -> Drawn:
     )  # fmt: skip
 
 
+def _replace(scene: Scene, table: str) -> Drawn:
+    """What a nightly job does: the same log, another table."""
+    again = create(scene.layout, FACT).replace("CREATE TABLE", "CREATE OR REPLACE TABLE", 1)
+    return "create or replace", (again, scene.rows(20), scene.rows(9))
+
+
 def _copy(scene: Scene, table: str) -> Drawn:
     """A copy is made; some steps later it is put back, and the table goes on from there."""
     back = (f"!put back {FACT}", scene.rows(6), scene.rows(2))
@@ -414,6 +420,7 @@ _CHANGES: Final[Mapping[Draws, int]] = DIMENSIONS | {
     _merge_upsert: 3, _merge_insert: 3, _merge_delete: 2, _overwrite: 2, _overwrite_same: 2,
     _overwrite_dynamic: 6, _replace_where: 3, _optimize: 4, _optimize_part: 4,
     _append_and_optimize: 3, _purge: 1, _vacuum: 1, _checkpoint: 1, _restore: 4, _recreate: 1,
+    _replace: 2,
     _copy: 3, _put_back_at_once: 2, _add_column: 2, _rename_unused: 4, _rename_used: 4,
     _drop_column: 3, _drop_used: 2, _widen: 3, _properties: 3, _comment: 2, _feed: 3,
 }  # fmt: skip

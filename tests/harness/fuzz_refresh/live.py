@@ -51,7 +51,7 @@ _TAIL_SECONDS: Final = 20.0
 # Refresh refused for what the world did; the definition itself may still run.
 _ALLOWED_CODES: Final = frozenset({
     "NOT_INCREMENTAL", "BASE_COLUMN_LOST", "BASE_COLUMN_CHANGED", "BASE_TABLE_LOST",
-    "DEFINITION_BROKEN",
+    "DEFINITION_BROKEN", "COLUMNS_CHANGED",
 })  # fmt: skip
 # Where a walk tells large sets from small ones, the partial rows of a group before a set is written
 # anew: after a few refreshes.
