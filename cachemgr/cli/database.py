@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from cachemgr.cli.failure import handled
 from cachemgr.cli.input import confirm
 from cachemgr.cli.output import Format, Output, say, show, show_one
 from cachemgr.errors import ConfigurationError, ErrorCode, MetastoreError
+
+if TYPE_CHECKING:
+    from cachemgr.metastore import Metastore
 
 app = typer.Typer(
     help="The metastore: its schema version, and rebuilding it.", no_args_is_help=True
@@ -52,10 +55,14 @@ def metastore_of(url: str | None) -> str:
 @app.command()
 def upgrade(metastore: Url = None, revision: str = "head") -> None:
     """Bring the metastore to the newest schema version, or to REVISION."""
-    from cachemgr.metastore import migrate
+    from cachemgr.metastore import migrate, open_metastore
 
     with handled():
-        typer.echo(f"metastore is at {migrate.upgrade(metastore_of(metastore), revision)}")
+        url = metastore_of(metastore)
+        typer.echo(f"metastore is at {migrate.upgrade(url, revision)}")
+        if migrate.current(url) == migrate.expected():
+            with open_metastore(url, create=False) as store:
+                _warn_of_secrets(store)
 
 
 @app.command()
@@ -124,6 +131,16 @@ def records(metastore: Url = None, location: Location = None, take_over: TakeOve
         say("the records are as this metastore says")
 
 
+def _warn_of_secrets(store: Metastore) -> None:
+    from cachemgr.metastore.masked import held_secrets
+
+    for line in held_secrets(store.reader.caches()):
+        say(
+            f"warning: {line} holds what looks like a password or key, which is masked wherever it "
+            "is shown: create the cache again without it, and change that password or key"
+        )
+
+
 def _refuse_filled(url: str) -> None:
     """Before anybody is asked; the database is not made yet where there is none."""
     from cachemgr.metastore import open_metastore
@@ -186,6 +203,7 @@ def rebuild(
                     rebuilding.rebuild(store, found)
                     # the records are of this metastore from now on
                     Journal(store, roots[0], lambda: files_of(roots[0]), since=0).catch_up()
+                    _warn_of_secrets(store)
         show([asdict(line) for line in found.restored], _LINES, output)
         say("nothing was changed" if dry_run else "tokens are not kept: make new ones")
         if not found.has_shared:

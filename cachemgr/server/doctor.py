@@ -26,6 +26,7 @@ from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, ErrorCode, SchemaVersionError
 from cachemgr.extras import missing, requirement
 from cachemgr.metastore import migrate, open_metastore
+from cachemgr.metastore.masked import held_secrets
 from cachemgr.printable import plural
 
 _SELF: Final = "relational-cache"
@@ -186,6 +187,13 @@ def definitions(url: str) -> str:
             f"{', '.join(held)}: the definition holds ${{…}}, which is no longer substituted; "
             "what was put in there at its creation may show to everybody in its plan",
             "create it again with the values written out; if a secret was put in, change that",
+        )
+    secret = held_secrets(caches)
+    if secret:
+        raise _CheckFailed(
+            f"{'; '.join(secret)} holds what looks like a password or key; it is masked where "
+            "it is shown",
+            "create the cache again without it, and change that password or key",
         )
     return f"{len(texts)} definitions"
 

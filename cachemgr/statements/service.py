@@ -60,8 +60,9 @@ from cachemgr.errors import (
 )
 from cachemgr.journal.journal import FOLDER
 from cachemgr.metastore import Metastore
+from cachemgr.metastore.masked import masked_cache, masked_join
 from cachemgr.metastore.records import CacheRecord, JoinRecord
-from cachemgr.secrets import refuse_secrets
+from cachemgr.secrets import masked_sql, refuse_secrets
 from cachemgr.statements import restrict
 from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, VALIDATED
 from cachemgr.statements.convert import create_statement, freshness_fields, policy_fields
@@ -71,6 +72,7 @@ from cachemgr.statements.create_cache import (
     matched_columns,
     refuse_name,
     refuse_properties,
+    refuse_secrets_in,
 )
 from cachemgr.statements.create_join import build_join
 from cachemgr.statements.describe import (
@@ -155,8 +157,8 @@ class CacheService:
         who = self._engine.user() if principal is None else principal
         told = partial(Discretion, self._metastore, who, vouched=vouched, visitor=visitor)
         if isinstance(statement, Reading):
-            return self._read(statement, told)
-        answer = self._change(statement, who, told)
+            return _masked(self._read(statement, told))
+        answer = _masked(self._change(statement, who, told))
         self._changed()
         return answer
 
@@ -166,13 +168,14 @@ class CacheService:
                 return self._show(pattern, told())
             case ShowCreateRelationalCache(name):
                 shown = self._find_shown(name, told())
-                return table(CREATE_TEXT, [(render(create_statement(shown)),)])
+                return table(CREATE_TEXT, [(render(create_statement(masked_cache(shown))),)])
             case DescribeRelationalCache(name, extended):
                 facts = self._facts(self._find(name), told(), lag=extended)
                 return describe_rows(facts, extended)
             case ShowRecordPreservingJoins():
                 discretion = told()
-                return join_rows([discretion.join(j) for j in self._metastore.reader.joins()])
+                joins = map(discretion.join, self._metastore.reader.joins())
+                return join_rows([masked_join(join) for join in joins])
             case ShowRestrictedBaseTables():
                 return restrict.rows(self._metastore)
             case ExplainRewrite(query, format_json):
@@ -228,6 +231,7 @@ class CacheService:
                 "use OR REPLACE or IF NOT EXISTS, or take another name",
             )
         refuse_name(statement.name)
+        refuse_secrets_in(statement)
         discretion = told()
         if existing is not None:
             discretion.refuse_change(existing)
@@ -272,6 +276,7 @@ class CacheService:
 
     def _explain_create(self, statement: CreateRelationalCache) -> ResultRows:
         refuse_name(statement.name)
+        refuse_secrets_in(statement)
         namespace = self._namespace(statement.name)
         definition = self._engine.define(
             shown_name(namespace, statement.name.last), statement.select
@@ -320,7 +325,7 @@ class CacheService:
             case SetFreshness(freshness):
                 fields, said = freshness_fields(freshness), "freshness set"
             case SetProperties(properties):
-                refuse_secrets(cache.name, {}, dict(properties))
+                refuse_secrets(f"cache {cache.qualified_name}", {}, dict(properties))
                 refuse_properties(cache.name, dict(properties))
                 fields = {"properties": {**cache.properties, **dict(properties)}}
                 said = "properties set"
@@ -401,7 +406,7 @@ class CacheService:
         names = {t.location: t.name for t in (published.tables if published and lag else ())}
         may_use = told.may_know(cache)
         return CacheFacts(
-            cache=cache,
+            cache=masked_cache(cache),
             sets=told.sets(reader.grouping_sets(cache.id), cache),
             last=told.run(runs[0], cache) if runs else None,
             published=None if published is None else told.snapshot(published, cache),
@@ -566,6 +571,12 @@ def _who_refreshes(policy: RefreshPolicy) -> str:
     if isinstance(policy.trigger, OnDemand):
         return ""
     return "; it is refreshed by `cachemgr serve` or `cachemgr worker` on this metastore"
+
+
+def _masked(rows: ResultRows) -> ResultRows:
+    """Rows without the credentials that a stored text or a query may hold."""
+    told = (tuple(masked_sql(v) if isinstance(v, str) else v for v in row) for row in rows.rows)
+    return replace(rows, rows=tuple(told))
 
 
 def _uncounted(rows: ResultRows) -> ResultRows:
