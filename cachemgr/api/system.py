@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from cachemgr import __version__
 from cachemgr.api import models
-from cachemgr.api.dependencies import State, Viewer
+from cachemgr.api.dependencies import NO_TOKEN, State, Viewer
 from cachemgr.api.errors import RETRY_SECONDS
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import migrate
@@ -46,6 +46,8 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
             return models.Health(status="unavailable", detail=error.code, spark=state.spark())
         spark = state.spark()
         told = [*([OPEN] if is_open else []), *([FAILED] if spark == "failed" else [])]
+        if not is_open and not state.metastore.reader.had_tokens():
+            told.append(NO_TOKEN)
         return models.Health(status="ok", detail="; ".join(told) or None, spark=spark)
 
     @router.get("/metrics", operation_id="metrics", include_in_schema=False)

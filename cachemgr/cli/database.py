@@ -13,6 +13,7 @@ from cachemgr.cli.output import Format, Output, say, show, show_one
 from cachemgr.errors import ConfigurationError, ErrorCode, MetastoreError
 
 if TYPE_CHECKING:
+    from cachemgr.config.service_settings import ServiceSettings
     from cachemgr.metastore import Metastore
 
 app = typer.Typer(
@@ -47,9 +48,25 @@ def metastore_of(url: str | None) -> str:
     Raises:
         ConfigurationError: The settings cannot be read.
     """
+    return _settings(url).metastore_url
+
+
+def opened(url: str | None) -> Metastore:
+    """The metastore of `metastore_of`, made where there is none.
+
+    Raises:
+        CacheManagerError: The settings cannot be read, or it cannot be opened.
+    """
+    from cachemgr.metastore import open_metastore
+
+    settings = _settings(url)
+    return open_metastore(settings.metastore_url, group=settings.sqlite_group)
+
+
+def _settings(url: str | None) -> ServiceSettings:
     from cachemgr.config.service_settings import service_settings
 
-    return service_settings(metastore_url=url).metastore_url
+    return service_settings(metastore_url=url)
 
 
 @app.command()
@@ -58,8 +75,9 @@ def upgrade(metastore: Url = None, revision: str = "head") -> None:
     from cachemgr.metastore import migrate, open_metastore
 
     with handled():
-        url = metastore_of(metastore)
-        typer.echo(f"metastore is at {migrate.upgrade(url, revision)}")
+        settings = _settings(metastore)
+        url, group = settings.metastore_url, settings.sqlite_group
+        typer.echo(f"metastore is at {migrate.upgrade(url, revision, group=group)}")
         if migrate.current(url) == migrate.expected():
             with open_metastore(url, create=False) as store:
                 _warn_of_secrets(store)
@@ -199,7 +217,8 @@ def rebuild(
             else:
                 _refuse_filled(url)
                 confirm(f"{_others(roots)} Take them over?", take_over, "--take-over")
-                with sole_process(url), open_metastore(url) as store:
+                group = _settings(metastore).sqlite_group
+                with sole_process(url), open_metastore(url, group=group) as store:
                     rebuilding.rebuild(store, found)
                     # the records are of this metastore from now on
                     Journal(store, roots[0], lambda: files_of(roots[0]), since=0).catch_up()

@@ -36,6 +36,11 @@ class ServiceSettings(BaseSettings):
         "sqlite:///cachemgr.db",
         description="The metastore: sqlite:///file for one process, postgresql://… for many.",
     )
+    sqlite_group: str | None = Field(
+        None,
+        description="The group whose members share a SQLite metastore (0660); without one its "
+        "owner alone reads it (0600).",
+    )
     location: str = Field(
         "relational-caches", description="Root folder of the caches' Delta tables."
     )
@@ -44,6 +49,12 @@ class ServiceSettings(BaseSettings):
         description="More folders that a LOCATION in a cache's definition may lie in.",
     )
     host: str = Field("127.0.0.1", description="Where to listen; beyond loopback needs tokens.")
+    auth: str = Field(
+        "auto",
+        pattern="^(auto|required)$",
+        description="required: always ask for tokens; auto: a service on loopback is open to "
+        "everybody on the machine as long as no token was ever made.",
+    )
     port: int = Field(8470, ge=0, le=65535, description="The port to listen on.")
     spark_master: str = Field("local[*]", description="The Spark master that refreshes run on.")
     spark_conf: dict[str, str] = Field(
