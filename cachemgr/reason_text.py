@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cachemgr.printable import plural
-from cachemgr.secrets import masked_sql
+from cachemgr.secrets import masked, masked_sql
 from matcher.model.reasons import Reason
 
 
@@ -47,8 +47,7 @@ def masked_reasons(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
         reasons: As the matcher gives them.
     """
     return tuple(
-        replace(r, detail=masked_sql(r.detail), suggestion=masked_sql(r.suggestion))
-        for r in reasons
+        replace(r, detail=masked(r.detail), suggestion=masked_sql(r.suggestion)) for r in reasons
     )
 
 

@@ -62,6 +62,8 @@ def _is_placeholder(value: str) -> bool:
 
 _Replacement = str | Callable[[re.Match[str]], str]
 _ANYWHERE: Final[tuple[tuple[re.Pattern[str], _Replacement], ...]] = (
+    # object stores, whose URLs have a bucket for a host: what stands before an @ is a key
+    (re.compile(r"(?i)\b((?:s3[an]?|gs|oss|cosn?|obs)://)[^/@\s'\"`]{1,512}@"), rf"\1{MASK}@"),
     # a URL's password: postgresql://ann:secret@db/x, whatever is in it
     (
         re.compile(
@@ -128,8 +130,6 @@ _SECRET_KEY: Final = re.compile(
 )
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _SECRET_WORDS: Final = frozenset({"pw", "pwd", "passwd", "pass", "passphrase", "token", "apikey"})
-# Object stores whose URLs have a bucket for a host: what stands before an @ is a key.
-_KEYED_STORES: Final = re.compile(r"(?i)^((?:s3[an]?|gs|oss|cosn?|obs)://)[^/@\s]+@")
 
 
 def masked(text: str) -> str:
@@ -137,6 +137,8 @@ def masked(text: str) -> str:
 
     >>> masked("postgresql://ann:secret@db/x?sslpassword=y")
     'postgresql://ann:***@db/x?sslpassword=***'
+    >>> masked("s3a://KEY@bucket/t"), masked("abfss://box@account/t")
+    ('s3a://***@bucket/t', 'abfss://box@account/t')
     >>> masked("host=db user=ann password='se cret' dbname=x")
     "host=db user=ann password='***' dbname=x"
     """
@@ -166,15 +168,6 @@ def _masked_part(match: re.Match[str]) -> str:
     return match[0] if shown == inner else match[0].replace(inner, shown, 1)
 
 
-def masked_location(place: str) -> str:
-    """A place without a password or key before its host.
-
-    >>> masked_location("s3a://KEY@bucket/t"), masked_location("abfss://box@account/t")
-    ('s3a://***@bucket/t', 'abfss://box@account/t')
-    """
-    return _KEYED_STORES.sub(rf"\1{MASK}@", masked(place))
-
-
 def masked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Properties or settings without the values that are secret, by their keys or themselves.
 
@@ -197,10 +190,7 @@ def _names_secret(key: str) -> bool:
     return bool(words) and words[-1] in _SECRET_WORDS
 
 
-_OF_PLACE: Final[Mapping[str, Callable[[str], str]]] = {
-    "COMMENT": masked,
-    "LOCATION": masked_location,
-}
+_OF_PLACE: Final[Mapping[str, Callable[[str], str]]] = {"COMMENT": masked, "LOCATION": masked}
 
 
 def secret_places(texts: Mapping[str, str], properties: Mapping[str, str]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
-from cachemgr.secrets import masked, masked_location, masked_sql
+from cachemgr.secrets import masked, masked_sql
 from cachemgr.statements.convert import create_statement
 from cachemgr.statements.look_at_logs import LookAtLogs
 from cachemgr.statements.status import Looked, Status, status_of
@@ -129,7 +129,7 @@ def _published(snapshot: SnapshotRecord) -> models.Published:
         finished_at=run.finished_at,
         tables=[
             models.SnapshotTable.model_validate(
-                replace(t, name=masked_sql(t.name), location=masked_location(t.location))
+                replace(t, name=masked_sql(t.name), location=masked(t.location))
             )
             for t in snapshot.tables
         ],

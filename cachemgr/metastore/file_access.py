@@ -67,7 +67,10 @@ def make_private(url: URL, group: str | None = None, *, create: bool) -> None:
         _make(path)
     for beside in _BESIDE:
         with suppress(FileNotFoundError):
-            _tighten(Path(f"{path}{beside}"), number, group)
+            before = _tighten(Path(f"{path}{beside}"), number, group)
+            if before is not None and not beside:
+                now = stat.filemode(path.stat().st_mode)
+                _say(f"{path} could be read by others on this machine ({before}): it is {now} now")
 
 
 def readers_of(path: Path) -> Readers:
@@ -122,7 +125,8 @@ def _make(path: Path) -> None:
             return
 
 
-def _tighten(path: Path, group: int | None, name: str | None) -> None:
+def _tighten(path: Path, group: int | None, name: str | None) -> str | None:
+    """Take away what is too wide; the permissions before, where they were."""
     found = path.stat()
     mode = stat.S_IMODE(found.st_mode)
     if group is not None:
@@ -132,19 +136,15 @@ def _tighten(path: Path, group: int | None, name: str | None) -> None:
         wanted = mode & (_SHARED if shared else _PRIVATE)
     is_other_group = group is not None and found.st_gid != group
     if wanted == mode and not is_other_group:
-        return
+        return None
     try:
         if is_other_group:
             os.chown(path, -1, group or -1)
         os.chmod(path, wanted)
     except OSError as error:
         _say_it_stays(path, mode, name, error)
-        return
-    if mode & ~wanted and found.st_size:
-        _say(
-            f"{path} could be read by others on this machine ({stat.filemode(found.st_mode)}): it "
-            f"is {stat.filemode(stat.S_IFREG | wanted)} now"
-        )
+        return None
+    return stat.filemode(found.st_mode) if mode & ~wanted else None
 
 
 def _say_it_stays(path: Path, mode: int, group: str | None, error: OSError) -> None:

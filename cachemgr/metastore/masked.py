@@ -13,7 +13,6 @@ from cachemgr.metastore.models import CacheRow, RefreshRunRow
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.secrets import (
     masked,
-    masked_location,
     masked_properties,
     masked_sql,
     secret_places,
@@ -31,12 +30,12 @@ def masked_cache(cache: CacheRecord) -> CacheRecord:
     given = cache.context.get(_LOCATION_GIVEN)
     context: dict[str, Any] = dict(cache.context)
     if given is not None:
-        context[_LOCATION_GIVEN] = masked_location(str(given))
+        context[_LOCATION_GIVEN] = masked(str(given))
     return replace(
         cache,
         definition=masked_sql(cache.definition),
         comment=None if cache.comment is None else masked(cache.comment),
-        location=masked_location(cache.location),
+        location=masked(cache.location),
         context=context,
         properties=masked_properties(cache.properties),
         settings=masked_properties(cache.settings),
@@ -51,7 +50,7 @@ def masked_join(join: JoinRecord) -> JoinRecord:
         join: As it is stored.
     """
     left, right = (
-        replace(side, name=masked_sql(side.name), location=masked_location(side.location))
+        replace(side, name=masked_sql(side.name), location=masked(side.location))
         for side in (join.left, join.right)
     )
     message = None if join.message is None else masked(join.message)

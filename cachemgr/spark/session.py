@@ -35,7 +35,6 @@ from cachemgr.jvm.loader import session_of
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore.records import DecisionRecord
 from cachemgr.refresh.full.layout import LARGE_SET_ROWS
-from cachemgr.secrets import masked_sql
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, Hit, refused
@@ -587,7 +586,7 @@ def _decision(
         caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),
         grouping_set=None if first is None else set_text(first),
         reasons=tuple(
-            {"code": r.code.value, "detail": masked_sql(r.detail), "tables": sorted(places)}
+            {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
             for r, places in by_table.items()
         ),
         millis=millis,

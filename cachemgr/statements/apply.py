@@ -28,7 +28,7 @@ from cachemgr.ddl.statements import (
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.secrets import masked_properties, refuse_secrets
+from cachemgr.secrets import masked_properties, masked_sql, refuse_secrets
 from cachemgr.statements.convert import freshness_fields, policy_fields
 from cachemgr.statements.create_cache import refuse_properties, refuse_secrets_in
 from cachemgr.statements.document_order import Key, in_order, key_of, name_key, sources_in
@@ -202,7 +202,7 @@ def _joins_before(now: Definitions, wanted: Definitions) -> Iterable[Change]:
         statement = _join_statement(join)
         _once(seen, join.name.lower(), f"join {join.name}")
         found = known.get(join.name.lower())
-        text = render(statement)
+        text = masked_sql(render(statement))
         if found is None:
             yield Change("join", join.name, "CREATE")
         elif found.ddl != text:

@@ -13,7 +13,7 @@ from cachemgr.ddl.render import render_freshness, render_name, render_refresh
 from cachemgr.metastore.masked import masked_join
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.secrets import masked, masked_location, masked_properties, masked_sql
+from cachemgr.secrets import masked, masked_properties, masked_sql
 from cachemgr.statements.convert import LOCATION_GIVEN, create_statement, freshness_of, policy_of
 
 
@@ -110,7 +110,7 @@ def masked_definition(cache: CacheDefinition) -> CacheDefinition:
         cache,
         definition=masked_sql(cache.definition),
         comment=None if cache.comment is None else masked(cache.comment),
-        location=None if cache.location is None else masked_location(cache.location),
+        location=None if cache.location is None else masked(cache.location),
         properties=masked_properties(cache.properties),
         settings=None if cache.settings is None else masked_properties(cache.settings),
     )

@@ -64,7 +64,7 @@ from cachemgr.metastore.masked import masked_cache, masked_join
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.secrets import masked_sql, refuse_secrets
 from cachemgr.statements import restrict
-from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, VALIDATED
+from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, STEPS, VALIDATED
 from cachemgr.statements.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.statements.create_cache import (
     build_record,
@@ -92,6 +92,8 @@ from cachemgr.vocabulary import JoinState, RefreshMode
 from scheduler.triggers import OnDemand
 
 Clock = Callable[[], datetime]
+# They name tables, columns and groups.
+_HIDDEN_STAGES = table(STEPS, [(1, "hidden", "the stages are for those who may use the cache")])
 # What may be told to whoever asks, as the metastore stands when it is called.
 _Told = Callable[[], Discretion]
 
@@ -181,8 +183,9 @@ class CacheService:
             case ExplainRewrite(query, format_json):
                 return self._engine.explain_rewrite(query.text, as_json=format_json)
             case ExplainRefresh(name, mode):
-                discretion = told()
-                cache = self._find_shown(name, discretion)
+                cache, discretion = self._find(name), told()
+                if not discretion.may_see(cache):
+                    return _HIDDEN_STAGES
                 steps = self._engine.explain_refresh(cache, _mode(mode))
                 return steps if discretion.may_know(cache) else _uncounted(steps)
             case ExplainCreate(inner):

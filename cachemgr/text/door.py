@@ -29,7 +29,6 @@ from cachemgr.delta.storage import LocalFiles
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import DecisionRecord
-from cachemgr.secrets import masked_sql
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.eligibility import Checks, QueryState
@@ -431,7 +430,7 @@ class TextDoor:
                 caches=found.caches,
                 grouping_set=found.grouping_set,
                 reasons=tuple(
-                    {"code": r.code.value, "detail": masked_sql(r.detail), "tables": sorted(places)}
+                    {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
                     for r, places in told.items()
                 ),
                 millis=millis,
