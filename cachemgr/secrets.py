@@ -178,12 +178,13 @@ def masked_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _masked_value(key: str, value: str) -> str:
-    if _names_secret(key) and not _is_placeholder(value):
+    if names_secret(key) and not _is_placeholder(value):
         return MASK
     return masked(value)
 
 
-def _names_secret(key: str) -> bool:
+def names_secret(key: str) -> bool:
+    """Whether the name of a setting or property says that its value is secret."""
     if _SECRET_KEY.search(key):
         return True
     words = [word.lower() for word in _WORDS.findall(key)]

@@ -22,6 +22,7 @@ from pydantic_settings import (
 from cachemgr.config.session_settings import nearest
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.priority import LOWEST
+from cachemgr.secrets import masked, names_secret
 
 _DEFAULT_FILE = "cachemgr.toml"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -175,5 +176,7 @@ def _wrong(error: Any) -> str:
 
 
 def _shown(error: Any) -> str:
-    # what was given for a URL may hold a password
-    return "…" if "url" in str(error["loc"]).lower() else repr(error["input"])[:80]
+    # what was given for a URL, or for a key to the storage, is not to be told
+    name = ".".join(map(str, error["loc"]))
+    hides = "url" in name.lower() or names_secret(name)
+    return "…" if hides else masked(repr(error["input"]))[:80]
