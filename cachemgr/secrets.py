@@ -21,7 +21,8 @@ and there the key that is given to AES_ENCRYPT or AES_DECRYPT as a constant. Pla
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from cachemgr.errors import ConfigurationError, ErrorCode
@@ -60,23 +61,36 @@ def _is_placeholder(value: str) -> bool:
     )
 
 
-_Replacement = str | Callable[[re.Match[str]], str]
-_ANYWHERE: Final[tuple[tuple[re.Pattern[str], _Replacement], ...]] = (
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What is put in place of a credential of one kind. One of the `signs`, in lower case, stands
+    in each text that holds such a credential: most texts hold none, and are looked at in vain."""
+
+    signs: tuple[str, ...]
+    pattern: re.Pattern[str]
+    replacement: str | Callable[[re.Match[str]], str] = rf"\1{MASK}"
+
+
+_NAMED: Final = ("pass", "pw", "secret", "key", "token", "sig")
+_ANYWHERE: Final = (
     # object stores, whose URLs have a bucket for a host: what stands before an @ is a key
-    (re.compile(r"(?i)\b((?:s3[an]?|gs|oss|cosn?|obs)://)[^/@\s'\"`]{1,512}@"), rf"\1{MASK}@"),
+    _Rule(
+        ("://",),
+        re.compile(r"(?i)\b((?:s3[an]?|gs|oss|cosn?|obs)://)[^/@\s'\"`]{1,512}(?=@)"),
+    ),
     # a URL's password: postgresql://ann:secret@db/x, whatever is in it
-    (
-        re.compile(
-            r"://(?P<user>[^/\s:@'\"`]{0,256}):(?P<password>(?:(?!://)[^\s'\"`]){1,512})@"
-        ),
+    _Rule(
+        ("://",),
+        re.compile(r"://(?P<user>[^/\s:@'\"`]{0,256}):(?P<password>(?:(?!://)[^\s'\"`]){1,512})@"),
         _unless_port,
     ),
-    (
+    _Rule(
+        ("jdbc:oracle",),
         re.compile(r"(?i)(\bjdbc:oracle:\w{1,20}:[^/\s'\"@]{1,256}/)[^@\s'\"]{1,256}(?=@)"),
-        rf"\1{MASK}",
     ),
     # the same as a parameter, or a signature of object storage
-    (
+    _Rule(
+        (*_NAMED, "x-amz-credential", "x-goog-credential"),
         re.compile(
             rf"(?i)(?P<name>[?&;](?:ssl)?(?:{_NAMES}|sig|signature|token|x-amz-(?:signature|"
             r"credential|security-token)|x-goog-(?:signature|credential))=)(?P<value>[^&;\s'\"`]+)"
@@ -84,32 +98,40 @@ _ANYWHERE: Final[tuple[tuple[re.Pattern[str], _Replacement], ...]] = (
         _unless_placeholder,
     ),
     # a token of the service, which begins with its id
-    (re.compile(r"\b(cachemgr_[0-9a-f]+_)[0-9a-f]+"), rf"\1{MASK}"),
-    (re.compile(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}"), rf"\1{MASK}"),
+    _Rule(("cachemgr_",), re.compile(r"\b(cachemgr_[0-9a-f]+_)[0-9a-f]+")),
+    _Rule(("bearer",), re.compile(r"(?i)\b(bearer\s+)[a-z0-9._~+/=-]{8,}")),
     # keys and tokens that tell themselves by their form
-    (re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b"), rf"\1{MASK}"),
-    (re.compile(r"\b(gh[pousr]_)[A-Za-z0-9]{30,}\b"), rf"\1{MASK}"),
-    (re.compile(r"\b(github_pat_|glpat-|xox[abeoprs]-|dapi)[\w-]{20,}"), rf"\1{MASK}"),
-    (re.compile(r"\b([sr]k_(?:live|test)_)[A-Za-z0-9]{16,}\b"), rf"\1{MASK}"),
-    (re.compile(r"\b(AIza)[\w-]{35}"), rf"\1{MASK}"),
-    (re.compile(r"(?<![\w-])(eyJ)[\w-]{8,512}\.[\w-]{8,}\.[\w-]*"), rf"\1{MASK}"),
-    (
+    _Rule(("akia", "asia"), re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b")),
+    _Rule(
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+        re.compile(r"\b(gh[pousr]_)[A-Za-z0-9]{30,}\b"),
+    ),
+    _Rule(
+        ("github_pat_", "glpat-", "xox", "dapi"),
+        re.compile(r"\b(github_pat_|glpat-|xox[abeoprs]-|dapi)[\w-]{20,}"),
+    ),
+    _Rule(("k_live_", "k_test_"), re.compile(r"\b([sr]k_(?:live|test)_)[A-Za-z0-9]{16,}\b")),
+    _Rule(("aiza",), re.compile(r"\b(AIza)[\w-]{35}")),
+    _Rule(("eyj",), re.compile(r"(?<![\w-])(eyJ)[\w-]{8,512}\.[\w-]{8,}\.[\w-]*")),
+    _Rule(
+        ("private key-----",),
         re.compile(
             r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S
         ),
-        rf"\1{MASK}",
     ),
-)  # fmt: skip
+)
 # as a connection string of libpq, ODBC or JDBC has it, or as JSON
-_PAIRS: Final[tuple[tuple[re.Pattern[str], _Replacement], ...]] = (
-    (
+_PAIRS: Final = (
+    _Rule(
+        _NAMED,
         re.compile(
             rf"(?i)(?P<name>(?<![A-Za-z0-9])(?:ssl)?{_NAMES}\s?=\s?)"
             r"(?P<value>'(?:[^'\\]|\\.)*'|\"[^\"]*\"|[^\s'\"`;&,)]+)"
         ),
         _unless_placeholder,
     ),
-    (
+    _Rule(
+        _NAMED,
         re.compile(rf"(?i)(?P<name>\"(?:[\w.-]*[._-])?{_NAMES}\"\s*:\s*)(?P<value>\"[^\"]+\")"),
         _unless_placeholder,
     ),
@@ -142,8 +164,14 @@ def masked(text: str) -> str:
     >>> masked("host=db user=ann password='se cret' dbname=x")
     "host=db user=ann password='***' dbname=x"
     """
-    for pattern, replacement in (*_ANYWHERE, *_PAIRS):
-        text = pattern.sub(replacement, text)
+    return _applied(_PAIRS, _applied(_ANYWHERE, text))
+
+
+def _applied(rules: Iterable[_Rule], text: str) -> str:
+    lower = text.casefold()
+    for rule in rules:
+        if any(sign in lower for sign in rule.signs):
+            text = rule.pattern.sub(rule.replacement, text)
     return text
 
 
@@ -153,18 +181,17 @@ def masked_sql(text: str) -> str:
     >>> masked_sql("SELECT a FROM t WHERE password = 'x' AND url <> 'host=h password=y'")
     "SELECT a FROM t WHERE password = 'x' AND url <> 'host=h password=***'"
     """
-    text = _CIPHER_KEY.sub(_unless_placeholder, text)
-    text = _TEXTS_IN_SQL.sub(_masked_part, text)
-    for pattern, replacement in _ANYWHERE:
-        text = pattern.sub(replacement, text)
-    return text
+    lower = text.casefold()
+    if "crypt" in lower:
+        text = _CIPHER_KEY.sub(_unless_placeholder, text)
+    if any(sign in lower for sign in _NAMED):
+        text = _TEXTS_IN_SQL.sub(_masked_part, text)
+    return _applied(_ANYWHERE, text)
 
 
 def _masked_part(match: re.Match[str]) -> str:
     inner = next(match[name] for name in "abcde" if match[name] is not None)
-    shown = inner
-    for pattern, replacement in _PAIRS:
-        shown = pattern.sub(replacement, shown)
+    shown = _applied(_PAIRS, inner)
     return match[0] if shown == inner else match[0].replace(inner, shown, 1)
 
 
