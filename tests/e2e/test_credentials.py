@@ -33,7 +33,7 @@ PLANTED = re.compile(r"(?i)topsecret\w*")
         ),
         ("CREATE RELATIONAL CACHE c LOCATION 's3a://TOPSECRET@b/c' AS {0}", "LOCATION"),
         ("CREATE RELATIONAL CACHE c AS SELECT 'pwd=topsecret' AS a FROM sales", "the SELECT"),
-        ("CREATE RELATIONAL CACHE c AS /* pwd=topsecret */ {0}", "the SELECT"),
+        ("CREATE RELATIONAL CACHE c AS SELECT /* pwd=topsecret */ id FROM sales", "the SELECT"),
         ("EXPLAIN CREATE RELATIONAL CACHE c COMMENT 'pw=topsecret' AS {0}", "COMMENT"),
         ("ALTER RELATIONAL CACHE mine SET TBLPROPERTIES ('x.token'='topsecret')", "TBLPROPERTIES"),
         ("ALTER RELATIONAL CACHE mine SET TBLPROPERTIES ('a'='AKIATOPSECRETTOPSECR')", "TBLPROP"),
