@@ -73,7 +73,9 @@ def test_the_servers_own_user_is_no_visitor() -> None:
         ("owners", EVE, {"owner": "ann", CLAIMED: True}, True, True),
         ("owners", EVE, {"owner": "eve"}, True, True),  # an authenticated eve made it
         ("owners", EVE, {"owner": None}, True, True),
-        ("owners", NOBODY, {"owner": "", CLAIMED: True}, True, True),
+        ("owners", NOBODY, {"owner": "", CLAIMED: True}, True, False),
+        ("owners", NOBODY, {"owner": ""}, True, True),
+        ("owners", NOBODY, {"owner": "ann", CLAIMED: True}, True, True),
         # and nothing that was granted to somebody, or that reads a restricted table
         ("owners", EVE, {"owner": "eve", CLAIMED: True}, False, True),
         ("owners", CLAIMED_ROOT, {"owner": "ann"}, True, True),
