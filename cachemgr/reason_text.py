@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cachemgr.printable import plural
+from cachemgr.secrets import masked, masked_sql
+from matcher.model.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,17 @@ def reason_text(reason: Mapping[str, Any]) -> str:
     """
     cure = f" ({reason['suggestion']})" if reason["suggestion"] else ""
     return f"{reason['code']}: {reason['detail']}{cure}"
+
+
+def masked_reasons(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Reasons without credentials: they quote constants of the query and of caches' definitions.
+
+    Args:
+        reasons: As the matcher gives them.
+    """
+    return tuple(
+        replace(r, detail=masked(r.detail), suggestion=masked_sql(r.suggestion)) for r in reasons
+    )
 
 
 def candidate_rows(

@@ -19,8 +19,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cachemgr.access.asker import Asker
-from cachemgr.config.session_settings import Settings
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
     ExplainCreate,
@@ -31,7 +29,6 @@ from cachemgr.ddl.statements import (
     Statement,
     UnrestrictBaseTable,
 )
-from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.metastore.records import JoinSide, RegistryEntry, RestrictedTable
 from cachemgr.roles import Role
 from matcher.model.reasons import Reason, ReasonCode
@@ -116,32 +113,6 @@ def role_needed(statement: Statement) -> Role:
             return Role.OPERATOR
         case _:
             return Role.VIEWER if isinstance(statement, Reading) else Role.OPERATOR
-
-
-def refuse_others(statement: Statement, asker: Asker, settings: Settings) -> None:
-    """Refuse what is an admin's, where a server's users are others than its own.
-
-    Everything else has the rights that Spark's own statements have in that server.
-
-    Args:
-        statement: What is to be carried out.
-        asker: For whom.
-        settings: The server's.
-
-    Raises:
-        ConfigurationError: He may not; says who may.
-    """
-    if asker.name is None or role_needed(statement) is not Role.ADMIN:
-        return
-    admins = {name.strip() for name in settings.admins.split(",")} - {""}
-    if asker.name in admins and asker.believed(settings.trust_user_names).vouched:
-        return
-    raise ConfigurationError(
-        ErrorCode.FORBIDDEN,
-        f"{asker.name or 'a client without a name'} may not do this here: it is for those whom the "
-        "server authenticates and its spark.cachemgr.admins names; or use the service, or a "
-        "session on the metastore",
-    )
 
 
 def keys_of(location: str) -> tuple[str, ...]:

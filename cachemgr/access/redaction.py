@@ -8,7 +8,7 @@ who may be answered from the cache (`cachemgr.access.grants.may_use`), whatever 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -21,6 +21,8 @@ from cachemgr.access.grants import (
     reads_of,
     restricted_keys,
 )
+from cachemgr.access.visitor import CLAIMED, Visitor
+from cachemgr.errors import RefreshError
 from cachemgr.metastore.records import (
     EVERYBODY,
     CacheRecord,
@@ -38,6 +40,7 @@ _known: WeakKeyDictionary[Metastore, tuple[RegistryMark, Mapping[str, frozenset[
 )
 # what is said of rows that came and went in a base table
 _COUNTED: Final = re.compile(r"\b\d+(?= (?:rows?|files?)\b)")
+_UNTOLD_FAILURE: Final = "the refresh failed; why is told to those granted on the cache"
 _CODE: Final = re.compile(r"\[[A-Z0-9_]+(?:\.[A-Z0-9_]+)*\]")
 
 
@@ -49,12 +52,22 @@ class Discretion:
         principal: Who is told.
         vouched: Somebody has authenticated that name. Whoever only says it is told no more than
             anybody.
+        visitor: Him, where he uses a server whose users are others than its own; None for
+            whoever else is shown each definition.
     """
 
-    def __init__(self, metastore: Metastore, principal: str, *, vouched: bool = True) -> None:
+    def __init__(
+        self,
+        metastore: Metastore,
+        principal: str,
+        *,
+        vouched: bool = True,
+        visitor: Visitor | None = None,
+    ) -> None:
         self._reader = metastore.reader
         self._principal = principal
         self._vouched = vouched
+        self._visitor = visitor
         marks = metastore.reader.restricted_tables()
         self._marked = marked_keys(marks)
         self._marks = marks
@@ -79,6 +92,84 @@ class Discretion:
             vouched=self._vouched,
         )
         return reason is None
+
+    def may_see(self, cache: CacheRecord) -> bool:
+        """Whether he may be shown what a cache holds: definition, columns, comment and place."""
+        visitor = self._visitor
+        return visitor is None or visitor.sees(cache, may_use=self.may_know(cache))
+
+    def refuse_to_show(self, cache: CacheRecord) -> None:
+        """Refuse to show a cache's definition to whoever may not see it.
+
+        Raises:
+            ConfigurationError: He may not; says what helps.
+        """
+        if self._visitor is not None and not self.may_see(cache):
+            self._visitor.refuse_to_show(cache)
+
+    def refuse_change(self, cache: CacheRecord) -> None:
+        """Refuse to alter, drop or replace a cache to whoever may not.
+
+        Raises:
+            ConfigurationError: He may not; says who may.
+        """
+        if self._visitor is not None:
+            self._visitor.refuse_change(cache, may_use=self.may_know(cache))
+
+    @property
+    def is_visitor(self) -> bool:
+        """Whether he uses a server whose users are others than its own."""
+        return self._visitor is not None
+
+    def signed(self, cache: CacheRecord) -> CacheRecord:
+        """A cache that he makes, with a note in it where nobody has authenticated his name."""
+        if self._visitor is None or self._visitor.authenticated:
+            return cache
+        return replace(cache, context={**cache.context, CLAIMED: True})
+
+    def refreshed(
+        self, cache: CacheRecord, refresh: Callable[[], RefreshRunRecord]
+    ) -> RefreshRunRecord:
+        """Refresh a cache for him; an error may quote rows.
+
+        Args:
+            cache: The cache.
+            refresh: Refreshes it.
+
+        Raises:
+            RefreshError: It failed; says why to those who may know.
+        """
+        try:
+            return refresh()
+        except RefreshError as error:
+            if self._visitor is None or self.may_know(cache):
+                raise
+            code, told = error.code, f"{cache.qualified_name}: {_UNTOLD_FAILURE}"
+        raise RefreshError(code, told)
+
+    def refuse_join_drop(self, name: str) -> None:
+        """Refuse to drop a record-preserving join to whoever may not.
+
+        Raises:
+            ConfigurationError: He may not; says who may.
+        """
+        if self._visitor is not None:
+            self._visitor.refuse_join_drop(name)
+
+    def grantees(self, cache: CacheRecord) -> str:
+        """Who may use a cache, as he may be told: at a server admins alone learn the names."""
+        grants = self._reader.grants(cache.id)
+        visitor = self._visitor
+        if visitor is None or visitor.is_admin or not cache.narrowed:
+            return ", ".join(grants) or ("nobody" if cache.narrowed else "everybody")
+        return "you, maybe others too" if self.may_know(cache) else "others"
+
+    def owner(self, cache: CacheRecord) -> str:
+        """A cache's owner, as he may be told: a name is all that an unauthenticated user needs to
+        claim it."""
+        visitor = self._visitor
+        shown = visitor is None or visitor.authenticated or cache.owner == visitor.name
+        return (cache.owner or "") if shown else "another principal"
 
     def could_use(self, cache: CacheRecord, at: datetime) -> bool:
         """Whether he could be answered from a cache at a moment of the last days.
@@ -120,9 +211,11 @@ class Discretion:
 
     def join(self, join: JoinRecord) -> JoinRecord:
         """A join as anybody may be told of it: grants are on caches, so nobody has one here."""
-        if join.message is None or not is_marked(join, self._marked):
+        if not is_marked(join, self._marked):
             return join
-        return replace(join, message=untold(join.name))
+        if self._visitor is not None and not self._visitor.is_admin:
+            join = replace(join, keys=())  # columns of a table that he may not read
+        return join if join.message is None else replace(join, message=untold(join.name))
 
 
 def marked_keys(marks: tuple[RestrictedTable, ...]) -> frozenset[str]:
@@ -184,5 +277,4 @@ def _code_of(error: str | None) -> str | None:
     if error is None:
         return None
     code = _CODE.match(error)
-    told = "the refresh failed; why is told to those granted on the cache"
-    return f"{code[0]} {told}" if code else told
+    return f"{code[0]} {_UNTOLD_FAILURE}" if code else _UNTOLD_FAILURE

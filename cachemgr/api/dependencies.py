@@ -31,6 +31,13 @@ RECENT_SECONDS: Final = 1.0
 MAX_RECENT: Final = 10_000
 
 
+NO_TOKEN: Final = (
+    "the metastore of this service holds no token, and it lets nobody in without one (its settings "
+    "require that, or it asked for tokens before): restore the metastore if it was lost, or make a "
+    "token with `cachemgr token create --role admin NAME`"
+)
+
+
 class RecentTokens:
     """Whose tokens were good less than a second ago.
 
@@ -120,12 +127,12 @@ def identify(state: State, credentials: Credentials) -> Principal:
     if credentials is None:
         if state.open_to_all():
             return Principal("local", Role.ADMIN)
-        raise ApiError(
-            401,
-            ErrorCode.UNAUTHENTICATED,
-            "send a token: Authorization: Bearer …; a command takes it by --token or "
-            "CACHEMGR_TOKEN",
+        told = (
+            "send a token: Authorization: Bearer …; a command takes it by --token or CACHEMGR_TOKEN"
         )
+        if not state.metastore.reader.had_tokens():
+            told = f"{NO_TOKEN}; then {told}"
+        raise ApiError(401, ErrorCode.UNAUTHENTICATED, told)
     token: TokenRecord | None = state.metastore.reader.bearer(credentials.credentials)
     if token is None:
         raise ApiError(

@@ -15,6 +15,7 @@ from cachemgr.api.errors import ApiError
 from cachemgr.api.timestamps import Moment
 from cachemgr.errors import ErrorCode
 from cachemgr.metastore.records import DecisionRecord
+from cachemgr.reason_text import masked_reasons
 from cachemgr.roles import Role
 from cachemgr.serving import why as adding
 from cachemgr.serving.explain import Explanation
@@ -35,7 +36,7 @@ async def rewrite(state: State, viewer: RecentViewer, body: models.Query) -> mod
             "caches": found.caches,
             "exact": found.exact,
             "tables": found.tables,
-            "reasons": found.reasons,
+            "reasons": masked_reasons(found.reasons),
             "settings": found.settings,
         }
     )
@@ -45,7 +46,7 @@ async def rewrite(state: State, viewer: RecentViewer, body: models.Query) -> mod
 async def explain(state: State, viewer: Viewer, body: models.QueryToExplain) -> models.Explained:
     """Which cache would answer a query now, and the nearest candidates with reasons and cost."""
     found = await _answer(state, viewer, body, body.candidates)
-    explanation = found.explanation or Explanation(hit=False, reasons=found.reasons)
+    explanation = found.explanation or Explanation(hit=False, reasons=masked_reasons(found.reasons))
     return models.Explained.model_validate(
         {
             **explanation.as_data(),

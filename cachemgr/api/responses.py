@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ from cachemgr.access.redaction import Discretion
 from cachemgr.api import models
 from cachemgr.api.dependencies import Principal
 from cachemgr.ddl.render import render
+from cachemgr.metastore.masked import masked_cache, masked_join
 from cachemgr.metastore.records import (
     CacheRecord,
     JoinRecord,
@@ -21,6 +23,7 @@ from cachemgr.metastore.records import (
 )
 from cachemgr.metastore.store import Metastore
 from cachemgr.roles import Role
+from cachemgr.secrets import masked, masked_sql
 from cachemgr.statements.convert import create_statement
 from cachemgr.statements.look_at_logs import LookAtLogs
 from cachemgr.statements.status import Looked, Status, status_of
@@ -86,6 +89,7 @@ def _cache(
     looked: Looked,
     names: Mapping[str, str],
 ) -> models.Cache:
+    cache = masked_cache(cache)
     behind = schedule is not None and schedule.behind_since is not None
     last = None if schedule is None else schedule.last
     status: Status = status_of(cache, last, published, looked, behind=behind)
@@ -105,7 +109,7 @@ def _cache(
         updated_at=cache.updated_at,
         rewrite_enabled=cache.rewrite_enabled,
         paused=cache.paused,
-        paused_because=None if schedule is None else schedule.paused_because,
+        paused_because=None if schedule is None else _masked(schedule.paused_because),
         trigger=models.Trigger.model_validate(dict(cache.refresh_trigger)),
         refresh_mode=cache.refresh_mode.value,
         freshness=cache.freshness.value,
@@ -137,7 +141,12 @@ def _published(snapshot: SnapshotRecord) -> models.Published:
         rows=run.rows,
         bytes=run.bytes,
         finished_at=run.finished_at,
-        tables=[models.SnapshotTable.model_validate(t) for t in snapshot.tables],
+        tables=[
+            models.SnapshotTable.model_validate(
+                replace(t, name=masked_sql(t.name), location=masked(t.location))
+            )
+            for t in snapshot.tables
+        ],
     )
 
 
@@ -171,7 +180,7 @@ def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
         cache=cache,
         state=run.state.value,
         mode=run.mode,
-        reason=run.reason,
+        reason=masked(run.reason),
         origin=run.origin.value,
         requested_by=run.requested_by,
         requested_at=run.requested_at or run.started_at,
@@ -182,10 +191,10 @@ def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
         cache_version=run.cache_version,
         rows=run.rows,
         bytes=run.bytes,
-        error=run.error,
+        error=_masked(run.error),
         way=account.way,
         code=account.code,
-        detail=account.detail or None,
+        detail=_masked(account.detail) or None,
         cure=account.cure or None,
         seconds=run.seconds,
         rows_written=account.rows_written,
@@ -201,6 +210,7 @@ def refresh(run: RefreshRunRecord, cache: str) -> models.Refresh:
 
 def join(record: JoinRecord) -> models.Join:
     """A record-preserving join."""
+    record = masked_join(record)
     return models.Join(
         name=record.name,
         kind=record.kind,
@@ -210,3 +220,7 @@ def join(record: JoinRecord) -> models.Join:
         message=record.message,
         validated_at=record.validated_at,
     )
+
+
+def _masked(text: str | None) -> str | None:
+    return None if text is None else masked(text)

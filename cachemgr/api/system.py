@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from cachemgr import __version__
 from cachemgr.api import models
-from cachemgr.api.dependencies import State, Viewer
+from cachemgr.api.dependencies import NO_TOKEN, State, Viewer
 from cachemgr.api.errors import RETRY_SECONDS
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore import migrate
@@ -47,6 +47,8 @@ def make_router(metrics: CollectorRegistry) -> APIRouter:
         spark = state.spark()
         failed = [state.trouble() or FAILED] if spark == "failed" else []
         told = [*([OPEN] if is_open else []), *failed]
+        if not is_open and not state.metastore.reader.had_tokens():
+            told.append(NO_TOKEN)
         return models.Health(status="ok", detail="; ".join(told) or None, spark=spark)
 
     @router.get("/metrics", operation_id="metrics", include_in_schema=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from cachemgr.cli.failure import handled
 from cachemgr.cli.input import confirm
 from cachemgr.cli.output import Format, Output, say, show, show_one
 from cachemgr.errors import ConfigurationError, ErrorCode, MetastoreError
+
+if TYPE_CHECKING:
+    from cachemgr.config.service_settings import ServiceSettings
+    from cachemgr.metastore import Metastore
 
 app = typer.Typer(
     help="The metastore: its schema version, and rebuilding it.", no_args_is_help=True
@@ -44,24 +48,41 @@ def metastore_of(url: str | None) -> str:
     Raises:
         ConfigurationError: The settings cannot be read.
     """
+    return _settings(url).metastore_url
+
+
+def opened(url: str | None) -> Metastore:
+    """The metastore of `metastore_of`, made where there is none.
+
+    Raises:
+        CacheManagerError: The settings cannot be read, or it cannot be opened.
+    """
+    from cachemgr.metastore import open_metastore
+
+    settings = _settings(url)
+    return open_metastore(settings.metastore_url, group=settings.sqlite_group)
+
+
+def _settings(url: str | None) -> ServiceSettings:
     from cachemgr.config.service_settings import service_settings
 
-    return service_settings(metastore_url=url).metastore_url
+    return service_settings(metastore_url=url)
 
 
 @app.command()
 def upgrade(metastore: Url = None, revision: str = "head") -> None:
     """Bring the metastore to the newest schema version, or to REVISION."""
-    from cachemgr.config.service_settings import service_settings
     from cachemgr.journal.journal import write_missing
     from cachemgr.metastore import migrate, open_metastore
 
     with handled():
-        settings = service_settings(metastore_url=metastore)
-        reached = migrate.upgrade(settings.metastore_url, revision)
+        settings = _settings(metastore)
+        url, group = settings.metastore_url, settings.sqlite_group
+        reached = migrate.upgrade(url, revision, group=group)
         if reached == migrate.expected():
-            with open_metastore(settings.metastore_url, create=False) as store:
+            with open_metastore(url, create=False) as store:
                 write_missing(store, settings.location)
+                _warn_of_secrets(store)
         typer.echo(f"metastore is at {reached}")
 
 
@@ -131,6 +152,16 @@ def records(metastore: Url = None, location: Location = None, take_over: TakeOve
         say("the records are as this metastore says")
 
 
+def _warn_of_secrets(store: Metastore) -> None:
+    from cachemgr.metastore.masked import held_secrets
+
+    for line in held_secrets(store.reader.caches()):
+        say(
+            f"warning: {line} holds what looks like a password or key, which is masked wherever it "
+            "is shown: create the cache again without it, and change that password or key"
+        )
+
+
 def _refuse_filled(url: str) -> None:
     """Before anybody is asked; the database is not made yet where there is none."""
     from cachemgr.metastore import open_metastore
@@ -189,10 +220,12 @@ def rebuild(
             else:
                 _refuse_filled(url)
                 confirm(f"{_others(roots)} Take them over?", take_over, "--take-over")
-                with sole_process(url), open_metastore(url) as store:
+                group = _settings(metastore).sqlite_group
+                with sole_process(url), open_metastore(url, group=group) as store:
                     rebuilding.rebuild(store, found)
                     # the records are of this metastore from now on
                     Journal(store, roots[0], lambda: files_of(roots[0]), since=0).catch_up()
+                    _warn_of_secrets(store)
         show([asdict(line) for line in found.restored], _LINES, output)
         say("nothing was changed" if dry_run else "tokens are not kept: make new ones")
         if not found.has_shared:

@@ -15,6 +15,7 @@ from cachemgr.cli.input import Yes, confirm
 from cachemgr.cli.output import Format, say, show
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.printable import plural, printable
+from cachemgr.secrets import secret_places
 
 _DIFFERENT = 2
 _COLUMNS = ("action", "kind", "name", "fields", "outcome", "message")
@@ -82,9 +83,37 @@ def apply(
 
 
 def _plan(client: Client, document: dict[str, Any], prune: bool) -> list[dict[str, Any]]:
+    _warn_of_secrets(document)
     answer = client.call("POST", "/definitions/plan", json=_wanted(document, prune))
     changes: list[dict[str, Any]] = answer["changes"]
     return changes
+
+
+def _warn_of_secrets(document: dict[str, Any]) -> None:
+    caches = document.get("caches")
+    for cache in caches if isinstance(caches, list) else ():
+        places = places_of_secrets(cache) if isinstance(cache, dict) else ()
+        if places:
+            say(
+                f"warning: cache {printable(str(cache.get('name')))}: {', '.join(places)} holds "
+                "what looks like a password or key: leave it out; a new cache is refused with it, "
+                "and where a cache holds it already it stays, masked wherever it is shown"
+            )
+
+
+def places_of_secrets(cache: dict[str, Any]) -> tuple[str, ...]:
+    """Where the definition of a cache in a document holds credentials; never what stands there.
+
+    Args:
+        cache: As the document has it, of whatever types.
+    """
+    texts = {"the SELECT": "definition", "COMMENT": "comment", "LOCATION": "location"}
+    found = {place: cache.get(key) for place, key in texts.items()}
+    properties = cache.get("properties")
+    return secret_places(
+        {place: text for place, text in found.items() if isinstance(text, str)},
+        {str(k): str(v) for k, v in properties.items()} if isinstance(properties, dict) else {},
+    )
 
 
 def _wanted(document: dict[str, Any], prune: bool) -> dict[str, Any]:

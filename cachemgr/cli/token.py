@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cachemgr.cli.database import Url, metastore_of
+from cachemgr.cli.database import Url, metastore_of, opened
 from cachemgr.cli.failure import handled
 from cachemgr.cli.output import Format, Output, say, show, show_one
 from cachemgr.config.session_settings import parse_duration
@@ -31,9 +31,7 @@ def create(
     output: Output = Format.TABLE,
 ) -> None:
     """Make a token for PRINCIPAL and print it: it is shown this once."""
-    from cachemgr.metastore import open_metastore
-
-    with handled(), open_metastore(metastore_of(metastore)) as store:
+    with handled(), opened(metastore) as store:
         is_first = not store.reader.had_tokens()
         record, token = store.writer.create_token(principal, role, expires_in=_span(expires_in))
         if is_first:

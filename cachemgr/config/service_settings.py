@@ -22,6 +22,7 @@ from pydantic_settings import (
 from cachemgr.config.session_settings import nearest
 from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.priority import LOWEST
+from cachemgr.secrets import masked, names_secret
 
 _DEFAULT_FILE = "cachemgr.toml"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -36,6 +37,11 @@ class ServiceSettings(BaseSettings):
         "sqlite:///cachemgr.db",
         description="The metastore: sqlite:///file for one process, postgresql://… for many.",
     )
+    sqlite_group: str | None = Field(
+        None,
+        description="The group whose members share a SQLite metastore (0660); without one its "
+        "owner alone reads it (0600).",
+    )
     location: str = Field(
         "relational-caches", description="Root folder of the caches' Delta tables."
     )
@@ -44,6 +50,12 @@ class ServiceSettings(BaseSettings):
         description="More folders that a LOCATION in a cache's definition may lie in.",
     )
     host: str = Field("127.0.0.1", description="Where to listen; beyond loopback needs tokens.")
+    auth: str = Field(
+        "auto",
+        pattern="^(auto|required)$",
+        description="required: always ask for tokens; auto: a service on loopback is open to "
+        "everybody on the machine as long as no token was ever made.",
+    )
     port: int = Field(8470, ge=0, le=65535, description="The port to listen on.")
     spark_master: str = Field("local[*]", description="The Spark master that refreshes run on.")
     spark_conf: dict[str, str] = Field(
@@ -165,5 +177,7 @@ def _wrong(error: Any) -> str:
 
 
 def _shown(error: Any) -> str:
-    # what was given for a URL may hold a password
-    return "…" if "url" in str(error["loc"]).lower() else repr(error["input"])[:80]
+    # what was given for a URL, or for a key to the storage, is not to be told
+    name = ".".join(map(str, error["loc"]))
+    hides = "url" in name.lower() or names_secret(name)
+    return "…" if hides else masked(repr(error["input"]))[:80]

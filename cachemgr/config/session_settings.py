@@ -23,6 +23,7 @@ PREFIX = "spark.cachemgr."
 ENABLED: Final = PREFIX + "enabled"
 MODE: Final = PREFIX + "mode"
 METASTORE_URL: Final = PREFIX + "metastore.url"
+DDL: Final = PREFIX + "ddl"
 
 _DURATION_UNITS = {
     "s": 1,
@@ -53,6 +54,15 @@ class Mode(StrEnum):
     PLAN_ONLY = "planOnly"
     FAIL_FAST = "failFast"
     OFF = "off"
+
+
+class Ddl(StrEnum):
+    """Which users of a server may change caches and record-preserving joins there."""
+
+    OWNERS = "owners"
+    ALL = "all"
+    AUTHENTICATED = "authenticated"
+    ADMINS = "admins"
 
 
 def parse_duration(text: str) -> int:
@@ -119,21 +129,25 @@ def _parse_optional(text: str) -> str:
     return text.strip()
 
 
-def _parse_mode(text: str) -> Mode:
-    for mode in Mode:
-        if mode.value.lower() == text.strip().lower():
-            return mode
-    raise ValueError(" | ".join(mode.value for mode in Mode))
+def _one_of(choices: type[StrEnum]) -> Callable[[str], StrEnum]:
+    def parse(text: str) -> StrEnum:
+        for choice in choices:
+            if choice.value.lower() == text.strip().lower():
+                return choice
+        raise ValueError(" | ".join(choice.value for choice in choices))
+
+    return parse
 
 
-Kind = Literal["boolean", "integer", "text", "optional text", "mode", "duration", "size"]
+Kind = Literal["boolean", "integer", "text", "optional text", "mode", "users", "duration", "size"]
 
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "boolean": _parse_bool,
     "integer": _parse_int,
     "text": _parse_text,
     "optional text": _parse_optional,
-    "mode": _parse_mode,
+    "mode": _one_of(Mode),
+    "users": _one_of(Ddl),
     "duration": parse_duration,
     "size": parse_bytes,
 }
@@ -390,7 +404,19 @@ SETTINGS: tuple[Setting, ...] = (
         "optional text",
         "",
         "startup",
-        "In a server: those of its users who may GRANT, REVOKE and RESTRICT, after commas.",
+        "In a server: those of its users who may GRANT, REVOKE and RESTRICT, and change any cache, "
+        "after commas; they count where the server authenticates them.",
+    ),
+    _setting(
+        "ddl",
+        "ddl",
+        "users",
+        "owners",
+        "startup",
+        "In a server: which of its users may CREATE, ALTER, DROP, REFRESH and VALIDATE. all; "
+        "authenticated: those whom the server authenticates; admins: those whom `admins` names; "
+        "owners: all, but a user whom it does not authenticate may ALTER, DROP or replace only "
+        "caches that were made there under his name.",
     ),
     _setting(
         "sidecar.python",
@@ -424,7 +450,7 @@ FIXED: Final = frozenset(
     PREFIX + name
     for name in (
         "mode", "metastore.url", "url", "token", "tokenFile", "maxOutage", "location", "dropGrace",
-        "trustUnvalidated", "trustUserNames", "admins",
+        "trustUnvalidated", "trustUserNames", "admins", "ddl",
     )
 )  # fmt: skip
 _BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
@@ -459,6 +485,7 @@ class Settings:
     explain_fallback: bool = False
     trust_user_names: bool = False
     admins: str = ""
+    ddl: Ddl = Ddl.OWNERS
     sidecar_python: str = ""
     sidecar_timeout: str = "250ms"
     decision_log_enabled: bool = True

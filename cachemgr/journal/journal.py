@@ -19,6 +19,7 @@ from typing import Any, Final
 from cachemgr.delta.places import absolute_location, is_local
 from cachemgr.delta.storage import Files, LocalFiles, is_folder
 from cachemgr.metastore.dump import FORMAT, CacheDump, Dumped
+from cachemgr.metastore.masked import masked_rows
 from cachemgr.metastore.store import Metastore
 from cachemgr.telemetry import Telemetry
 
@@ -217,6 +218,6 @@ def _cache_text(cache: CacheDump) -> str:
         "revision": cache.revision,
         "location": cache.location,
         "metastore": cache.metastore,
-        "rows": cache.rows,
+        "rows": masked_rows(cache.rows),
     }
     return json.dumps(content, sort_keys=True)

@@ -45,8 +45,9 @@ def metastore_url(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise MetastoreError(
-            ErrorCode.METASTORE_URL, f"{masked(text)!r} is not a metastore URL: give {_ACCEPTED}"
+            ErrorCode.METASTORE_URL, f"{_quoted(text)} is not a metastore URL: give {_ACCEPTED}"
         ) from None
+    _refuse_unescaped(text, url)
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("sqlite", "sqlite+pysqlite"):
@@ -61,6 +62,25 @@ def metastore_url(text: str) -> URL:
             "give sqlite:///path/to/file.db",
         )
     return url.set(drivername="sqlite", database=str(Path(url.database).absolute()))
+
+
+def _quoted(text: str) -> str:
+    """What was given for a URL, unless it may hold a password in a form that nobody knows."""
+    if "@" in text or "=" in text:
+        return "what was given (not shown, since it may hold a password)"
+    return repr(masked(text))
+
+
+def _refuse_unescaped(text: str, url: URL) -> None:
+    """An @ in a password ends it: what follows would be taken for the host, and be told in each
+    message as such."""
+    if url.get_backend_name() != "sqlite" and text.count("@") > 1:
+        raise MetastoreError(
+            ErrorCode.METASTORE_URL,
+            f"the metastore URL ({url.drivername}://…, the rest is not shown, since it holds a "
+            "password) has more than one @: write those in the user, the password and the "
+            "parameters as %40",
+        )
 
 
 def hidden(url: URL) -> str:

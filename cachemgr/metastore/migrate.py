@@ -27,6 +27,7 @@ from cachemgr.metastore.database import (
     use_wal,
     writing,
 )
+from cachemgr.metastore.file_access import make_private
 from cachemgr.metastore.models import VERSION_TABLE, Base
 
 # Any fixed number: it only keeps two processes from creating the same tables at once.
@@ -146,12 +147,13 @@ def current(url: str) -> str | None:
         engine.dispose()
 
 
-def upgrade(url: str, revision: str = "head") -> str:
+def upgrade(url: str, revision: str = "head", *, group: str | None = None) -> str:
     """Bring a metastore up to a revision; an empty database becomes a metastore.
 
     Args:
         url: The metastore's URL.
         revision: Where to go, the newest by default.
+        group: The group that shares a SQLite file; without one its owner alone reads it.
 
     Returns:
         The revision reached.
@@ -160,7 +162,7 @@ def upgrade(url: str, revision: str = "head") -> str:
         SchemaVersionError: It was written by a release that this one does not know.
         MetastoreError: It cannot be opened or is no metastore; nothing was changed.
     """
-    return _move(url, revision, up=True) or ""
+    return _move(url, revision, group, up=True) or ""
 
 
 def downgrade(url: str, revision: str) -> str | None:
@@ -177,7 +179,7 @@ def downgrade(url: str, revision: str) -> str | None:
         SchemaVersionError: It was written by a release that this one does not know.
         MetastoreError: It cannot be opened or is no metastore; nothing was changed.
     """
-    return _move(url, revision, up=False)
+    return _move(url, revision, None, up=False)
 
 
 def check(url: str) -> None:
@@ -217,9 +219,10 @@ def _lock(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
 
 
-def _move(url: str, revision: str, *, up: bool) -> str | None:
+def _move(url: str, revision: str, group: str | None, *, up: bool) -> str | None:
     target = metastore_url(url)
     check_sqlite_file(target, create=up)
+    make_private(target, group, create=up)
     engine = make_engine(target)
     try:
         with translated(target):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, Final
@@ -32,6 +32,7 @@ from cachemgr.metastore.records import (
     as_utc,
     name_key,
 )
+from cachemgr.secrets import masked
 from cachemgr.vocabulary import FreshnessKind, JoinState, Origin, Outcome, RefreshMode, RunState
 
 _OWN_FIELDS = frozenset(
@@ -276,7 +277,7 @@ def decision_record(row: DecisionRow) -> DecisionRecord:
         outcome=Outcome(row.outcome),
         caches=tuple(row.caches),
         grouping_set=row.grouping_set,
-        reasons=tuple(row.reasons),
+        reasons=tuple(map(_masked_reason, row.reasons)),
         millis=row.millis,
         principal=row.principal,
     )
@@ -291,10 +292,16 @@ def decision_row(record: DecisionRecord) -> DecisionRow:
         outcome=record.outcome.value,
         caches=list(record.caches),
         grouping_set=record.grouping_set,
-        reasons=[dict(reason) for reason in record.reasons],
+        reasons=[_masked_reason(reason) for reason in record.reasons],
         millis=record.millis,
         principal=record.principal,
     )
+
+
+def _masked_reason(reason: Mapping[str, Any]) -> dict[str, Any]:
+    """A reason of a decision without credentials: it quotes constants of queries."""
+    detail = reason.get("detail")
+    return {**reason, "detail": masked(detail)} if isinstance(detail, str) else dict(reason)
 
 
 def lease_record(row: LeaseRow) -> LeaseRecord:

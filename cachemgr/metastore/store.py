@@ -17,6 +17,7 @@ from cachemgr.metastore.database import (
     translated,
     use_wal,
 )
+from cachemgr.metastore.file_access import make_private
 from cachemgr.metastore.migrate import create_if_empty, is_empty, verify
 from cachemgr.metastore.reader import Reader
 from cachemgr.metastore.writer import Writer
@@ -48,7 +49,11 @@ class Metastore:
 
 
 def open_metastore(
-    url: str, *, create: bool = True, busy_seconds: float = DEFAULT_BUSY_SECONDS
+    url: str,
+    *,
+    create: bool = True,
+    busy_seconds: float = DEFAULT_BUSY_SECONDS,
+    group: str | None = None,
 ) -> Metastore:
     """Open a metastore.
 
@@ -56,6 +61,7 @@ def open_metastore(
         url: `sqlite:///file` or `postgresql://…`.
         create: Make a metastore of an empty database or a missing file.
         busy_seconds: How long to wait for another process that writes.
+        group: The group that shares a SQLite file; without one its owner alone reads it.
 
     Returns:
         The metastore; close it when done.
@@ -66,6 +72,7 @@ def open_metastore(
     """
     target = metastore_url(url)
     check_sqlite_file(target, create=create)
+    make_private(target, group, create=create)
     engine = make_engine(target, busy_seconds)
     try:
         with translated(target):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Final
 
 from cachemgr.config.service_settings import ServiceSettings, service_settings
@@ -27,7 +28,10 @@ from cachemgr.errors import CacheManagerError, ErrorCode, SchemaVersionError
 from cachemgr.extras import missing
 from cachemgr.installation import NAME, install_words
 from cachemgr.metastore import migrate, open_metastore
+from cachemgr.metastore.file_access import is_alone_in, readers_of
+from cachemgr.metastore.masked import held_secrets
 from cachemgr.printable import plural
+from cachemgr.server.closed_mark import ClosedMark, settings_folder
 from cachemgr.server.log_stores import ONE_DRIVER, S3, for_one_driver, log_store_key
 
 LEAST_JAVA: Final = 17
@@ -67,6 +71,7 @@ class _CheckFailed(Exception):
 Check = tuple[str, Callable[[], str]]
 # What a check is of no use without: one cause is told once.
 _NEEDS: Final = {
+    "metastore file": "metastore",
     "migrations": "metastore",
     "definitions": "migrations",
     "caches": "migrations",
@@ -115,7 +120,9 @@ def light_checks(settings: ServiceSettings) -> Iterator[Check]:
     """What can be looked at without Spark."""
     yield "java", java
     yield "packages", packages
-    yield "metastore", lambda: metastore(settings.metastore_url)
+    yield "metastore", lambda: _with_readers(metastore(settings.metastore_url), settings)
+    if _who_reads(settings)[1]:
+        yield "metastore file", lambda: metastore_file(settings)
     yield "migrations", lambda: migrations(settings.metastore_url)
     yield "definitions", lambda: definitions(settings.metastore_url)
     yield "caches", lambda: caches(settings.metastore_url)
@@ -197,6 +204,13 @@ def definitions(url: str) -> str:
             "what was put in there at its creation may show to everybody in its plan",
             "create it again with the values written out; if a secret was put in, change that",
         )
+    secret = held_secrets(caches)
+    if secret:
+        raise _CheckFailed(
+            f"{'; '.join(secret)} holds what looks like a password or key; it is masked where "
+            "it is shown",
+            "create the cache again without it, and change that password or key",
+        )
     return f"{len(texts)} definitions"
 
 
@@ -231,15 +245,61 @@ def clock(url: str) -> str:
 
 def tokens(settings: ServiceSettings) -> str:
     """Whether the service may listen where it is told to."""
-    with open_metastore(settings.metastore_url, create=False) as store:
-        known = store.reader.has_tokens()
+    url = settings.metastore_url
+    with open_metastore(url, create=False) as store:
+        known, had = store.reader.has_tokens(), store.reader.had_tokens()
     where = f"{settings.host}:{settings.port}"
-    if not known and not settings.is_loopback:
+    fix = _command("token", "create", "--role", "admin", _user(), url=url)
+    if known:
+        return f"{where}, by token"
+    if not settings.is_loopback:
+        raise _CheckFailed(f"{where} can be reached by other machines, and there is no token", fix)
+    if not had and (marks := ClosedMark(url, settings_folder()).found()):
         raise _CheckFailed(
-            f"{where} can be reached by other machines, and there is no token",
-            _command("token", "create", "--role", "admin", _user(), url=settings.metastore_url),
+            f"there is no token, though a service asked for tokens here before ({marks[0]}): the "
+            "metastore was lost, emptied or put back from an old copy; nobody is let in",
+            fix,
         )
-    return f"{where}, {'by token' if known else 'open to this machine, no token is asked for'}"
+    if had or settings.auth == "required":
+        raise _CheckFailed("no token is good any more, or there is none: nobody is let in", fix)
+    return f"{where}, open to this machine, no token is asked for"
+
+
+def metastore_file(settings: ServiceSettings) -> str:
+    """Whether more users of this machine can read the metastore than the settings name."""
+    who, fix = _who_reads(settings)
+    if fix:
+        raise _CheckFailed(f"it can be read by {who}", fix)
+    return f"it can be read by {who}"
+
+
+def _with_readers(told: str, settings: ServiceSettings) -> str:
+    who, _ = _who_reads(settings)
+    return f"{told}; it can be read by {who}" if who else told
+
+
+def _who_reads(settings: ServiceSettings) -> tuple[str, str]:
+    """Who on this machine can read a SQLite metastore, and what to do if those are too many."""
+    from cachemgr.metastore.database import metastore_url
+
+    try:
+        url = metastore_url(settings.metastore_url)
+        path = str(url.database)
+        if url.get_backend_name() != "sqlite" or not Path(path).is_file():
+            return "", ""
+        found = readers_of(Path(path))
+    except (CacheManagerError, OSError):  # another check says so
+        return "", ""
+    owner, group = found.owner, found.group
+    if found.everybody:
+        who = f"{owner} and everybody else on this machine ({found.mode})"
+        return who, shlex.join(["chmod", "o-rwx", path])
+    if not group or is_alone_in(group, owner):
+        return f"{owner} alone ({found.mode})", ""
+    who = f"{owner} and the members of group {group} ({found.mode})"
+    if group == settings.sqlite_group:
+        return who, ""
+    return who, f"{shlex.join(['chmod', 'g-rwx', path])}, or name the group in sqlite_group"
 
 
 def log_store(settings: ServiceSettings, conf: Mapping[str, str]) -> str:

@@ -34,6 +34,7 @@ from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.database import hidden, metastore_url
 from cachemgr.priority import lower_session
+from cachemgr.server.closed_mark import ClosedMark, settings_folder
 from cachemgr.server.heap import SettledHeap
 from cachemgr.server.logs import configure_logs
 from cachemgr.serving.feed import acquire_feed, release_feed
@@ -69,12 +70,13 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
     configure_logs(settings.log_level, settings.log_format)
     with (
         sole_process(settings.metastore_url),
-        open_metastore(settings.metastore_url) as metastore,
+        open_metastore(settings.metastore_url, group=settings.sqlite_group) as metastore,
         listening(settings) as bound,
     ):
         check_tokens(settings, metastore)
-        open_to_all = partial(_is_open, settings, metastore)
-        _say_who_may_ask(settings, open_to_all())
+        mark = ClosedMark(settings.metastore_url, settings_folder())
+        open_to_all = partial(_is_open, settings, metastore, mark)
+        _say_who_may_ask(settings, open_to_all(), None if metastore.reader.had_tokens() else mark)
         host = host_of(settings)
         metrics = CollectorRegistry()
         metrics.register(CacheMetrics(metastore))
@@ -165,7 +167,10 @@ def work(settings: ServiceSettings) -> None:
     """
     configure_logs(settings.log_level, settings.log_format)
     lower_session(settings.spark_nice)
-    with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
+    with (
+        sole_process(settings.metastore_url),
+        open_metastore(settings.metastore_url, group=settings.sqlite_group) as metastore,
+    ):
         host = host_of(settings)
         process = _process(settings, metastore, host)
         process.start()
@@ -188,7 +193,10 @@ def work_once(settings: ServiceSettings) -> int:
     Raises:
         MetastoreError: The metastore cannot be opened, or another process holds it.
     """
-    with sole_process(settings.metastore_url), open_metastore(settings.metastore_url) as metastore:
+    with (
+        sole_process(settings.metastore_url),
+        open_metastore(settings.metastore_url, group=settings.sqlite_group) as metastore,
+    ):
         host = host_of(settings)
         _journal(settings, metastore, host, since=None)
         worker = _worker(settings, metastore, _refresher(settings, metastore, host))
@@ -212,12 +220,27 @@ def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
         )
 
 
-def _is_open(settings: ServiceSettings, metastore: Metastore) -> bool:
-    return settings.is_loopback and not metastore.reader.had_tokens()
+def _is_open(
+    settings: ServiceSettings, metastore: Metastore, mark: ClosedMark | None = None
+) -> bool:
+    if metastore.reader.had_tokens():
+        if mark is not None:
+            mark.note()
+        return False
+    was_closed = mark is not None and bool(mark.found())
+    return settings.is_loopback and settings.auth != "required" and not was_closed
 
 
-def _say_who_may_ask(settings: ServiceSettings, is_open: bool) -> None:
-    """The first line of the log: an open service over the wrong metastore looks like any other."""
+def _say_who_may_ask(
+    settings: ServiceSettings, is_open: bool, tokenless: ClosedMark | None = None
+) -> None:
+    """The first line of the log: an open service over the wrong metastore looks like any other.
+
+    Args:
+        settings: The address and the metastore.
+        is_open: Whether everybody is let in.
+        tokenless: The mark of a metastore that holds no token; None where it holds some.
+    """
     where = f"{settings.host}:{settings.port}"
     shown = hidden(metastore_url(settings.metastore_url))
     if is_open:
@@ -227,8 +250,28 @@ def _say_who_may_ask(settings: ServiceSettings, is_open: bool) -> None:
             where,
             shown,
         )
-    else:
+        return
+    if tokenless is None:
         logger.info("the service on %s asks for tokens, which are kept in %s", where, shown)
+        return
+    marks = " and ".join(map(str, tokenless.found()))
+    why, otherwise = ", and auth is required", ""
+    if marks:
+        why = (
+            f", though a service asked for tokens here before ({marks}): it was lost, emptied or "
+            "put back from an old copy, and grants and restrictions may be gone with it"
+        )
+        otherwise = ", or restore the metastore first"
+    if marks and settings.auth != "required":
+        otherwise += f"; to open the service to everybody on this machine delete {marks}"
+    logger.error(
+        "the service on %s lets nobody in: %s holds no token%s; `cachemgr token create --role "
+        "admin NAME` makes one%s",
+        where,
+        shown,
+        why,
+        otherwise,
+    )
 
 
 def _process(settings: ServiceSettings, metastore: Metastore, host: SparkHost) -> Process:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from cachemgr.reason_text import candidate_rows, reason_text
+from cachemgr.reason_text import candidate_rows, masked_reasons, reason_text
+from cachemgr.secrets import masked_sql
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.decision import Decision, Hit
 from cachemgr.serving.tails import TAIL
@@ -230,9 +231,11 @@ def _explanation(
         hit=bool(hits),
         caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),
         grouping_set=set_text(hits[0]) if hits else None,
-        rewritten_sql=rewritten_sql,
-        reasons=decision.reasons,
-        candidates=decision.candidates,
+        rewritten_sql=None if rewritten_sql is None else masked_sql(rewritten_sql),
+        reasons=masked_reasons(decision.reasons),
+        candidates=tuple(
+            replace(c, reasons=masked_reasons(c.reasons)) for c in decision.candidates
+        ),
         steps=tuple(s for h in hits for s in _steps(h)),
         joins=joins,
         unvalidated_joins=tuple(j for j in joins if j in unvalidated),

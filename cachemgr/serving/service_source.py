@@ -17,6 +17,7 @@ import httpx
 from cachemgr.access.grants import hashed_id
 from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.metastore.records import DecisionRecord, RegistryEntry, RegistryState, RestrictedTable
+from cachemgr.secrets import masked
 from cachemgr.serving.sources import BatchRefused, SourceRefused
 from cachemgr.serving.wire import (
     CATALOG_VERSION,
@@ -61,7 +62,7 @@ class ServiceSource:
         token_file: str = "",
     ) -> None:
         self.patience = patience
-        self.name = f"the service at {', '.join(urls)}"
+        self.name = f"the service at {', '.join(map(masked, urls))}"
         shared = "\0".join([*urls, token_file or token(), str(patience)])
         self.key = f"service {hashlib.sha256(shared.encode()).hexdigest()}"
         self._urls = [url.rstrip("/") for url in urls]
@@ -187,7 +188,9 @@ class ServiceSource:
                 )
             except (httpx.HTTPError, RuntimeError) as error:  # a closed client is a RuntimeError
                 said = str(error) or type(error).__name__
-                trouble.append(CacheManagerError(ErrorCode.SERVICE_UNREACHABLE, f"{url}: {said}"))
+                trouble.append(
+                    CacheManagerError(ErrorCode.SERVICE_UNREACHABLE, f"{masked(url)}: {said}")
+                )
             else:
                 if answer.is_success:
                     return answer
@@ -208,7 +211,8 @@ class _NotTaken(CacheManagerError):
     """The service understood a request, and will never do it."""
 
 
-def _meaning(url: str, answer: httpx.Response) -> CacheManagerError:
+def _meaning(address: str, answer: httpx.Response) -> CacheManagerError:
+    url = masked(address)
     status = answer.status_code
     kind, said = "", answer.reason_phrase
     try:

@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
-from cachemgr.access.grants import refuse_others
+from cachemgr.access.visitor import Visitor, visitor_of
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import fingerprint
 from cachemgr.config.session_settings import (
@@ -39,6 +39,7 @@ from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.explain import Explanation, explanation_of
 from cachemgr.serving.feed import release_feed
+from cachemgr.serving.hidden import without_hidden
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.seen_tables import by_location
 from cachemgr.serving.sources import MetastoreSource
@@ -88,7 +89,12 @@ class Statements(Protocol):
     """What carries our statements out for a session."""
 
     def execute(
-        self, statement: Statement, *, principal: str | None = None, vouched: bool = True
+        self,
+        statement: Statement,
+        *,
+        principal: str | None = None,
+        vouched: bool = True,
+        visitor: Visitor | None = None,
     ) -> ResultRows:
         """Carry a statement out; raises CacheManagerError."""
         ...
@@ -343,11 +349,12 @@ def execute_for(
         CacheManagerError: What is wrong, with what, and what to do.
     """
     settings = session.settings(explicit_settings(spark))
-    refuse_others(statement, asker, settings)
-    statements = _statements(spark, session, asker)
     believed = asker.believed(settings.trust_user_names)
-    return statements.execute(
-        statement, principal=asker.principal(session.principal), vouched=believed.vouched
+    return _statements(spark, session, asker).execute(
+        statement,
+        principal=asker.principal(session.principal),
+        vouched=believed.vouched,
+        visitor=visitor_of(asker, settings),
     )
 
 
@@ -441,7 +448,12 @@ def _explain(
             session.examine(test, below, settings, explain=True)
             for test in whole.queries_outside({hit.path for hit in found.hits})
         )
-        return replace(found, apart=apart)
+        return shown(replace(found, apart=apart))
+
+    def shown(found: Decision) -> Decision:
+        if asker.name is None:
+            return found
+        return without_hidden(found, lambda name: session.why_not(asker, settings, name))
 
     found = examined(captured.plan)
     scalars = (examined(plan, Once.PERHAPS) for plan in captured.scalars)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from cachemgr.access.visitor import Visitor
 from cachemgr.ddl.statements import (
     AlterRelationalCache,
     CreateRecordPreservingJoin,
@@ -58,13 +59,18 @@ class RemoteStatements:
         self._explain = explain
 
     def execute(
-        self, statement: Statement, *, principal: str | None = None, vouched: bool = True
+        self,
+        statement: Statement,
+        *,
+        principal: str | None = None,
+        vouched: bool = True,
+        visitor: Visitor | None = None,
     ) -> ResultRows:
         """Carry a statement out.
 
         Args:
             statement: What to do.
-            principal: Not used, as `vouched` is not: the service takes the token's.
+            principal: Not used, as `vouched` and `visitor` are not: the service takes the token's.
 
         Raises:
             ConfigurationError: It is to be run at the service; says how.

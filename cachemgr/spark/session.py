@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from cachemgr.access.asker import OWN_USER, Asker
+from cachemgr.access.grants import may_use
 from cachemgr.causes import in_plain_words
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import fingerprint
@@ -260,6 +261,27 @@ class CacheSession:
             if not found.keys_moved:
                 return found
         return examined(query, keys_seen(joins, seen))
+
+    def why_not(self, asker: Asker, settings: Settings, name: str) -> Reason | None:
+        """Why somebody may not be answered from a cache, whatever he asks; None if he may.
+
+        Args:
+            asker: Who.
+            settings: The session's.
+            name: The cache's, as the matcher knows it.
+        """
+        cache = self.feed.served(name)
+        if cache is None:
+            return None
+        believed = asker.believed(settings.trust_user_names)
+        return may_use(
+            believed.principal(self.principal),
+            name,
+            cache.principals,
+            cache.reads,
+            self.feed.restricted(),
+            vouched=believed.vouched,
+        )
 
     def _hinted(self, context: HookContext) -> frozenset[str]:
         """The caches that the query's hints name, of the session's current schema where a name

@@ -102,7 +102,7 @@ def _has_password(url: str) -> bool:
     try:
         return bool(url) and masked(make_url(url).render_as_string(hide_password=False)) != url
     except ArgumentError:
-        return False
+        return masked(url) != url
 
 
 class _Statements:
@@ -134,11 +134,12 @@ class _Statements:
             found = api.execute_for(spark, self._session, statement, asker)
             call.rows(to_frame(spark, found)._jdf)
         except StatementError as error:
-            call.failed(error.code, error.message, error.line, error.col)
+            call.failed(error.code, masked(error.message), error.line, error.col)
         except CacheManagerError as error:
-            call.failed(error.code, error.message, 0, 0)
+            call.failed(error.code, masked(error.message), 0, 0)
         except PySparkException as error:
-            call.failed(*code_and_line(error), 0, 0)
+            code, message = code_and_line(error)
+            call.failed(code, masked(message), 0, 0)
         except Exception as error:
             logger.exception("a statement failed")
             told = (str(error).strip() or type(error).__name__).splitlines()[0]

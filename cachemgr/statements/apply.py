@@ -29,10 +29,17 @@ from cachemgr.ddl.statements import (
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.secrets import masked_properties, masked_sql, refuse_secrets
 from cachemgr.statements.convert import freshness_fields, policy_fields
-from cachemgr.statements.create_cache import refuse_properties
+from cachemgr.statements.create_cache import refuse_properties, refuse_secrets_in
 from cachemgr.statements.document_order import Key, in_order, key_of, name_key, sources_in
-from cachemgr.statements.export import CacheDefinition, Definitions, JoinDefinition, export
+from cachemgr.statements.export import (
+    CacheDefinition,
+    Definitions,
+    JoinDefinition,
+    export,
+    masked_definition,
+)
 from cachemgr.statements.results import ResultRows
 
 # What only a new cache can have otherwise; the rest is changed in place.
@@ -130,11 +137,28 @@ def check(changes: Iterable[Change], wanted: Definitions, execute: Execute) -> N
     """
     for wish in wanted.caches:
         refuse_properties(wish.name, wish.properties)
+    _refuse_new_secrets(changes, wanted)
     made = _made(changes, wanted)
     new = {key_of(cache) for cache in made}
     for cache in made:
         if not sources_in(cache, new):
             execute(render(ExplainCreate(_statement(cache))), _context(cache))
+
+
+def _refuse_new_secrets(changes: Iterable[Change], wanted: Definitions) -> None:
+    wishes = _wishes(wanted)
+    for change in changes:
+        if change.kind != "cache" or change.action == "DROP":
+            continue
+        wish, fields = wishes[name_key(change.name)], {f.field: f for f in change.fields}
+        if change.action != "CHANGE":
+            refuse_secrets_in(_statement(wish))
+            continue
+        texts = {"COMMENT": wish.comment or ""} if "comment" in fields else {}
+        before = fields["properties"].before if "properties" in fields else wish.properties
+        shown = masked_properties(wish.properties)
+        new = {k: v for k, v in wish.properties.items() if before.get(k) not in (v, shown[k])}
+        refuse_secrets(f"cache {wish.name}", texts, new)
 
 
 def _made(changes: Iterable[Change], wanted: Definitions) -> list[CacheDefinition]:
@@ -179,7 +203,7 @@ def _joins_before(now: Definitions, wanted: Definitions) -> Iterable[Change]:
         statement = _join_statement(join)
         _once(seen, join.name.lower(), f"join {join.name}")
         found = known.get(join.name.lower())
-        text = render(statement)
+        text = masked_sql(render(statement))
         if found is None:
             yield Change("join", join.name, "CREATE")
         elif found.ddl != text:
@@ -262,7 +286,9 @@ def _refuse_settings(cache: CacheDefinition) -> None:
 
 
 def _differences(found: CacheDefinition, wish: CacheDefinition) -> Iterable[FieldChange]:
-    before, after = asdict(found), asdict(wish)
+    """What differs where credentials are left out: those that a cache holds since before they were
+    refused are in no export, and a file that still has them is no reason to change it."""
+    before, after = asdict(found), asdict(masked_definition(wish))
     for name, value in after.items():
         if name != "name" and not _equal(name, before[name], value):
             yield FieldChange(name, before[name], value)
@@ -367,6 +393,8 @@ def _change(metastore: Metastore, change: Change, wish: CacheDefinition) -> None
         for name in ("comment", "properties", "rewrite_enabled", "paused")
         if name in fields
     }
+    if "properties" in values:  # one that is masked in the document stays
+        values["properties"] = _unmasked(wish.properties, cache.properties)
     if "refresh" in fields:
         values |= policy_fields(read_refresh(wish.refresh))
     if "freshness" in fields:
@@ -375,6 +403,11 @@ def _change(metastore: Metastore, change: Change, wish: CacheDefinition) -> None
         metastore.writer.set_grants(cache.id, wish.grants)
     if values:
         metastore.writer.update_cache(cache.id, cache.version, now=metastore.reader.now(), **values)
+
+
+def _unmasked(wished: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    shown, held = masked_properties(wished), masked_properties(stored)
+    return {k: stored[k] if held.get(k) == shown[k] else v for k, v in wished.items()}
 
 
 def _find(metastore: Metastore, name: str) -> CacheRecord:

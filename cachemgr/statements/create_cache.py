@@ -44,8 +44,7 @@ def build_record(
         DefinitionError: A clause names a column that the cache does not have, or is not for cubes;
             or the SELECT holds what Spark would substitute.
     """
-    texts = {"LOCATION": statement.location or "", "the SELECT": statement.select.text}
-    refuse_secrets(str(statement.name), texts, dict(statement.properties))
+    refuse_secrets_in(statement)
     # its user's session has put in what it knows; no other may put anything in later
     refuse_substitution(statement.select.text, f"the SELECT of cache {statement.name}")
     refuse_properties(str(statement.name), dict(statement.properties))
@@ -79,6 +78,20 @@ def build_record(
         **policy_fields(statement.refresh),
         **freshness_fields(statement.freshness),
     )
+
+
+def refuse_secrets_in(statement: CreateRelationalCache) -> None:
+    """Refuse a CREATE that holds a credential.
+
+    Raises:
+        ConfigurationError: Names the clauses that do, not what stands there.
+    """
+    texts = {
+        "LOCATION": statement.location or "",
+        "the SELECT": statement.select.text,
+        "COMMENT": statement.comment or "",
+    }
+    refuse_secrets(f"cache {statement.name}", texts, dict(statement.properties))
 
 
 def refuse_name(name: QualifiedName, of: str = "cache", namespace: str = "") -> None:

@@ -15,6 +15,7 @@ from cachemgr.ddl.statements import (
 from cachemgr.delta.columns import read_columns
 from cachemgr.errors import DefinitionError, ErrorCode
 from cachemgr.metastore.records import JoinRecord, JoinSide
+from cachemgr.secrets import refuse_secrets
 from cachemgr.statements.engine import Engine
 
 
@@ -29,9 +30,12 @@ def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRec
         The record, not validated yet.
 
     Raises:
+        ConfigurationError: It holds a credential.
         DefinitionError: A table or a key column does not exist, a column is ambiguous, or two are
             of types that are not compared without a cast that may fail or lose something.
     """
+    definition = render(replace(statement, if_not_exists=False))
+    refuse_secrets(f"record-preserving join {statement.name}", {"its text": definition}, {})
     left = engine.resolve_table(render_name(statement.left.name))
     right = engine.resolve_table(render_name(statement.right.name))
     name = str(statement.name)
@@ -43,7 +47,7 @@ def build_join(statement: CreateRecordPreservingJoin, engine: Engine) -> JoinRec
         _check_types(name, left, a, right, b)
     return JoinRecord(
         name=name,
-        definition=render(replace(statement, if_not_exists=False)),
+        definition=definition,
         left=JoinSide(left.name, left.location, left.table_id),
         right=JoinSide(right.name, right.location, right.table_id),
         keys=keys,

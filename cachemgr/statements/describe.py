@@ -33,18 +33,21 @@ from matcher.render.select import NotRenderable, quote, quote_path, render_store
 class CacheFacts:
     """A cache with all that is known of it; `over` are the caches that its definition names,
     `columns` the schemas of its base tables now, by location, as far as they were looked at.
-    `may_use` says whether who asks may be answered from it."""
+    `may_use` says whether who asks may be answered from it, `may_see` whether he may see what it
+    holds; `granted_to` and `owner` are as he may be told."""
 
     cache: CacheRecord
     sets: tuple[GroupingSetRecord, ...]
     last: RefreshRunRecord | None
     published: SnapshotRecord | None
     looked: Looked
-    grants: Sequence[str] = ()
+    granted_to: str = "everybody"
+    owner: str = ""
     lag_seconds: int | None = None
     over: Sequence[str] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     may_use: bool = True
+    may_see: bool = True
 
     @property
     def status(self) -> Status:
@@ -77,7 +80,7 @@ def show_rows(found: Sequence[CacheFacts]) -> ResultRows:
                 None if f.published is None else f.published.run.rows,
                 None if f.published is None else f.published.run.bytes,
                 None if f.published is None else f.published.run.finished_at,
-                f.cache.comment,
+                f.cache.comment if f.may_see else None,
             )
             for f in found
         ],
@@ -86,6 +89,9 @@ def show_rows(found: Sequence[CacheFacts]) -> ResultRows:
 
 def describe_rows(facts: CacheFacts, extended: bool) -> ResultRows:
     """The rows of DESCRIBE RELATIONAL CACHE, in the form of Spark's DESCRIBE TABLE."""
+    if not facts.may_see:
+        outline = [("# Relational cache", ""), *_outline(facts)]
+        return table(DESCRIBED, [(item, value, None) for item, value in outline])
     rows = [(c.name, c.type, None if c.nullable else "NOT NULL") for c in facts.cache.columns]
     rows += [("", "", None), ("# Relational cache", "", None)]
     rows += [(item, value, None) for item, value in _summary(facts)]
@@ -139,6 +145,22 @@ def _star(cache: CacheRecord) -> list[tuple[str, str]]:
     return [("select *", means)]
 
 
+def _outline(facts: CacheFacts) -> list[tuple[str, str]]:
+    """What everybody may know of a cache."""
+    status, name = facts.status, facts.cache.qualified_name
+    return [
+        ("name", name),
+        ("status", status.combined),
+        ("availability", status.availability),
+        (
+            "answers",
+            "not you: it is granted to others, or reads a restricted table, so that its definition "
+            f"and counts are hidden from you; an admin's GRANT USE ON RELATIONAL CACHE {name} "
+            "shows them to an authenticated user",
+        ),
+    ]
+
+
 def _broken_joins(published: SnapshotRecord | None) -> list[tuple[str, str]]:
     broken = () if published is None else published.run.broken_joins
     return [("broken join", broken_join(name)) for name in broken]
@@ -156,7 +178,7 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
     cache, published = facts.cache, facts.published
     items = [
         ("id", cache.id),
-        ("owner", cache.owner or ""),
+        ("owner", facts.owner),
         ("comment", cache.comment or ""),
         ("location", cache.location),
         ("created at", str(cache.created_at or "")),
@@ -165,7 +187,7 @@ def _details(facts: CacheFacts) -> list[tuple[str, str]]:
         ("partitioned by", ", ".join(cache.partition_by)),
         ("clustered by", ", ".join(cache.cluster_by)),
         ("properties", ", ".join(f"{k}={v}" for k, v in cache.properties.items())),
-        ("granted to", ", ".join(facts.grants) or ("nobody" if cache.narrowed else "everybody")),
+        ("granted to", facts.granted_to),
     ]
     items += [(f"setting {k}", v) for k, v in result_settings(cache.settings).items()]
     if facts.last is not None:

@@ -6,13 +6,15 @@ The order is by name, so that two exports of the same definitions are the same t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cachemgr.config.result_settings import result_settings
 from cachemgr.ddl.names import DEFAULT_NAMESPACE, SESSION_CATALOG
 from cachemgr.ddl.render import render_freshness, render_name, render_refresh
+from cachemgr.metastore.masked import masked_join
 from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.store import Metastore
+from cachemgr.secrets import masked, masked_properties, masked_sql
 from cachemgr.statements.convert import LOCATION_GIVEN, create_statement, freshness_of, policy_of
 
 
@@ -82,8 +84,8 @@ def export(metastore: Metastore) -> Definitions:
 
 
 def cache_definition(cache: CacheRecord, grants: tuple[str, ...] | None) -> CacheDefinition:
-    """One cache as it would be written down."""
-    return CacheDefinition(
+    """One cache as it would be written down, without credentials."""
+    definition = CacheDefinition(
         name=render_name(create_statement(cache).name),
         definition=cache.definition,
         comment=cache.comment,
@@ -100,8 +102,22 @@ def cache_definition(cache: CacheRecord, grants: tuple[str, ...] | None) -> Cach
         schema=str(cache.context.get("schema", DEFAULT_NAMESPACE)),
         settings=result_settings(cache.settings),
     )
+    return masked_definition(definition)
+
+
+def masked_definition(cache: CacheDefinition) -> CacheDefinition:
+    """A definition as an export would write it: without credentials."""
+    return replace(
+        cache,
+        definition=masked_sql(cache.definition),
+        comment=None if cache.comment is None else masked(cache.comment),
+        location=None if cache.location is None else masked(cache.location),
+        properties=masked_properties(cache.properties),
+        settings=None if cache.settings is None else masked_properties(cache.settings),
+    )
 
 
 def join_definition(join: JoinRecord) -> JoinDefinition:
-    """One join as it would be written down."""
+    """One join as it would be written down, without credentials."""
+    join = masked_join(join)
     return JoinDefinition(join.name, join.definition)

@@ -7,6 +7,7 @@ from cachemgr.ddl.statements import QualifiedName
 from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import RestrictedTable
+from cachemgr.secrets import refuse_secrets
 from cachemgr.statements.columns import RESTRICTED
 from cachemgr.statements.engine import Engine
 from cachemgr.statements.results import ResultRows, done, table
@@ -24,8 +25,10 @@ def restrict(
         principal: Who marks it.
 
     Raises:
+        ConfigurationError: The name holds a credential.
         DefinitionError: It is no Delta table.
     """
+    refuse_secrets("RESTRICT BASE TABLE", {"the table's name": render_name(name)}, {})
     found = engine.resolve_table(render_name(name))
     metastore.writer.restrict_table(found.name, found.location, found.table_id, by=principal)
     return done(found.name, "restricted")

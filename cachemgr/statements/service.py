@@ -13,6 +13,7 @@ from functools import partial
 from typing import assert_never
 
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, uncounted, untold
+from cachemgr.access.visitor import Visitor
 from cachemgr.base_state import BaseState, Unreadable
 from cachemgr.config.result_settings import agree
 from cachemgr.config.session_settings import Settings
@@ -60,10 +61,11 @@ from cachemgr.errors import (
 )
 from cachemgr.journal.journal import FOLDER
 from cachemgr.metastore import Metastore
+from cachemgr.metastore.masked import masked_cache, masked_join
 from cachemgr.metastore.records import CacheRecord, JoinRecord
-from cachemgr.secrets import refuse_secrets
+from cachemgr.secrets import masked_sql, refuse_secrets
 from cachemgr.statements import restrict
-from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, VALIDATED
+from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, STEPS, VALIDATED
 from cachemgr.statements.convert import create_statement, freshness_fields, policy_fields
 from cachemgr.statements.create_cache import (
     build_record,
@@ -71,6 +73,7 @@ from cachemgr.statements.create_cache import (
     matched_columns,
     refuse_name,
     refuse_properties,
+    refuse_secrets_in,
 )
 from cachemgr.statements.create_join import build_join
 from cachemgr.statements.describe import (
@@ -90,6 +93,8 @@ from cachemgr.vocabulary import JoinState, RefreshMode
 from scheduler.triggers import OnDemand
 
 Clock = Callable[[], datetime]
+# They name tables, columns and groups.
+_HIDDEN_STAGES = table(STEPS, [(1, "hidden", "the stages are for those who may use the cache")])
 # What may be told to whoever asks, as the metastore stands when it is called.
 _Told = Callable[[], Discretion]
 
@@ -128,7 +133,12 @@ class CacheService:
         )
 
     def execute(
-        self, statement: Statement, *, principal: str | None = None, vouched: bool = True
+        self,
+        statement: Statement,
+        *,
+        principal: str | None = None,
+        vouched: bool = True,
+        visitor: Visitor | None = None,
     ) -> ResultRows:
         """Carry a statement out.
 
@@ -137,6 +147,7 @@ class CacheService:
             principal: Who asks, and owns what is made; None for the engine's own user, empty where
                 nobody can tell.
             vouched: Somebody has authenticated that name: see `Asker`.
+            visitor: Him, where he uses a server whose users are others than its own.
 
         Returns:
             The rows that answer it.
@@ -144,11 +155,13 @@ class CacheService:
         Raises:
             CacheManagerError: What happened, to which object, and what to do next.
         """
+        if visitor is not None:
+            visitor.refuse(statement)
         who = self._engine.user() if principal is None else principal
-        told = partial(Discretion, self._metastore, who, vouched=vouched)
+        told = partial(Discretion, self._metastore, who, vouched=vouched, visitor=visitor)
         if isinstance(statement, Reading):
-            return self._read(statement, told)
-        answer = self._change(statement, who, told)
+            return _masked(self._read(statement, told))
+        answer = _masked(self._change(statement, who, told))
         self._changed()
         return answer
 
@@ -157,21 +170,25 @@ class CacheService:
             case ShowRelationalCaches(pattern):
                 return self._show(pattern, told())
             case ShowCreateRelationalCache(name):
-                return table(CREATE_TEXT, [(render(create_statement(self._find(name))),)])
+                shown = self._find_shown(name, told())
+                return table(CREATE_TEXT, [(render(create_statement(masked_cache(shown))),)])
             case DescribeRelationalCache(name, extended):
                 facts = self._facts(self._find(name), told(), lag=extended)
                 return describe_rows(facts, extended)
             case ShowRecordPreservingJoins():
                 discretion = told()
-                return join_rows([discretion.join(j) for j in self._metastore.reader.joins()])
+                joins = map(discretion.join, self._metastore.reader.joins())
+                return join_rows([masked_join(join) for join in joins])
             case ShowRestrictedBaseTables():
                 return restrict.rows(self._metastore)
             case ExplainRewrite(query, format_json):
                 return self._engine.explain_rewrite(query.text, as_json=format_json)
             case ExplainRefresh(name, mode):
-                cache = self._find(name)
+                cache, discretion = self._find(name), told()
+                if not discretion.may_see(cache):
+                    return _HIDDEN_STAGES
                 steps = self._engine.explain_refresh(cache, _mode(mode))
-                return steps if told().may_know(cache) else _uncounted(steps)
+                return steps if discretion.may_know(cache) else _uncounted(steps)
             case ExplainCreate(inner):
                 return self._explain_create(inner)
             case _:
@@ -180,13 +197,13 @@ class CacheService:
     def _change(self, statement: Changing, who: str, told: _Told) -> ResultRows:
         match statement:
             case CreateRelationalCache():
-                return self._create(statement, who)
+                return self._create(statement, who, told)
             case AlterRelationalCache():
-                return self._alter(statement)
+                return self._alter(statement, told)
             case RefreshRelationalCache(name, mode):
                 return self._refresh(self._find(name), _mode(mode), told)
             case DropRelationalCache(name, if_exists):
-                return self._drop(name, if_exists)
+                return self._drop(name, if_exists, told)
             case GrantUse(name, principal):
                 return self._grant(name, principal)
             case RevokeUse(name, principal):
@@ -198,7 +215,7 @@ class CacheService:
             case CreateRecordPreservingJoin():
                 return self._create_join(statement)
             case DropRecordPreservingJoin(name, if_exists):
-                return self._drop_join(name, if_exists)
+                return self._drop_join(name, if_exists, told)
             case ValidateRecordPreservingJoin(name):
                 return self._validate_join(self._find_join(name))
             case _:
@@ -206,7 +223,7 @@ class CacheService:
 
     # -- caches -------------------------------------------------------------------------------
 
-    def _create(self, statement: CreateRelationalCache, principal: str) -> ResultRows:
+    def _create(self, statement: CreateRelationalCache, principal: str, told: _Told) -> ResultRows:
         namespace = self._namespace(statement.name)
         existing = self._metastore.reader.cache(namespace, statement.name.last)
         if existing is not None and statement.if_not_exists:
@@ -219,12 +236,17 @@ class CacheService:
             )
         if existing is None:  # an older release took names that this one does not
             refuse_name(statement.name, namespace=namespace)
-        record = self._record(statement, namespace, principal)
+        refuse_secrets_in(statement)
+        discretion = told()
+        if existing is not None:
+            discretion.refuse_change(existing)
+        record = discretion.signed(self._record(statement, namespace, principal))
         self._metastore.writer.create_cache(
             record,
             grouping_set_records(record),
             now=self._now(),
-            replace=statement.or_replace,
+            # one that somebody made meanwhile is his: it was not looked at
+            replace=statement.or_replace and (existing is not None or not discretion.is_visitor),
             alike=agree,
         )
         relations = (record.plan or {}).get("relations", ())
@@ -259,6 +281,7 @@ class CacheService:
         self._engine.refuse_place(place, what)
 
     def _explain_create(self, statement: CreateRelationalCache) -> ResultRows:
+        refuse_secrets_in(statement)
         namespace = self._namespace(statement.name)
         refuse_name(statement.name, namespace=namespace)
         definition = self._engine.define(
@@ -285,8 +308,9 @@ class CacheService:
         items.append(("stored as", stored_select(plan)))
         return table(ITEMS, items)
 
-    def _alter(self, statement: AlterRelationalCache) -> ResultRows:
+    def _alter(self, statement: AlterRelationalCache, told: _Told) -> ResultRows:
         cache = self._find(statement.name)
+        told().refuse_change(cache)
         now, writer = self._now(), self._metastore.writer
         match statement.action:
             case RenameTo(name):
@@ -307,7 +331,7 @@ class CacheService:
             case SetFreshness(freshness):
                 fields, said = freshness_fields(freshness), "freshness set"
             case SetProperties(properties):
-                refuse_secrets(cache.name, {}, dict(properties))
+                refuse_secrets(f"cache {cache.qualified_name}", {}, dict(properties))
                 refuse_properties(cache.name, dict(properties))
                 fields = {"properties": {**cache.properties, **dict(properties)}}
                 said = "properties set"
@@ -317,7 +341,10 @@ class CacheService:
         return done(cache.qualified_name, said)
 
     def _refresh(self, cache: CacheRecord, mode: str | None, told: _Told) -> ResultRows:
-        run = told().run(self._engine.refresh(cache, mode), cache)
+        discretion = told()
+        run = discretion.run(
+            discretion.refreshed(cache, lambda: self._engine.refresh(cache, mode)), cache
+        )
         self.purge()
         self._tidy.cache(cache.id)
         return table(
@@ -354,11 +381,12 @@ class CacheService:
         nobody = "" if left else "; nobody may use the cache now, until it is granted to somebody"
         return done(str(name), f"revoked from {principal}{nobody}")
 
-    def _drop(self, name: QualifiedName, if_exists: bool) -> ResultRows:
+    def _drop(self, name: QualifiedName, if_exists: bool, told: _Told) -> ResultRows:
         found = self._metastore.reader.cache(self._namespace(name), name.last)
         if found is None and if_exists:
             return done(str(name), "did not exist, nothing was changed")
         cache = self._find(name)
+        told().refuse_change(cache)
         self._metastore.writer.drop_cache(cache.id, now=self._now())
         self.purge()
         return done(cache.qualified_name, "dropped")
@@ -384,18 +412,20 @@ class CacheService:
         names = {t.location: t.name for t in (published.tables if published and lag else ())}
         may_use = told.may_know(cache)
         return CacheFacts(
-            cache=cache,
+            cache=masked_cache(cache),
             sets=told.sets(reader.grouping_sets(cache.id), cache),
             last=told.run(runs[0], cache) if runs else None,
             published=None if published is None else told.snapshot(published, cache),
             looked=self._look(places, snapshot, may_use),
-            grants=reader.grants(cache.id),
+            granted_to=told.grantees(cache),
+            owner=told.owner(cache),
             lag_seconds=self._engine.lag_seconds(snapshot, published.read_at)
             if lag and published and snapshot
             else None,
             over=tuple(reader.names(cache.depends_on).values()),
             columns={t.location: t.columns for t in self._engine.base_tables(names)},
             may_use=may_use,
+            may_see=told.may_see(cache),
         )
 
     def _look(
@@ -429,6 +459,12 @@ class CacheService:
                 "SHOW RELATIONAL CACHES",
                 self._namespace(QualifiedName((name.last,))),
             )
+        return cache
+
+    def _find_shown(self, name: QualifiedName, told: Discretion) -> CacheRecord:
+        """The cache, for whoever may see its definition."""
+        cache = self._find(name)
+        told.refuse_to_show(cache)
         return cache
 
     # -- record-preserving joins --------------------------------------------------------------
@@ -521,9 +557,10 @@ class CacheService:
             return untold(join.name)
         return verdict.message
 
-    def _drop_join(self, name: QualifiedName, if_exists: bool) -> ResultRows:
+    def _drop_join(self, name: QualifiedName, if_exists: bool, told: _Told) -> ResultRows:
         if if_exists and self._metastore.reader.join(str(name)) is None:
             return done(str(name), "did not exist, nothing was changed")
+        told().refuse_join_drop(str(name))
         self._metastore.writer.drop_join(str(name))
         return done(str(name), "dropped")
 
@@ -543,6 +580,12 @@ def _who_refreshes(policy: RefreshPolicy) -> str:
     if isinstance(policy.trigger, OnDemand):
         return ""
     return "; it is refreshed by `cachemgr serve` or `cachemgr worker` on this metastore"
+
+
+def _masked(rows: ResultRows) -> ResultRows:
+    """Rows without the credentials that a stored text or a query may hold."""
+    told = (tuple(masked_sql(v) if isinstance(v, str) else v for v in row) for row in rows.rows)
+    return replace(rows, rows=tuple(told))
 
 
 def _uncounted(rows: ResultRows) -> ResultRows:

@@ -28,7 +28,8 @@ def sole_process(url: str) -> Iterator[None]:
         yield
         return
     path = Path(f"{parsed.database}.process")
-    with path.open("a+") as file:
+    # as private as the database; `metastore.file_access` lets a group in
+    with open(path, "a+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

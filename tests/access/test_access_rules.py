@@ -12,10 +12,10 @@ from cachemgr.access.grants import (
     keys_of,
     may_use,
     reads_of,
-    refuse_others,
     restricted_keys,
     shown_to,
 )
+from cachemgr.access.visitor import visitor_of
 from cachemgr.config.session_settings import Settings
 from cachemgr.ddl import parse
 from cachemgr.errors import ConfigurationError
@@ -152,5 +152,6 @@ def test_who_may_grant_at_a_server(asker, settings, refused):
         "CREATE RELATIONAL CACHE c LOCATION '/x' AS SELECT a FROM t",
     ):
         with pytest.raises(ConfigurationError) if refused else nullcontext():
-            refuse_others(parse(text), asker, Settings(**settings))
-    refuse_others(parse("DROP RELATIONAL CACHE c"), asker, Settings(**settings))
+            visitor = visitor_of(asker, Settings(**settings))
+            if visitor is not None:
+                visitor.refuse(parse(text))

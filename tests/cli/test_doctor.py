@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import json
 import os
 import shlex
@@ -179,3 +180,34 @@ def test_every_place_that_is_written_to_counts(metastore_url, monkeypatch):
     found = doctor(metastore_url, "--no-spark", code=0)["log store"]
     assert found["state"] == "WARNING" and "s3://more/caches" in found["found"]
     assert "spark.delta.logStore.s3.impl" in found["fix"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another group is root's to give")
+def test_who_could_read_the_metastore_is_said(tmp_path):
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    migrate.upgrade(url)
+    found = doctor(url, "--no-spark", code=0)
+    assert "it can be read by" in found["metastore"]["found"]
+    assert "alone (-rw-------)" in found["metastore"]["found"] and "metastore file" not in found
+    os.chmod(tmp_path / "m.db", 0o666)  # the doctor itself tightens what is everybody's
+    os.chown(tmp_path / "m.db", -1, next(g.gr_gid for g in grp.getgrall() if g.gr_mem or g.gr_gid))
+    found = doctor(url, "--no-spark", code=1)
+    assert "members of group" in found["metastore file"]["found"]
+    assert found["metastore file"]["fix"].startswith(f"chmod g-rwx {tmp_path}/m.db")
+
+
+def test_a_metastore_that_lost_its_tokens(tmp_path):
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    migrate.upgrade(url)
+    assert "open to this machine" in doctor(url, "--no-spark", code=0)["tokens"]["found"]
+    (tmp_path / "m.db.closed").touch()
+    found = doctor(url, "--no-spark", code=1)["tokens"]
+    assert "asked for tokens here before" in found["found"] and "token create" in found["fix"]
+
+
+def test_a_cache_that_holds_a_password(metastore_url):
+    with open_metastore(metastore_url) as store:
+        record = CacheRecord("s", "c", "SELECT 1", "h", "file:/c", comment="pw=topsecret")
+        store.writer.create_cache(record, now=store.reader.now())
+    found = doctor(metastore_url, "--no-spark", code=1)["definitions"]
+    assert "cache s.c: COMMENT" in found["found"] and "topsecret" not in json.dumps(found)

@@ -79,6 +79,10 @@ def test_a_password_is_not_shown():
     with pytest.raises(ConfigurationError) as caught:
         service_settings(metastore_url=["postgresql://u:hunter2@h/d"])
     assert "hunter2" not in str(caught.value)
+    for conf in ({"spark.hadoop.fs.s3a.secret.key": ["hunter2"]}, {"x": ["jdbc:x://u:hunter2@h"]}):
+        with pytest.raises(ConfigurationError) as caught:
+            service_settings(spark_conf=conf)
+        assert "hunter2" not in str(caught.value)
 
 
 def test_every_setting_is_in_the_docs():

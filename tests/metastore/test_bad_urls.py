@@ -29,6 +29,28 @@ def test_a_database_that_is_not_supported(url):
     assert "secret" not in message
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:to@psecret@db/x",
+        "postgresql://ann:topsecret@1@db/x?connect_timeout=1",
+        "postgresql://ann:to?psecret=@topsecret@db/x",
+        "postgresql://ann:topsecret@db:port/x",
+        "postgresql:/ann:topsecret@db/x",
+        "ann:topsecret@db/x",
+        "jdbc:postgresql://ann:topsecret@db/x",
+        "jdbc:postgresql://db/x?user=ann&password=topsecret",
+        "host=db user=ann password=topsecret dbname=x",
+        "host=db user=ann password = 'top secret' dbname=x",
+    ],
+)
+def test_a_password_in_a_form_that_is_no_url_is_not_shown(url):
+    """The driver would name what follows an @ in the password as the host that it does not find."""
+    message = refused(url, "METASTORE_URL")
+    assert "secret" not in message and "psecret" not in message
+    assert "%40" in message or "sqlite:///path" in message
+
+
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?uri=true"])
 def test_no_plain_file(url):
     assert "shared" in refused(url, "METASTORE_URL")
