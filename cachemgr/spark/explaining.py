@@ -114,7 +114,11 @@ class _ExplainingDecider:
         own, apart = Decision(), []
         if outcome.left_alone is not None:
             own = refused(
-                Reason(ReasonCode.UNSUPPORTED_OPERATOR, outcome.left_alone, "drop that rule")
+                Reason(
+                    ReasonCode.UNSUPPORTED_OPERATOR,
+                    outcome.left_alone,
+                    "run it in a session without that extension",
+                )
             )
         for number in sorted(outcome.stands | outcome.failed.keys()):
             found = self._found.get(number, Decision())

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from cachemgr.access.asker import OWN_USER, Asker
 from cachemgr.config.match_options import match_options
 from cachemgr.config.session_settings import (
     ENABLED,
@@ -29,8 +28,6 @@ from cachemgr.ddl.names import hinted_name
 from cachemgr.delta.own_session import own_session
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import CacheManagerError
-from cachemgr.jvm.loader import session_of
-from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.refresh.full.layout import LARGE_SET_ROWS
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
@@ -39,7 +36,6 @@ from cachemgr.serving.eligibility import RELATION, Checks, Eligibility, QuerySta
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.fresh_hits import base_columns, base_names
 from cachemgr.serving.plan_blocks import PlanBlocks
-from cachemgr.serving.seen_tables import TableRef
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
@@ -48,7 +44,7 @@ from cachemgr.spark.failures import cache_ids, is_read_failure
 from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
 from cachemgr.spark.held.scan_name import scan_name
 from cachemgr.spark.held.tails import TailStore
-from cachemgr.spark.hints import NO_CACHE, Hints
+from cachemgr.spark.hints import NO_CACHE
 from cachemgr.spark.hook import (
     STORED,
     ChangedSinceAnalysis,
@@ -313,32 +309,6 @@ class CacheSession:
             own = {key: value for key, value in explicit.items() if key not in FIXED}
             explicit = own | {k: v for k, v in self._fixed.items() if k in FIXED}
         return self.application.settings(explicit)
-
-    def context_of(
-        self,
-        spark: SparkSession,
-        tables: Sequence[TableRef],
-        hints: Hints,
-        asker: Asker = OWN_USER,
-    ) -> HookContext:
-        """The context that the hook would give for a query of this session planned now.
-
-        Args:
-            spark: The session.
-            tables: The tables that the query reads.
-            hints: Its hints.
-            asker: Who runs it.
-        """
-        return HookContext(
-            session_key=session_of(spark).sessionUUID(),
-            settings=explicit_settings(spark),
-            tables=tuple(tables),
-            is_write=False,
-            hints=hints.names,
-            hinted_caches=hints.caches,
-            asker=asker,
-            schema=lambda: (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()),
-        )
 
     def notes(self, explicit: Mapping[str, str], settings: Settings) -> list[str]:
         """What a person who asks about a query should know of the session's settings.

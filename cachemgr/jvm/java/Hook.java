@@ -350,11 +350,11 @@ public final class Hook {
                     throw new Captured();
                 }
             }
-            if (decided || capture != null || GUARD.get() != null) {
+            explain = Explain.current(); // which is a plan of ours that is to be looked at all the same
+            if (decided || capture != null || explain == null && GUARD.get() != null) {
                 return node;
             }
             decided = true;
-            explain = Explain.current();
             if (explain != null) {
                 return rewrite(node);
             }
@@ -395,7 +395,7 @@ public final class Hook {
                 LogicalPlan seen = others.changeLater(given) ? null : others.applied(given);
                 if (seen == null) {
                     if (explain != null) {
-                        explain.leftAlone("an optimizer rule of somebody else changes or refuses the query's plan");
+                        explain.leftAlone("an optimizer rule of another extension changes or refuses the query's plan later on");
                     }
                     return leftAlone(given);
                 }
