@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from cachemgr.serving.decision import BlockOutcome, Decision, Exhausted, Hit
+from cachemgr.serving.decision import BlockOutcome, Decision, Exhausted, Hit, chosen_by
 from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
 from cachemgr.serving.fresh_hits import (
     fresh_hit,
     may_read_appended,
     not_needed,
     why_shown_above,
-    with_fresh,
 )
 from cachemgr.serving.seen_tables import Seen
 from matcher.catalyst.once import Once
@@ -248,7 +247,7 @@ def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcom
     if behind and (hit is None or _may_cost_less(min(behind.values()), hit, eligibility)):
         with_appended = fresh_hit(located, block, registry, eligibility, options, hit)
         if isinstance(with_appended, Hit):
-            hit, candidates = with_appended, with_fresh(candidates, with_appended)
+            hit, candidates = with_appended, chosen_by(candidates, with_appended)
         elif hit is None:
             reasons = tuple(dict.fromkeys((*reasons, *with_appended)))
     if hit is None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.served_cache import ServedCache
 from matcher.catalyst.split import Split
+from matcher.index.explain import set_names
 from matcher.model.budget import Spent
 from matcher.model.ir import Block, Candidate, Rewrite
 from matcher.model.reasons import Reason
@@ -157,17 +158,38 @@ class Decision:
         )
         return replace(self, outcomes=outcomes)
 
-    def without_hits(self, reason: Reason) -> Decision:
+    def without_hits(self, reason: Reason, path: Path | None = None) -> Decision:
         """The same where nothing is answered after all.
 
         Args:
             reason: Why not.
+            path: Where the block stands that is not; None for all.
         """
         outcomes = tuple(
-            o if o.hit is None else replace(o, hit=None, reasons=(*o.reasons, reason))
+            o
+            if o.hit is None or path not in (None, o.path)
+            else replace(o, hit=None, reasons=(*o.reasons, reason))
             for o in self.outcomes
         )
         return replace(self, outcomes=outcomes)
+
+    def with_candidates(self, told: Decision) -> Decision:
+        """The same with what is known of the caches that were considered.
+
+        Args:
+            told: What was found when each candidate was looked at, which may choose another.
+        """
+        mine = {outcome.path: outcome for outcome in self.outcomes}
+        answered = [hit.path for hit in self.hits]
+        outcomes = []
+        for each in told.outcomes:
+            own = mine.pop(each.path, None)
+            if own is not None:
+                outcomes.append(_considered(own, each))
+            elif each.hit is None and not any(_inside(each.path, path) for path in answered):
+                outcomes.append(each)
+        outcomes += mine.values()
+        return replace(self, outcomes=tuple(outcomes), unheeded=told.unheeded, spent=told.spent)
 
     def reasons_by_table(self, everywhere: Iterable[str] = ()) -> dict[Reason, set[str]]:
         """All that can be said of the misses, each reason with the places of the tables that it
@@ -184,6 +206,35 @@ class Decision:
                     found[reason] |= {relation.key for relation in outcome.block.relations}
         everywhere = set(everywhere)
         return {reason: places or set(everywhere) for reason, places in found.items()}
+
+
+def _considered(outcome: BlockOutcome, told: BlockOutcome) -> BlockOutcome:
+    """An outcome with the candidates of another decision on its block."""
+    if outcome.hit is not None:
+        return replace(outcome, candidates=chosen_by(told.candidates, outcome.hit))
+    if told.hit is not None:
+        others = (
+            replace(c, outcome="valid") if c.outcome == "chosen" else c for c in told.candidates
+        )
+        return replace(outcome, candidates=tuple(others))
+    return replace(outcome, candidates=told.candidates, reasons=told.reasons or outcome.reasons)
+
+
+def chosen_by(candidates: tuple[Candidate, ...], hit: Hit) -> tuple[Candidate, ...]:
+    """The candidates of a block, of which the one that its hit reads is the chosen one.
+
+    Args:
+        candidates: What was said of them.
+        hit: The hit.
+    """
+    chosen = set_names(hit.cache.plan, hit.rewrite.grouping_set)
+
+    def told(one: Candidate) -> Candidate:
+        if one.cache == hit.rewrite.cache and one.grouping_set == chosen:
+            return Candidate(one.cache, one.grouping_set, "chosen", (), hit.rewrite.cost)
+        return replace(one, outcome="valid") if one.outcome == "chosen" else one
+
+    return tuple(sorted(map(told, candidates), key=lambda c: c.outcome != "chosen"))
 
 
 def refused(*reasons: Reason) -> Decision:

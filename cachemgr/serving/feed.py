@@ -81,6 +81,7 @@ class Feed:
         self._refused = ""
         self._syncing = threading.Lock()
         self._log = DecisionLog(source, self.telemetry)
+        self._noting: list[Callable[[], None]] = []
         # By the refresh whose files they are.
         self._damage: dict[str, str] = {}
         self._unread: dict[str, _Unread] = {}
@@ -100,7 +101,7 @@ class Feed:
         self._wake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout=self.source.close_seconds)
-        self._log.flush()
+        self.flush_log()
         self.source.close()
 
     def listen(self, listener: Callable[[], None]) -> None:
@@ -328,8 +329,21 @@ class Feed:
             self._untold[0]()
             del self._untold[0]
 
+    def before_flush(self, note: Callable[[], None]) -> None:
+        """Call `note`, which never raises, before decisions are handed over: it notes those that
+        wait; once, however often it is given."""
+        if note not in self._noting:
+            self._noting.append(note)
+
+    def forget_before_flush(self, note: Callable[[], None]) -> None:
+        """Take that back."""
+        if note in self._noting:
+            self._noting.remove(note)
+
     def flush_log(self) -> None:
         """Hand over the decisions noted so far."""
+        for note in tuple(self._noting):
+            note()
         self._log.flush()
 
     def _restricted_by(self, state: RegistryState) -> Mapping[str, str]:
@@ -404,7 +418,7 @@ class Feed:
                         f"feed {type(error).__name__}",
                         f"{self.source.name} cannot be followed: {error}",
                     )
-            self._log.flush()
+            self.flush_log()
             self._wake.wait(self.source.pause(failures))
             self._wake.clear()
 

@@ -14,7 +14,6 @@ from cachemgr.serving.eligibility import Cleared, Eligibility
 from cachemgr.serving.tails import Tail
 from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
-from matcher.index.explain import set_names
 from matcher.index.registry import Registry
 from matcher.model.expr import columns
 from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoin, Rewrite
@@ -207,24 +206,6 @@ def _merged_by(
         return proven
     merged = merge(block, states, options, proven)
     return merged if isinstance(merged, Rewrite) else not_exact(found.cache, found.appended)
-
-
-def with_fresh(candidates: tuple[Candidate, ...], hit: Hit) -> tuple[Candidate, ...]:
-    """The candidates of a block, of which the one that its hit reads was refused as stale at first,
-    and another one may have been chosen.
-
-    Args:
-        candidates: What was said of them.
-        hit: The hit.
-    """
-    chosen = set_names(hit.cache.plan, hit.rewrite.grouping_set)
-
-    def told(one: Candidate) -> Candidate:
-        if one.cache == hit.rewrite.cache and one.grouping_set == chosen:
-            return Candidate(one.cache, one.grouping_set, "chosen", (), hit.rewrite.cost)
-        return replace(one, outcome="valid") if one.outcome == "chosen" else one
-
-    return tuple(sorted(map(told, candidates), key=lambda c: c.outcome != "chosen"))
 
 
 def not_needed(

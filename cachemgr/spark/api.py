@@ -35,11 +35,9 @@ from cachemgr.errors import ConfigurationError, ErrorCode
 from cachemgr.jvm.session_conf import explicit_settings
 from cachemgr.metastore import Metastore
 from cachemgr.serving.decide import decide
-from cachemgr.serving.decision import Decision, refused
 from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.explain import Explanation, explanation_of
 from cachemgr.serving.feed import release_feed
-from cachemgr.serving.hidden import without_hidden
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.seen_tables import by_location
 from cachemgr.serving.sources import MetastoreSource
@@ -50,8 +48,9 @@ from cachemgr.spark.application import Application
 from cachemgr.spark.configure import configure_builder
 from cachemgr.spark.connect import is_remote, see_served
 from cachemgr.spark.engine import SparkEngine
-from cachemgr.spark.hints import Hints, install_dataframe_hint, read_hints
-from cachemgr.spark.plans import CapturedPlan, capture_query, capture_to_explain
+from cachemgr.spark.explaining import explain_query
+from cachemgr.spark.hints import install_dataframe_hint
+from cachemgr.spark.plans import capture_query
 from cachemgr.spark.remote_statements import RemoteStatements
 from cachemgr.spark.result_frames import to_frame
 from cachemgr.spark.session import CacheSession, known_locations
@@ -61,19 +60,12 @@ from cachemgr.statements.results import ResultRows
 from cachemgr.statements.service import CacheService, utc_now
 from cachemgr.telemetry import Telemetry, logger
 from cachemgr.vocabulary import JoinState
-from matcher.catalyst.once import Once
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan
-from matcher.model.reasons import Reason, ReasonCode
 
 # Long enough for a small registry, short enough that no first query waits for a large one.
 _LOAD_PATIENCE_SECONDS = 0.5
-_STREAM = Reason(
-    ReasonCode.UNSUPPORTED_OPERATOR,
-    "the query is a stream, and a cache is what was read once",
-    "read the tables without readStream",
-)
 
 
 @dataclass(frozen=True)
@@ -244,7 +236,9 @@ def _let_go(key: str, found: Enabled) -> list[Application]:
 def _statements(spark: SparkSession, session: CacheSession, asker: Asker = OWN_USER) -> Statements:
     source = session.feed.source
     if not isinstance(source, MetastoreSource):
-        return RemoteStatements(source.name, lambda text: _explain(spark, session, text, asker))
+        return RemoteStatements(
+            source.name, lambda text: explain_query(spark, session, text, asker)
+        )
     return CacheService(
         source.metastore,
         _engine(spark, session, source.metastore, asker),
@@ -257,7 +251,7 @@ def _engine(
     spark: SparkSession, session: CacheSession, metastore: Metastore, asker: Asker = OWN_USER
 ) -> SparkEngine:
     return SparkEngine(
-        spark, session, metastore, lambda text: _explain(spark, session, text, asker), utc_now
+        spark, session, metastore, lambda text: explain_query(spark, session, text, asker), utc_now
     )
 
 
@@ -310,7 +304,7 @@ def explain(spark: SparkSession, query: str | DataFrame) -> Explanation:
         pyspark.errors.AnalysisException: The query does not analyse.
     """
     text = substituted(spark, query) if isinstance(query, str) else query
-    return _explain(spark, _of(spark).session, text)
+    return explain_query(spark, _of(spark).session, text)
 
 
 def execute(spark: SparkSession, text: str, principal: str) -> ResultRows:
@@ -365,7 +359,9 @@ def counters(spark: SparkSession) -> dict[str, int]:
     refresh; `tail_hits` of these from memory; `fresh_rows` is how many rows were read from files.
     """
     none = dict.fromkeys(("hits", "misses", "fresh_hits", "tail_hits", "fresh_rows"), 0)
-    return {**none, **_of(spark).session.telemetry.counters()}
+    session = _of(spark).session
+    session.application.outcomes.settle()
+    return {**none, **session.telemetry.counters()}
 
 
 def would_answer(
@@ -424,41 +420,6 @@ def would_answer(
         )
         explanations.append(explanation_of(found))
     return tuple(explanations)
-
-
-def _explain(
-    spark: SparkSession, session: CacheSession, query: str | DataFrame, asker: Asker = OWN_USER
-) -> Explanation:
-    with hook.suspended(spark):
-        captured = capture_to_explain(spark, query)
-    hints = read_hints([query]) if isinstance(query, str) else Hints()
-    context = session.context_of(spark, captured.plan.tables, hints, asker)
-    settings = session.settings(context.settings)
-    notes = session.notes(context.settings, settings)
-    if captured.is_stream:
-        return explanation_of(refused(_STREAM), notes=notes)
-
-    def examined(plan: CapturedPlan, rows: Once | None = None) -> Decision:
-        document = PlanDocument(plan.document)
-        whole = document if rows is None else document.as_subquery(rows)
-        read = replace(context, tables=plan.tables, in_subquery=rows is not None)
-        found = session.examine(whole, read, settings, explain=True)
-        below = replace(read, in_subquery=True)
-        apart = tuple(
-            session.examine(test, below, settings, explain=True)
-            for test in whole.queries_outside({hit.path for hit in found.hits})
-        )
-        return shown(replace(found, apart=apart))
-
-    def shown(found: Decision) -> Decision:
-        if asker.name is None:
-            return found
-        return without_hidden(found, lambda name: session.why_not(asker, settings, name))
-
-    found = examined(captured.plan)
-    scalars = (examined(plan, Once.PERHAPS) for plan in captured.scalars)
-    tests = (examined(plan, Once.YES) for plan in captured.tests)
-    return explanation_of(replace(found, apart=(*found.apart, *scalars, *tests)), notes=notes)
 
 
 def _of(spark: SparkSession) -> Enabled:

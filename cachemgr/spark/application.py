@@ -21,6 +21,7 @@ from cachemgr.delta.own_session import own_session
 from cachemgr.delta.stored_files import StoredFiles
 from cachemgr.delta.tables import commits_of, past_of
 from cachemgr.jvm.classes import class_on_path
+from cachemgr.jvm.loader import java_class
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.spark.held.new_keys import NewKeyChecks
@@ -28,6 +29,7 @@ from cachemgr.spark.held.pin_pace import PinPace
 from cachemgr.spark.held.pins import PinKey, PinStore
 from cachemgr.spark.held.set_files import FileReads
 from cachemgr.spark.held.tails import TailStore
+from cachemgr.spark.outcomes import Outcomes
 from matcher.memory.bounded import Bounded
 
 _MOST_SETTINGS = 100
@@ -57,6 +59,7 @@ class Application:
         )
         self.new_keys = NewKeyChecks(self.session)
         self.tails = TailStore(self.session, self.histories, self.new_keys, self._is_served)
+        self.outcomes = Outcomes(lambda: str(java_class(self.session, "Hook").planned()))
         self.stored = StoredFiles(files_of(self.session))
         # what was told to the hook
         self.known: frozenset[str] | None = None
@@ -76,6 +79,7 @@ class Application:
         with self._lock:
             self._members[key] = (feed, settings)
         feed.listen(self._sweep)
+        feed.before_flush(self.outcomes.settle)
         self._resize()
 
     def leave(self, key: str) -> bool:
@@ -87,12 +91,14 @@ class Application:
         Returns:
             Whether it was the last one: the application is to be closed.
         """
+        self.outcomes.settle()  # while the feed still hands over what is told
         with self._lock:
             gone = self._members.pop(key, None)
             feeds = [feed for feed, _ in self._members.values()]
             last = not self._members
         if gone is not None and all(feed is not gone[0] for feed in feeds):
             gone[0].unlisten(self._sweep)
+            gone[0].forget_before_flush(self.outcomes.settle)
             self._sweep()
         self._resize()
         return last
@@ -104,6 +110,7 @@ class Application:
             self._members.clear()
         for feed, _ in members:
             feed.unlisten(self._sweep)
+            feed.forget_before_flush(self.outcomes.settle)
         self.tails.close()
         self.new_keys.close()
         self.pins.close()

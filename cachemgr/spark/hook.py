@@ -62,6 +62,7 @@ class _Unreadable(Exception):
 class HookContext:
     """What a decision may depend on besides the plan.
 
+    `number` is the hook's of this decision, by which it says what became of it (0: of none).
     `settings` are the explicitly set spark.sql.*, spark.cachemgr.* and spark.databricks.delta.* of
     the session, its time zone always among them. `is_kept`: Spark is to keep the rows (CACHE TABLE,
     persist()), nothing is put in place. `in_subquery`: the plan is that of a subquery
@@ -90,6 +91,7 @@ class HookContext:
     )
     ask_again: Callable[[], None] = field(default=lambda: None, compare=False, repr=False)
     is_awaited: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
+    number: int = 0
 
     def seen(self) -> SeenTables:
         """The tables at the versions that the query sees, which are looked up when first read."""
@@ -157,9 +159,25 @@ class Decider(Protocol):
 class RefusalListener(Protocol):
     """A decider may also have this: it is told what was dropped after it had decided."""
 
-    def refused(self, replacement: Replacement, reason: Reason) -> None:
-        """`replacement` was not put in."""
+    def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:
+        """`replacement`, a part of the answer to the question of `context`, was not put in. It may
+        raise, and then nothing of the answer is."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What became of the decisions of a query that was optimised to be explained.
+
+    Args:
+        stands: The numbers of those whose plans were left at the end.
+        failed: Those that could not be put in place, with the cause in a line.
+        left_alone: Why the query itself was left alone without a decision, if it was.
+    """
+
+    stands: frozenset[int]
+    failed: Mapping[int, str]
+    left_alone: str | None
 
 
 _lock = threading.Lock()
@@ -215,13 +233,14 @@ def _answer(decider: Decider, request: Any, text: str) -> None:
         schema=lambda: tuple(json.loads(request.currentSchema())),
         ask_again=request.askAgain,
         is_awaited=request.isAwaited,
+        number=data["id"],
     )
     replacements = decider.decide(document, context)
     for replacement in () if context.is_kept else replacements:
         dropped = _put_in(request, replacement)
         listener = getattr(decider, "refused", None)
         if dropped is not None and listener is not None:
-            listener(replacement, dropped)
+            listener(context, replacement, dropped)
 
 
 def _put_in(request: Any, replacement: Replacement) -> Reason | None:
@@ -361,6 +380,21 @@ def gone(spark: SparkSession) -> frozenset[str]:
         spark: Any session of this JVM.
     """
     return frozenset(json.loads(java_class(spark, "Hook").gone()))
+
+
+def explain(spark: SparkSession, plan: Any, decider: Decider) -> Explained:
+    """Have a query optimised as it would be, `decider` asked in place of the session's own, about
+    all of its plans; nothing is counted, no job is run, and the result is thrown away.
+
+    Args:
+        spark: The session whose settings hold.
+        plan: The JVM's analysed plan, Spark's own kept data in its place; it stays as it is.
+        decider: What is asked.
+    """
+    hook = java_class(spark, "Hook")
+    found = json.loads(hook.explain(session_of(spark), plan, proxy(spark, decider)))
+    failed = {int(number): cause for number, cause in found["failed"].items()}
+    return Explained(frozenset(found["stands"]), failed, found["left"])
 
 
 def set_known_locations(spark: SparkSession, locations: Collection[str]) -> None:

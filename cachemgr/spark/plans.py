@@ -61,44 +61,11 @@ def capture_query(spark: SparkSession, query: str | DataFrame) -> CapturedPlan:
         pyspark.errors.AnalysisException: The query does not analyse.
         pyspark.errors.ParseException: The text does not parse.
     """
-    return _captured(spark, _execution(spark, query).analyzed())
+    return _captured(spark, execution_of(spark, query).analyzed())
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedQuery:
-    """A query as it would run, Spark's own kept data in its place, and what Spark plans apart from
-    it and leaves no trace of in its plan.
-
-    Args:
-        plan: The query.
-        scalars: The queries of its scalar subqueries, at any depth, and of EXISTS, where no row
-            changes them.
-        tests: Those of other EXISTS and IN that filter no rows.
-    """
-
-    plan: CapturedPlan
-    scalars: tuple[CapturedPlan, ...]
-    tests: tuple[CapturedPlan, ...]
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether it never ends, and so is never rewritten."""
-        return any(problem.construct == "STREAMING" for problem in self.plan.problems)
-
-
-def capture_to_explain(spark: SparkSession, query: str | DataFrame) -> CapturedQuery:
-    """As `capture_query`, of all plans that Spark makes for a query."""
-    execution = _execution(spark, query)
-    analysed = execution.analyzed()
-    read = analysed if analysed.isStreaming() else execution.withCachedData()
-    scalars, tests = (
-        tuple(_captured(spark, plan) for plan in java_class(spark, "Hook").apart(read, scalar))
-        for scalar in (True, False)
-    )
-    return CapturedQuery(_captured(spark, read), scalars, tests)
-
-
-def _execution(spark: SparkSession, query: str | DataFrame) -> Any:
+def execution_of(spark: SparkSession, query: str | DataFrame) -> Any:
+    """Spark's own QueryExecution of a query; for the arguments and errors see `capture_query`."""
     frame = query._jdf if isinstance(query, DataFrame) else analysed_text(spark, query)
     return frame.queryExecution()
 

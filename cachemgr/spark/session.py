@@ -7,15 +7,14 @@ a set is pinned beside the query that found it missing.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from cachemgr.access.asker import OWN_USER, Asker
+from cachemgr.access.asker import Asker
 from cachemgr.access.grants import may_use
 from cachemgr.causes import in_plain_words
 from cachemgr.config.match_options import match_options
@@ -34,19 +33,15 @@ from cachemgr.delta.own_session import own_session
 from cachemgr.delta.stored_files import FilesFound
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.errors import CacheManagerError
-from cachemgr.jvm.loader import session_of
-from cachemgr.jvm.session_conf import explicit_settings
-from cachemgr.metastore.records import UNSEEN_DAMAGE, DecisionRecord
+from cachemgr.metastore.records import UNSEEN_DAMAGE
 from cachemgr.refresh.full.layout import LARGE_SET_ROWS
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, Hit, refused
 from cachemgr.serving.eligibility import RELATION, Checks, Eligibility, QueryState, extra_names
-from cachemgr.serving.explain import set_text
 from cachemgr.serving.feed import Feed
 from cachemgr.serving.fresh_hits import base_columns, base_names
 from cachemgr.serving.plan_blocks import PlanBlocks
-from cachemgr.serving.seen_tables import TableRef
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
@@ -55,7 +50,7 @@ from cachemgr.spark.failures import cache_ids, is_not_as_written, is_read_failur
 from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
 from cachemgr.spark.held.scan_name import scan_name
 from cachemgr.spark.held.tails import TailStore
-from cachemgr.spark.hints import NO_CACHE, Hints
+from cachemgr.spark.hints import NO_CACHE
 from cachemgr.spark.hook import (
     STORED,
     ChangedSinceAnalysis,
@@ -65,8 +60,8 @@ from cachemgr.spark.hook import (
     QueryTable,
     Replacement,
 )
+from cachemgr.spark.outcomes import TOO_LATE, NotedDecision, not_decided
 from cachemgr.telemetry import Telemetry
-from cachemgr.vocabulary import Outcome
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names
 from matcher.model.ir import (
@@ -81,15 +76,10 @@ from matcher.rules.cost import rows_left
 _FEW_ROWS = 100_000
 
 
-_CHANGED_SINCE_ANALYSIS = Reason(
+CHANGED_SINCE_ANALYSIS: Final = Reason(
     ReasonCode.FRESHNESS_UNKNOWN,
     "the columns of a table changed after the query was analysed, and Spark refuses to read it",
     "make the DataFrame anew",
-)
-_TOO_LATE = Reason(
-    ReasonCode.DECIDED_TOO_LATE,
-    "the query waited no longer than spark.cachemgr.sidecar.timeout for its answer",
-    "run it again: a server's first queries take longest; or raise that setting there",
 )
 
 
@@ -165,50 +155,57 @@ class CacheSession:
             return ()
         try:
             found = self.examine(document, context, settings)
-            mixed = any(not hit.exact for hit in found.hits)
-            replacements = [
-                self._replacement(hit, settings, mixed, document.is_sorted_above(hit.path))
-                for hit in found.hits
-            ]
+            replacements = self.replacements(found, document, settings)
         except ChangedSinceAnalysis:
-            found, replacements = refused(_CHANGED_SINCE_ANALYSIS), []
-        except Exception:
+            found, replacements = refused(CHANGED_SINCE_ANALYSIS), []
+        except Exception as error:
             if not self._is_late(context):
-                self.telemetry.count("errors")
-                self._log(Outcome.ERROR, Decision(), context, started, settings)
+                cause = f"{type(error).__name__}: {str(error)[:160]}"
+                self._noted(refused(not_decided(cause)), context, started, settings).fail()
                 raise
-            found, replacements = refused(_TOO_LATE), []
+            found, replacements = refused(TOO_LATE), []
         if found.hits and self._is_late(context):
-            found, replacements = refused(_TOO_LATE), []
+            found, replacements = refused(TOO_LATE), []
         elif found.served_once and not context.is_kept:
             context.ask_again()
-        self._count(found, settings)
-        outcome = Outcome.MISS
-        if found.hits:
-            outcome = Outcome.PLAN_ONLY if settings.mode is Mode.PLAN_ONLY else Outcome.HIT
-        self._log(outcome, found, context, started, settings)
+        noted = self._noted(found, context, started, settings)
+        self.application.outcomes.note(context.number, noted)
         return replacements
 
     def _is_late(self, context: HookContext) -> bool:
         """Whether the query waits no more; in a program of one's own each one does."""
         return self._fixed is not None and not context.is_awaited()
 
-    def refused(self, replacement: Replacement, reason: Reason) -> None:
+    def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:
         """Count what the hook dropped.
 
         Args:
+            context: What the decision was about.
             replacement: What was not put in.
             reason: Why.
 
         Raises:
-            CacheManagerError: Other parts of the query are answered from a stale cache, which must
-                not stand beside this part read live: the whole original query has to run.
+            CacheManagerError: See `refuse_alone`.
         """
         self.telemetry.count("dropped_after_decision")
         self.telemetry.warn_once(
             f"{reason.code.value} {replacement.cache}",
             f"a rewrite over cache {replacement.cache} was dropped: {reason.detail}",
         )
+        self.application.outcomes.drop(context.number, reason, replacement.path)
+        self.refuse_alone(replacement, reason)
+
+    def refuse_alone(self, replacement: Replacement, reason: Reason) -> None:
+        """Let a part of an answer be dropped where the others may stand without it.
+
+        Args:
+            replacement: What is not put in.
+            reason: Why.
+
+        Raises:
+            CacheManagerError: Other parts of the query are answered from a stale cache, which must
+                not stand beside this part read live: the whole original query has to run.
+        """
         if isinstance(replacement, _Checked) and replacement.all_or_none:
             raise CacheManagerError(
                 ReasonCode.MIXED_SNAPSHOTS.value,
@@ -217,6 +214,40 @@ class CacheSession:
                 "the original query runs",
             )
 
+    def explained(
+        self, document: PlanDocument, context: HookContext, settings: Settings
+    ) -> Decision:
+        """What `decide` would find, with what is to be said of the caches that it did not choose;
+        see there. Waits for nothing and has nothing made."""
+        found = self.examine(document, context, settings, waits=False)
+        return found.with_candidates(
+            self.examine(document, context, settings, explain=True, waits=False)
+        )
+
+    def replacements(
+        self,
+        found: Decision,
+        document: PlanDocument,
+        settings: Settings,
+        *,
+        explain: bool = False,
+    ) -> list[Replacement]:
+        """What is put in place by a decision.
+
+        Args:
+            found: The decision.
+            document: The query's plan.
+            settings: Say what is held in memory.
+            explain: Nothing is to be made, nor counted as read.
+        """
+        mixed = any(not hit.exact for hit in found.hits)
+        return [
+            self._replacement(
+                hit, settings, mixed, document.is_sorted_above(hit.path), explain=explain
+            )
+            for hit in found.hits
+        ]
+
     def examine(
         self,
         document: PlanDocument,
@@ -224,8 +255,10 @@ class CacheSession:
         settings: Settings,
         *,
         explain: bool = False,
+        waits: bool = True,
     ) -> Decision:
-        """Decide a query without putting anything in place; see `decide`."""
+        """Decide a query without putting anything in place; see `decide`. With `explain` every
+        candidate is looked at; unless it `waits`, what is being made in memory is done without."""
         refusal = self._refusal(context, settings)
         if refusal is not None:
             return refused(refusal)
@@ -241,7 +274,7 @@ class CacheSession:
             exact_only=_exact_only(context),
             only=self._hinted(context),
             # a server's query waits for its time-out at most
-            fresh=_fresh_limits(settings, waits=not explain and self._fixed is None),
+            fresh=_fresh_limits(settings, waits=waits and self._fixed is None),
         )
         joins = self.feed.joins()
 
@@ -305,33 +338,6 @@ class CacheSession:
             own = {key: value for key, value in explicit.items() if key not in FIXED}
             explicit = own | {k: v for k, v in self._fixed.items() if k in FIXED}
         return self.application.settings(explicit)
-
-    def context_of(
-        self,
-        spark: SparkSession,
-        tables: Sequence[TableRef],
-        hints: Hints,
-        asker: Asker = OWN_USER,
-    ) -> HookContext:
-        """The context that the hook would give for a query of this session planned now.
-
-        Args:
-            spark: The session.
-            tables: The tables that the query reads.
-            hints: Its hints.
-            asker: Who runs it.
-        """
-        return HookContext(
-            session_key=session_of(spark).sessionUUID(),
-            settings=explicit_settings(spark),
-            tables=tuple(tables),
-            is_write=False,
-            hints=hints.names,
-            hinted_caches=hints.caches,
-            hinted_steps=hints.steps,
-            asker=asker,
-            schema=lambda: (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()),
-        )
 
     def notes(self, explicit: Mapping[str, str], settings: Settings) -> list[str]:
         """What a person who asks about a query should know of the session's settings.
@@ -408,20 +414,20 @@ class CacheSession:
         return self.feed.files(cache, grouping_id, self.stored)
 
     def _replacement(
-        self, hit: Hit, settings: Settings, mixed: bool, is_sorted: bool
+        self, hit: Hit, settings: Settings, mixed: bool, is_sorted: bool, *, explain: bool
     ) -> Replacement:
         cache = hit.cache
         assert cache.version is not None
         read = TableRead(cache.location, cache.version)
         pins = settings.pin_enabled and settings.pin_max_bytes > 0
-        pinned = self._pin(hit, read, settings) if pins else None
+        pinned = self._pin(hit, read, settings, explain) if pins else None
         relation: object = pinned if pinned is not None else self._stored(hit, read)
         relations = {RELATION: relation}
         for name, extra in zip(extra_names(hit.rewrite), hit.rewrite.extra, strict=True):
             relations[name] = QueryTable(extra.relation.key)
         tails = self.application.tails if settings.fresh_tail_max_bytes > 0 else None
         relations |= _read_beside(hit, tails)
-        if hit.appended is not None and tails is not None:
+        if hit.appended is not None and tails is not None and not explain:
             told = tails.request if hit.appended.files else tails.count_read
             told(cache, hit.rewrite.grouping_set, hit.appended)
         sql = hit.sql
@@ -431,7 +437,7 @@ class CacheSession:
             hit.path, sql, relations, cache.name, hit.split, scan_name(cache), all_or_none=mixed
         )
 
-    def _pin(self, hit: Hit, read: TableRead, settings: Settings) -> object | None:
+    def _pin(self, hit: Hit, read: TableRead, settings: Settings, explain: bool) -> object | None:
         chosen = hit.rewrite.grouping_set
         rows = chosen.rows if chosen is not None else hit.cache.plan.rows
         if rows is None or rows > settings.pin_max_rows_per_set or holds_floats(hit.cache.plan):
@@ -440,6 +446,8 @@ class CacheSession:
         key = PinKey(hit.cache.id, read.version, number, read.location)
         store = self.application.pins
         pinned = store.get(key)
+        if explain:
+            return pinned
         is_often_read = self.application.pin_pace.read(key)
         if pinned is None:
             if is_often_read:
@@ -497,32 +505,13 @@ class CacheSession:
             orders.put(of, order)
         return in_order(rows, order)
 
-    def _count(self, found: Decision, settings: Settings) -> None:
-        self.telemetry.count("hits" if found.hits else "misses")
-        appended = [hit.appended for hit in found.hits if hit.appended is not None]
-        if appended:
-            self.telemetry.count("fresh_hits")
-            self.telemetry.count("fresh_rows", sum(a.rows or 0 for a in appended))
-            if any(a.tail is not None for a in appended):
-                self.telemetry.count("tail_hits")
-        if found.hits and settings.mode is Mode.PLAN_ONLY:
-            self.telemetry.count("plan_only")
-        if found.exhausted is not None:
-            self.telemetry.count(f"out_of_{found.exhausted}")
-
-    def _log(
-        self,
-        outcome: Outcome,
-        found: Decision,
-        context: HookContext,
-        started: float,
-        settings: Settings,
-    ) -> None:
-        if not settings.decision_log_enabled:
-            return
+    def _noted(
+        self, found: Decision, context: HookContext, started: float, settings: Settings
+    ) -> NotedDecision:
         millis = (time.perf_counter() - started) * 1000
-        at, session_id = datetime.now(UTC), context.session_key
-        self.feed.log(lambda: _decision(at, session_id, outcome, found, millis))
+        plan_only = settings.mode is Mode.PLAN_ONLY
+        log = self.feed if settings.decision_log_enabled else None
+        return NotedDecision(found, context.session_key, millis, self.telemetry, log, plan_only)
 
 
 def _fresh_limits(settings: Settings, *, waits: bool) -> FreshLimits:
@@ -589,25 +578,3 @@ def _exact_only(context: HookContext) -> Reason | None:
             "refresh the cache",
         )
     return None
-
-
-def _decision(
-    at: datetime, session_id: str, outcome: Outcome, found: Decision, millis: float
-) -> DecisionRecord:
-    hits = found.hits
-    first = hits[0] if hits else None
-    by_table = found.reasons_by_table()  # here, where no query waits for it
-    blocks = repr([o.block for o in found.outcomes if o.block is not None])
-    return DecisionRecord(
-        at=at,
-        session_id=session_id,
-        query_hash=hashlib.sha256(blocks.encode()).hexdigest()[:16],
-        outcome=outcome,
-        caches=tuple(dict.fromkeys(h.rewrite.cache for h in hits)),
-        grouping_set=None if first is None else set_text(first),
-        reasons=tuple(
-            {"code": r.code.value, "detail": r.detail, "tables": sorted(places)}
-            for r, places in by_table.items()
-        ),
-        millis=millis,
-    )

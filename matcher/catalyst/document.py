@@ -126,11 +126,6 @@ def plan_of(document: Document) -> Node:
     return found
 
 
-def with_plan(document: Document, plan: Node) -> Document:
-    """The same tables and settings with another plan."""
-    return {**document, "plan": plan}
-
-
 def tables_of(document: Document) -> list[dict[str, Any]]:
     """The tables: `name`, `location`, `kind`, `version`, `pinned`, and `elsewhere` for one that is
     read by a part that is not written."""
@@ -464,41 +459,6 @@ def _read(node: Node, path: Path, answered: Collection[Path]) -> Iterator[int]:
         yield from _read(query, (), ())
     for index, below in enumerate(children(node)):
         yield from _read(below, (*path, index), answered)
-
-
-def queries_outside(document: Document, answered: Collection[Path]) -> list[Document]:
-    """The queries of EXISTS and IN in filters, outside of the nodes at some paths: each as a
-    document of its own, of the rows that are wanted once.
-
-    Args:
-        document: The document.
-        answered: The paths.
-    """
-    found = _queries(plan_of(document), (), answered)
-    return [with_plan(document, _subquery(query, 1)) for query in found]
-
-
-def as_subquery(document: Document, rows: int) -> Document:
-    """The query as that of a subquery.
-
-    Args:
-        document: The document.
-        rows: See `once`.
-    """
-    return with_plan(document, _subquery(plan_of(document), rows))
-
-
-def _subquery(query: Node, rows: int) -> Node:
-    """`rows`: see `once`."""
-    return {"n": "Subquery", "c": [{**query, "u": rows}]}
-
-
-def _queries(node: Node, path: Path, answered: Collection[Path]) -> Iterator[Node]:
-    if path in answered:
-        return
-    yield from queries_in(expressions(node)) if operator(node) == "Filter" else ()
-    for index, below in enumerate(children(node)):
-        yield from _queries(below, (*path, index), answered)
 
 
 def is_sorted_above(document: Document, path: Path) -> bool:

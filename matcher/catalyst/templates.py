@@ -234,19 +234,6 @@ class PlanDocument:
         """Names of the tables that are read outside of the nodes at some paths."""
         return doc.tables_outside(self.structure, answered)
 
-    def queries_outside(self, answered: Collection[Path]) -> list[PlanDocument]:
-        """The queries of EXISTS and IN outside of the nodes at some paths, each as Spark optimises
-        it on its own."""
-        return [PlanDocument(query) for query in doc.queries_outside(self.structure, answered)]
-
-    def as_subquery(self, rows: Once) -> PlanDocument:
-        """The query as that of a subquery, which Spark optimises on its own.
-
-        Args:
-            rows: Whether those that are equal may be one.
-        """
-        return PlanDocument(doc.as_subquery(self.structure, rows))
-
     def is_sorted_above(self, path: Path) -> bool:
         """Whether what is at a path is the input of an ORDER BY without LIMIT."""
         return doc.is_sorted_above(self.structure, path)

@@ -202,6 +202,8 @@ _STRUCTURAL: Final[dict[str, Callable[[Call, list[str]], str]]] = {
     "like": _render_like,
     # not by a point: the name before that would be a table's first of all
     "field": lambda call, args: f"{args[0]}[{render_literal(Lit(call.params[0], 'string'))}]",
+    # Spark has no function of this name
+    "yearofweek": lambda call, args: f"EXTRACT(YEAROFWEEK FROM {args[0]})",
     WINDOW: _render_window,
     "grouping": lambda call, args: f"GROUPING({quote(SET_KEY_PREFIX + call.params[0])})",
 }

@@ -141,7 +141,7 @@ class StarDecider:
         document.walk(visit)
         return found
 
-    def refused(self, replacement: Replacement, reason: Reason) -> None:
+    def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:
         self.dropped.append(reason)
 
 

@@ -1,6 +1,7 @@
 package relationalcache;
 
 import java.lang.ref.WeakReference;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -46,11 +47,13 @@ public final class Hook {
     public Hook() {
     }
 
-    /** Adds the rule to the sessions that these extensions will make. */
+    /** Adds the rule, and what notes its decisions, to the sessions that these extensions will make. */
     public static void extend(SparkSessionExtensions extensions) {
         synchronized (INJECTED) {
             if (INJECTED.add(extensions)) {
                 extensions.injectOptimizerRule(new Builder());
+                extensions.injectPreCBORule(new Planned.RuleBuilder());
+                extensions.injectPlannerStrategy(new Planned.StrategyBuilder());
             }
         }
     }
@@ -168,10 +171,14 @@ public final class Hook {
         return write(spark, capture.plan, new PlanWriter(null, Moment.apart()));
     }
 
-    /** See `Subqueries.Apart`: the scalar ones, or those whose rows are wanted once. */
-    public static List apart(LogicalPlan analysed, boolean scalar) {
-        Subqueries.Apart found = new Subqueries.Apart(analysed);
-        return scalar ? found.scalars : found.tests;
+    /** See `Explain.query`. */
+    public static String explain(SparkSession spark, LogicalPlan analysed, BiFunction decider) {
+        return Explain.query(spark, analysed, decider);
+    }
+
+    /** See `Planned.fetch`. */
+    public static String planned() {
+        return Planned.fetch();
     }
 
     /** A rule that asks for a table's size may make Delta query its log meanwhile: that is another plan. */
@@ -253,101 +260,41 @@ public final class Hook {
         }
     }
 
-    /** One rule object serves one run of the optimiser: Spark builds its batches anew for each. */
-    public static final class RewriteRule extends Rule {
-        private final SparkSession spark;
-        private boolean decided = false;
-        private boolean asked = false;
+    /** Who decides on a plan, for which session, and in which mode; nobody where the plan is to be left alone. */
+    private static final class Chosen {
+        BiFunction decider;
+        SparkSession session;
+        String mode;
 
-        public RewriteRule(SparkSession spark) {
-            this.spark = spark;
-        }
-
-        public String ruleName() {
-            return "relationalcache.RewriteRule";
-        }
-
-        public TreeNode apply(TreeNode node) {
-            Capture capture = (Capture) CAPTURE.get();
-            if (capture != null && !(node instanceof Subquery)) {
-                capture.plan = (LogicalPlan) node; // the last one is the plan itself, whose leaves may all be gone
-                if (isCaptured(capture.plan)) {
-                    throw new Captured();
-                }
+        static Chosen of(SparkSession spark, LogicalPlan plan) {
+            Chosen found = new Chosen();
+            found.session = spark;
+            found.decider = (BiFunction) DECIDERS.get(spark.sessionUUID());
+            SQLConf conf = spark.sessionState().conf();
+            BiFunction everyones = served;
+            String enabled = conf.getConfString(
+                "spark.cachemgr.enabled", found.decider == null && everyones == null ? "false" : "true");
+            found.mode = modeOf(conf.getConfString(MODE, "rewrite"));
+            if (found.decider == null) {
+                found.decider = shared == null ? everyones : shared;
             }
-            if (decided || capture != null || GUARD.get() != null) {
-                return node;
+            if (found.decider != null && found.decider == everyones) {
+                found.mode = modeOf(spark.sparkContext().conf().get(MODE, "rewrite")); // not each client's to set
             }
-            decided = true;
-            Counters.count("called");
-            long start = System.nanoTime();
-            TreeNode result = rewrite(node);
-            Counters.took(asked, System.nanoTime() - start);
-            return result;
-        }
-
-        private TreeNode rewrite(TreeNode node) {
-            String mode = "rewrite";
-            try {
-                BiFunction decider = (BiFunction) DECIDERS.get(spark.sessionUUID());
-                SQLConf conf = spark.sessionState().conf();
-                BiFunction everyones = served;
-                String enabled = conf.getConfString(
-                    "spark.cachemgr.enabled", decider == null && everyones == null ? "false" : "true");
-                mode = modeOf(conf.getConfString(MODE, "rewrite"));
-                if (decider == null) {
-                    decider = shared == null ? everyones : shared;
-                }
-                if (decider != null && decider == everyones) {
-                    mode = modeOf(spark.sparkContext().conf().get(MODE, "rewrite")); // not each client's to set
-                }
-                if (decider == null && whenMissed != null && PlanWriter.readsDelta((LogicalPlan) node)) {
-                    whenMissed.accept(spark);
-                }
-                SparkSession asks = decider == null ? keepsFor((LogicalPlan) node) : null;
-                if (asks != null) {
-                    decider = (BiFunction) DECIDERS.get(asks.sessionUUID());
-                    enabled = conf.getConfString("spark.cachemgr.enabled", "true");
-                }
-                LogicalPlan given = (LogicalPlan) node;
-                // what is neither true nor false is for Python to say
-                if (decider == null || "false".equalsIgnoreCase(enabled.trim()) || "off".equals(mode)) {
-                    return leftAlone(given); // it may have been otherwise when a subquery was decided
-                }
-                SparkSession session = asks == null ? spark : asks;
-                boolean reads = PlanWriter.reads(given, known);
-                if (!reads) {
-                    Counters.count("no_known_table");
-                    if (!given.containsPattern(TreePattern.PLAN_EXPRESSION()) && Moment.ofReplaced() == null) {
-                        return node;
-                    }
-                }
-                OtherRules others = OtherRules.of(spark);
-                LogicalPlan seen = others.changeLater(given) ? null : others.applied(given);
-                if (seen == null) {
-                    return leftAlone(given);
-                }
-                LogicalPlan plan = reads ? decide(decider, session, seen, mode, 2) : seen;
-                LogicalPlan whole = Subqueries.replaced(plan, new Asker(this, decider, session, mode));
-                Moment moment = Moment.current();
-                if (reads && whole != plan && moment.replaced) {
-                    // that of the query itself looked up no table if it replaced nothing
-                    moment.lookUpAll(whole, known);
-                }
-                if (whole != seen) {
-                    others.check(whole);
-                }
-                boolean rest = moment.replaced && (!reads || whole != plan);
-                return rest ? besideCache(whole, moment) : whole;
-            } catch (Exception error) {
-                return fallBack(node, mode, error);
-            } catch (LinkageError error) {
-                return fallBack(node, mode, error);
-            } catch (StackOverflowError error) {
-                return fallBack(node, mode, error);
-            } catch (AssertionError error) {
-                return fallBack(node, mode, error);
+            if (found.decider == null && whenMissed != null && PlanWriter.readsDelta(plan)) {
+                whenMissed.accept(spark);
             }
+            SparkSession asks = found.decider == null ? keepsFor(plan) : null;
+            if (asks != null) {
+                found.decider = (BiFunction) DECIDERS.get(asks.sessionUUID());
+                found.session = asks;
+                enabled = conf.getConfString("spark.cachemgr.enabled", "true");
+            }
+            // what is neither true nor false is for Python to say
+            if ("false".equalsIgnoreCase(enabled.trim()) || "off".equals(found.mode)) {
+                found.decider = null;
+            }
+            return found;
         }
 
         /** Spark plans what it is to keep in a copy of the session: that which had read the tables. Null for none. */
@@ -377,13 +324,130 @@ public final class Hook {
         private static String modeOf(String text) {
             return text.trim().toLowerCase(java.util.Locale.ROOT);
         }
+    }
+
+    /** One rule object serves one run of the optimiser: Spark builds its batches anew for each. */
+    public static final class RewriteRule extends Rule {
+        private final SparkSession spark;
+        private final List made = new ArrayList();
+        private Explain explain = null;
+        private boolean decided = false;
+        private boolean asked = false;
+
+        public RewriteRule(SparkSession spark) {
+            this.spark = spark;
+        }
+
+        public String ruleName() {
+            return "relationalcache.RewriteRule";
+        }
+
+        public TreeNode apply(TreeNode node) {
+            Capture capture = (Capture) CAPTURE.get();
+            if (capture != null && !(node instanceof Subquery)) {
+                capture.plan = (LogicalPlan) node; // the last one is the plan itself, whose leaves may all be gone
+                if (isCaptured(capture.plan)) {
+                    throw new Captured();
+                }
+            }
+            explain = Explain.current(); // which is a plan of ours that is to be looked at all the same
+            if (decided || capture != null || explain == null && GUARD.get() != null) {
+                return node;
+            }
+            decided = true;
+            if (explain != null) {
+                return rewrite(node);
+            }
+            Counters.count("called");
+            long start = System.nanoTime();
+            TreeNode result = rewrite(node);
+            Counters.took(asked, System.nanoTime() - start);
+            return result;
+        }
+
+        private TreeNode rewrite(TreeNode node) {
+            String mode = "rewrite";
+            try {
+                LogicalPlan given = (LogicalPlan) node;
+                BiFunction decider = explain == null ? null : explain.decider;
+                SparkSession session = spark;
+                if (explain == null) {
+                    Chosen chosen = Chosen.of(spark, given);
+                    mode = chosen.mode;
+                    decider = chosen.decider;
+                    session = chosen.session;
+                }
+                if (decider == null) {
+                    return leftAlone(given); // it may have been otherwise when a subquery was decided
+                }
+                // who explains is told of the query itself as well, whatever it reads
+                boolean reads = explain != null && !(given instanceof Subquery) || PlanWriter.reads(given, known);
+                if (!reads) {
+                    count("no_known_table");
+                    if (!given.containsPattern(TreePattern.PLAN_EXPRESSION()) && Moment.ofReplaced() == null) {
+                        return node;
+                    }
+                }
+                if (given instanceof Subquery) {
+                    given = (LogicalPlan) given.clone(); // its nodes are the DataFrame's: other queries see what is noted on them
+                }
+                OtherRules others = OtherRules.of(spark);
+                LogicalPlan seen = others.changeLater(given) ? null : others.applied(given);
+                if (seen == null) {
+                    if (explain != null) {
+                        explain.leftAlone("an optimizer rule of another extension changes or refuses the query's plan later on");
+                    }
+                    return leftAlone(given);
+                }
+                LogicalPlan plan = reads ? decide(decider, session, seen, mode, 2) : seen;
+                LogicalPlan whole = Subqueries.replaced(plan, new Asker(this, decider, session, mode));
+                Moment moment = Moment.current();
+                if (reads && whole != plan && moment.replaced) {
+                    // that of the query itself looked up no table if it replaced nothing
+                    moment.lookUpAll(whole, known);
+                }
+                if (whole != seen) {
+                    others.check(whole);
+                }
+                boolean rest = moment.replaced && (!reads || whole != plan);
+                return rest ? besideCache(whole, moment) : whole;
+            } catch (Exception error) {
+                return fallBack(node, mode, error);
+            } catch (LinkageError error) {
+                return fallBack(node, mode, error);
+            } catch (StackOverflowError error) {
+                return fallBack(node, mode, error);
+            } catch (AssertionError error) {
+                return fallBack(node, mode, error);
+            }
+        }
 
         private TreeNode fallBack(TreeNode node, String mode, Throwable error) {
+            for (int i = 0; i < made.size(); i++) {
+                failed((Decided) made.get(i), cause(error));
+            }
+            if (explain != null) {
+                return leftAlone((LogicalPlan) node);
+            }
             Counters.failed(cause(error), error);
             if ("failfast".equals(mode)) {
                 throw new IllegalStateException("relational cache rewrite failed: " + error.getMessage(), error);
             }
             return leftAlone((LogicalPlan) node);
+        }
+
+        private void failed(Decided decision, String cause) {
+            if (explain == null) {
+                Planned.failed(decision, cause);
+            } else {
+                explain.failed(decision, cause);
+            }
+        }
+
+        private void count(String name) {
+            if (explain == null) {
+                Counters.count(name);
+            }
         }
 
         /** A plan as it is, but for what it reads beside a subquery that a cache answers already. */
@@ -407,7 +471,8 @@ public final class Hook {
         /** `once`: what is known of the rows of a subquery, see `PlanWriter.setOnce`. */
         private LogicalPlan decide(BiFunction decider, SparkSession spark, LogicalPlan plan, String mode, int once) {
             Set places = known;
-            if (plan.isStreaming() || once != 1 && decidedBefore(plan, places)) {
+            boolean again = once == 1 || explain != null && once == 2 && !(plan instanceof Subquery);
+            if (plan.isStreaming() || !again && decidedBefore(plan, places)) {
                 return plan;
             }
             StackTraceElement[] frames = new Throwable().getStackTrace();
@@ -416,17 +481,19 @@ public final class Hook {
             }
             boolean write = plan instanceof Command || Frames.isWrite(frames);
             if (write && readsWhatItWrites(plan)) {
-                Counters.count("own_target");
+                count("own_target");
                 return leftAlone(plan);
             }
             Moment moment = Moment.current();
             PlanWriter writer = new PlanWriter(places, moment);
             writer.setOnce(once);
             boolean kept = Frames.areKept(frames);
-            Request request = new Request(spark, plan, mode, write, kept, moment, writer);
+            Decided decision = new Decided();
+            made.add(decision);
+            Request request = new Request(spark, plan, mode, write, kept, moment, writer, decision.id);
             enter();
             try {
-                Counters.count("asked");
+                count("asked");
                 asked = true;
                 String document = write(spark, plan, writer);
                 if (plan instanceof Subquery) {
@@ -438,18 +505,21 @@ public final class Hook {
                     throw new NotDecided((String) answer);
                 }
                 if (kept) {
+                    Planned.mark(plan, decision);
                     return plan;
                 }
                 LogicalPlan rewritten = plan;
                 if (request.grafts > 0 && !"planonly".equals(mode)) {
                     rewritten = request.rewritten;
                     moment.replaced = true;
-                    Counters.count("replaced");
+                    decision.replaced = true;
+                    count("replaced");
                 }
                 if (moment.replaced) {
                     writer.lookUp();
                     rewritten = besideCache(rewritten, moment);
                 }
+                Planned.mark(rewritten, decision);
                 if (request.grafts > 0 || !isCorrelated(plan)) {
                     markDecided(rewritten, places);
                 }

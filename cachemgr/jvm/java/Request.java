@@ -19,6 +19,7 @@ public final class Request {
     private final String mode;
     public final boolean write;
     private final boolean kept;
+    private final long id;
     public LogicalPlan rewritten;
     public int grafts = 0;
 
@@ -27,7 +28,8 @@ public final class Request {
 
     public Request(
         SparkSession spark, LogicalPlan plan, String mode, boolean write, boolean kept, Moment moment,
-        PlanWriter writer) {
+        PlanWriter writer, long id) {
+        this.id = id;
         this.kept = kept;
         this.moment = moment;
         this.writer = writer;
@@ -84,12 +86,12 @@ public final class Request {
     }
 
     /**
-     * {"session", "user", "vouched", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and on the next line
+     * {"id", "session", "user", "vouched", "mode", "kept", "write", "subquery", "settings", "texts", "tags"} and on the next line
      * the document: all that most decisions need, so that there is one crossing.
      */
     public String read(String document) {
         StringBuilder out = new StringBuilder(document.length() + 4096);
-        out.append("{\"session\":");
+        out.append("{\"id\":").append(id).append(",\"session\":");
         Scala.quote(out, spark.sessionUUID());
         Who who = Who.asks(spark);
         out.append(",\"user\":");

@@ -1,21 +1,11 @@
 package relationalcache;
 
-import java.util.ArrayList;
 import java.util.List;
 
 import org.apache.spark.sql.catalyst.expressions.Exists;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ListQuery;
-import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
-import org.apache.spark.sql.catalyst.optimizer.InlineCTE;
-import org.apache.spark.sql.catalyst.optimizer.PullupCorrelatedPredicates$;
-import org.apache.spark.sql.catalyst.optimizer.RewriteNonCorrelatedExists$;
-import org.apache.spark.sql.catalyst.plans.InnerLike;
-import org.apache.spark.sql.catalyst.plans.JoinType;
-import org.apache.spark.sql.catalyst.plans.LeftSemi$;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
 
@@ -34,60 +24,6 @@ public final class Subqueries extends scala.runtime.AbstractFunction1 {
 
     private Subqueries(Asker asker) {
         this.asker = asker;
-    }
-
-    /**
-     * The queries in an analysed plan that Spark optimises apart and of which the plan document has nothing: those of
-     * scalar subqueries that no row changes (so is an EXISTS of which the same holds), and those of EXISTS and IN that
-     * stand where rows are not filtered.
-     */
-    static final class Apart {
-        final List scalars = new ArrayList();
-        final List tests = new ArrayList();
-
-        Apart(LogicalPlan analysed) {
-            add(new InlineCTE(true, false).apply(analysed));
-        }
-
-        private void add(LogicalPlan plan) {
-            LogicalPlan apart = PullupCorrelatedPredicates$.MODULE$.apply(RewriteNonCorrelatedExists$.MODULE$.apply(plan));
-            addAll(apart);
-        }
-
-        private void addAll(LogicalPlan plan) {
-            List expressions = Scala.list(plan.expressions());
-            for (int i = 0; i < expressions.size(); i++) {
-                add((Expression) expressions.get(i), filters(plan));
-            }
-            List children = Scala.list(plan.children());
-            for (int i = 0; i < children.size(); i++) {
-                addAll((LogicalPlan) children.get(i));
-            }
-        }
-
-        /** The optimiser makes a Filter of the conditions of such joins. */
-        private static boolean filters(LogicalPlan plan) {
-            JoinType kind = plan instanceof Join ? ((Join) plan).joinType() : null;
-            return plan instanceof Filter || kind instanceof InnerLike || kind instanceof LeftSemi$;
-        }
-
-        private void add(Expression expression, boolean filters) {
-            if (expression instanceof SubqueryExpression) {
-                SubqueryExpression subquery = (SubqueryExpression) expression;
-                if (expression instanceof ScalarSubquery) {
-                    if (!subquery.isCorrelated()) {
-                        scalars.add(subquery.plan());
-                    }
-                } else if (!filters && (expression instanceof Exists || expression instanceof ListQuery)) {
-                    tests.add(subquery.plan());
-                }
-                add(subquery.plan());
-            }
-            List children = Scala.list(expression.children());
-            for (int i = 0; i < children.size(); i++) {
-                add((Expression) children.get(i), filters);
-            }
-        }
     }
 
     public static LogicalPlan replaced(LogicalPlan plan, Asker asker) {

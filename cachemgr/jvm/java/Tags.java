@@ -10,6 +10,8 @@ public final class Tags {
     public static final TreeNodeTag HINT = new TreeNodeTag("relationalcache.hint");
     /** On the leaves of a plan that was decided on: optimising it again, as a write does, asks nobody again. */
     public static final TreeNodeTag DECIDED = new TreeNodeTag("relationalcache.decided");
+    /** On what Planned.mark says of a plan that was asked about: which decision it was, the last one if there were several. */
+    public static final TreeNodeTag ASKED = new TreeNodeTag("relationalcache.asked");
     /** On the leaves of the plan that `Hook.capture` is after. */
     public static final TreeNodeTag CAPTURED = new TreeNodeTag("relationalcache.captured");
 

@@ -108,6 +108,7 @@ SESSION_WORDS: Final = frozenset(
 _EXTRACT: Final = {
     "YEAR": ("year", "date"), "YEARS": ("year", "date"), "QUARTER": ("quarter", "date"),
     "MONTH": ("month", "date"), "WEEK": ("weekofyear", "date"), "DAY": ("day", "date"),
+    "YEAROFWEEK": ("yearofweek", "date"),
     "DAYOFWEEK": ("dayofweek", "date"), "DOW": ("dayofweek", "date"), "DOY": ("dayofyear", "date"),
     "HOUR": ("hour", "timestamp"), "MINUTE": ("minute", "timestamp"),
 }  # fmt: skip

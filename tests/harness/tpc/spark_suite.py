@@ -66,7 +66,7 @@ class SuiteDecider:
         self.used += [r.cache for r in found]
         return found
 
-    def refused(self, replacement: Replacement, reason: Reason) -> None:
+    def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:
         """What the hook would not put in."""
         self.dropped.append(reason)
 

@@ -1,0 +1,127 @@
+package relationalcache;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.function.BiFunction;
+
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * A query as it would be optimised, by the rule itself, with another decider in place of the session's, who is asked about
+ * all of it. No job is run, nothing is counted, and the given plan stays as it is.
+ */
+final class Explain {
+    /** Delta looks for files by jobs there. What decides is over before it, and nothing after it asks us. */
+    private static final String SCANS = "org.apache.spark.sql.delta.stats.PrepareDeltaScan";
+    private static final String EXCLUDED = "spark.sql.optimizer.excludedRules";
+    private static final ThreadLocal CURRENT = new ThreadLocal();
+
+    final BiFunction decider;
+    private final QueryPlanningTracker tracker;
+    private final Map failures = new LinkedHashMap();
+    private String leftAlone = null;
+    private LogicalPlan optimised = null;
+
+    private Explain(BiFunction decider, QueryPlanningTracker tracker) {
+        this.decider = decider;
+        this.tracker = tracker;
+    }
+
+    /** That of the query which this thread is optimising; null for any other query, such as one of Delta's own. */
+    static Explain current() {
+        Explain found = (Explain) CURRENT.get();
+        if (found == null) {
+            return null;
+        }
+        scala.Option tracker = QueryPlanningTracker$.MODULE$.get();
+        return tracker.isDefined() && tracker.get() == found.tracker ? found : null;
+    }
+
+    void failed(Decided decided, String cause) {
+        failures.put(Long.valueOf(decided.id), cause);
+    }
+
+    void leftAlone(String why) {
+        leftAlone = why;
+    }
+
+    /**
+     * {"stands": the ids of the decisions whose plans are left at the end, "failed": {id: cause} of those that could not be
+     * put in place, "left": why the query is left alone without any decision, or null}.
+     */
+    static String query(SparkSession spark, LogicalPlan analysed, BiFunction decider) {
+        Hook.inject(spark);
+        LogicalPlan copy = (LogicalPlan) analysed.clone();
+        Explain explain = new Explain(decider, new QueryPlanningTracker(Scala.none()));
+        CURRENT.set(explain);
+        try {
+            org.apache.spark.sql.internal.SQLConf$.MODULE$.withExistingConf(
+                withoutScans(spark), new Run(spark, copy, explain));
+        } catch (Hook.Captured done) {
+            // as far as it is wanted
+        } finally {
+            CURRENT.remove();
+        }
+        return explain.told();
+    }
+
+    /** Ends the run where all plans are rewritten, ahead of what looks for statistics and files. */
+    void end(LogicalPlan plan) {
+        optimised = plan;
+        throw new Hook.Captured();
+    }
+
+    private String told() {
+        StringBuilder out = new StringBuilder("{\"stands\":[");
+        Object[] stands = optimised == null ? new Object[0] : Planned.decisions(optimised).toArray();
+        for (int i = 0; i < stands.length; i++) {
+            out.append(i > 0 ? "," : "").append(((Decided) stands[i]).id);
+        }
+        out.append("],\"failed\":{");
+        Object[] failed = failures.keySet().toArray();
+        for (int i = 0; i < failed.length; i++) {
+            out.append(i > 0 ? ",\"" : "\"").append(failed[i]).append("\":");
+            Scala.quote(out, (String) failures.get(failed[i]));
+        }
+        out.append("},\"left\":");
+        if (leftAlone == null) {
+            out.append("null");
+        } else {
+            Scala.quote(out, leftAlone);
+        }
+        return out.append('}').toString();
+    }
+
+    private static SQLConf withoutScans(SparkSession spark) {
+        Map theirs = spark.sessionState().conf().settings();
+        SQLConf conf = new SQLConf();
+        synchronized (theirs) {
+            conf.settings().putAll(theirs);
+        }
+        String excluded = conf.getConfString(EXCLUDED, "");
+        conf.setConfString(EXCLUDED, excluded.isEmpty() ? SCANS : excluded + "," + SCANS);
+        return conf;
+    }
+
+    /** The optimiser's run. */
+    public static final class Run extends scala.runtime.AbstractFunction0 {
+        private final SparkSession spark;
+        private final LogicalPlan plan;
+        private final Explain explain;
+
+        Run(SparkSession spark, LogicalPlan plan, Explain explain) {
+            this.spark = spark;
+            this.plan = plan;
+            this.explain = explain;
+        }
+
+        public Object apply() {
+            explain.optimised = (LogicalPlan) spark.sessionState().optimizer().executeAndTrack(plan, explain.tracker);
+            return explain.optimised;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+"""EXPLAIN REWRITE in a session: Spark optimises the query, and the rule itself asks about it.
+
+So what is told is what would run: the same plans, subqueries that Spark drops, caches that cannot
+be put in place. Only the decider is another one, which also looks at the caches that were not
+chosen, has nothing made or counted, and puts its answers into a plan that is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cachemgr.access.asker import OWN_USER, Asker
+from cachemgr.jvm.session_conf import explicit_settings
+from cachemgr.serving.decision import Decision, refused
+from cachemgr.serving.explain import Explanation, explanation_of
+from cachemgr.serving.hidden import without_hidden
+from cachemgr.spark import hook
+from cachemgr.spark.hints import Hints, read_hints
+from cachemgr.spark.hook import ChangedSinceAnalysis, HookContext, Replacement
+from cachemgr.spark.outcomes import not_put_in
+from cachemgr.spark.plans import execution_of
+from cachemgr.spark.session import CHANGED_SINCE_ANALYSIS, CacheSession
+from matcher.catalyst.templates import PlanDocument
+from matcher.model.reasons import Reason, ReasonCode
+
+_STREAM: Final = Reason(
+    ReasonCode.UNSUPPORTED_OPERATOR,
+    "the query is a stream, and a cache is what was read once",
+    "read the tables without readStream",
+)
+
+
+def explain_query(
+    spark: SparkSession, session: CacheSession, query: str | DataFrame, asker: Asker = OWN_USER
+) -> Explanation:
+    """Which cache would answer a query now, which grouping set, or why not. Runs no job.
+
+    Args:
+        spark: The session in which names are resolved and whose settings hold.
+        session: What decides.
+        query: One SELECT, substituted already where that is to be; or a DataFrame.
+        asker: Who runs it.
+
+    Raises:
+        ConfigurationError: A setting of ours is not accepted.
+        DefinitionError: The text is a statement.
+        pyspark.errors.AnalysisException: The query does not analyse.
+        pyspark.errors.ParseException: The text does not parse.
+    """
+    explicit = explicit_settings(spark)
+    settings = session.settings(explicit)
+    notes = session.notes(explicit, settings)
+    with hook.suspended(spark):
+        execution = execution_of(spark, query)
+        analysed = execution.analyzed()
+        if analysed.isStreaming():
+            return explanation_of(refused(_STREAM), notes=notes)
+        read = execution.withCachedData()
+    hints = read_hints([query]) if isinstance(query, str) else Hints()
+    decider = _ExplainingDecider(session, hints, asker)
+    outcome = hook.explain(spark, read, decider)
+    found = decider.decision(outcome)
+    if asker.name is not None:
+        found = without_hidden(found, lambda name: session.why_not(asker, settings, name))
+    return explanation_of(found, notes=notes)
+
+
+class _ExplainingDecider:
+    """Asked by the rule in place of the session that it decides as."""
+
+    def __init__(self, session: CacheSession, hints: Hints, asker: Asker) -> None:
+        self._session = session
+        self._hints = hints
+        self._asker = asker
+        self._own: set[int] = set()
+        self._found: dict[int, Decision] = {}
+
+    def known_locations(self) -> frozenset[str]:
+        """See `hook.Decider`."""
+        return self._session.known_locations()
+
+    def decide(self, document: PlanDocument, context: HookContext) -> Sequence[Replacement]:
+        """See `hook.Decider`."""
+        context = replace(
+            context,
+            hints=context.hints | self._hints.names,
+            hinted_caches=(*context.hinted_caches, *self._hints.caches),
+            hinted_steps=self._hints.steps or context.hinted_steps,
+            asker=self._asker,
+        )
+        if not context.in_subquery:
+            self._own.add(context.number)
+        settings = self._session.settings(context.settings)
+        try:
+            found = self._session.explained(document, context, settings)
+            made = self._session.replacements(found, document, settings, explain=True)
+        except ChangedSinceAnalysis:
+            found, made = refused(CHANGED_SINCE_ANALYSIS), []
+        if found.served_once and not found.hits:
+            context.ask_again()
+        self._found[context.number] = found
+        return made
+
+    def refused(self, context: HookContext, replacement: Replacement, reason: Reason) -> None:
+        """See `hook.RefusalListener`."""
+        found = self._found[context.number]
+        self._found[context.number] = found.without_hits(reason, replacement.path)
+        self._session.refuse_alone(replacement, reason)
+
+    def decision(self, outcome: hook.Explained) -> Decision:
+        """What is decided of the whole query, its subqueries apart.
+
+        Args:
+            outcome: What became of the decisions.
+        """
+        own, apart = Decision(), []
+        if outcome.left_alone is not None:
+            own = refused(
+                Reason(
+                    ReasonCode.UNSUPPORTED_OPERATOR,
+                    outcome.left_alone,
+                    "run it in a session without that extension",
+                )
+            )
+        for number in sorted(outcome.stands | outcome.failed.keys()):
+            found = self._found.get(number, Decision())
+            if number in outcome.failed:
+                reason = not_put_in(outcome.failed[number])
+                found = found.without_hits(reason) if found.hits else found
+                found = found if found.outcomes else refused(reason)
+            if number in self._own:
+                own = found
+            else:
+                apart.append(found)
+        return replace(own, apart=tuple(apart))
