@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from cachemgr.base_state import BaseState
+from cachemgr.base_state import BaseState, Unreadable
 from cachemgr.errors import CacheManagerError, ErrorCode
 from cachemgr.metastore.records import ScheduleRecord, as_utc
 from cachemgr.metastore.store import Metastore
@@ -62,7 +62,11 @@ class PutRight:
     def _try_again(self, key: tuple[str, str], record: ScheduleRecord, now: datetime) -> bool:
         cache = self._metastore.reader.cache_by_id(record.cache.id)
         relations = ((cache and cache.plan) or {}).get("relations", ())
-        heads = self._refresher.heads({str(place) for place, _ in relations})
+        asked = self._refresher.heads({str(place) for place, _ in relations})
+        # a table that cannot be asked has not moved, for all that is known
+        heads = {p: head for p, head in asked.items() if not isinstance(head, Unreadable)}
+        if len(heads) < len(asked):
+            return False
         before = self._seen.setdefault(key, heads)
         moved = heads != before if before is not heads else _came_since(record, heads)
         if cache is None or not moved or not _has_waited(record, now):
