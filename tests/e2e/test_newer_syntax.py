@@ -36,7 +36,7 @@ def test_a_metric_view_is_answered(lab) -> None:
     assert len(rows) > 1
     lab.hit("SELECT MEASURE(total) AS t FROM metrics WHERE customer = 2")
     lab.hit(
-        "SELECT area, customer, MEASURE(orders) AS n FROM metrics GROUP BY ALL ORDER BY n DESC LIMIT 2"
+        "SELECT area, customer, MEASURE(orders) AS n FROM metrics GROUP BY ALL ORDER BY n DESC, area, customer LIMIT 3"
     )
     with lab.conf(spark__cachemgr__mode="off"):
         lab.miss("SELECT area, MEASURE(total) AS t FROM metrics GROUP BY area")
@@ -74,8 +74,8 @@ def test_a_script_is_answered(lab) -> None:
     "query",
     [
         "SELECT region, SUM(amt) AS s FROM sales GROUP BY region QUALIFY RANK() OVER (ORDER BY s DESC) = 1",
-        "SELECT region, cust, COUNT(*) AS n FROM sales GROUP BY ALL QUALIFY MAX(COUNT(*)) OVER (PARTITION BY region) = n",
-        "SELECT cust, SUM(amt) AS s FROM sales WHERE region = 'north' GROUP BY cust HAVING SUM(amt) > 0 QUALIFY DENSE_RANK() OVER (ORDER BY SUM(amt)) < 3",
+        "SELECT region, cust, COUNT(*) AS n FROM sales GROUP BY ALL QUALIFY MAX(n) OVER (PARTITION BY region) = n",
+        "SELECT cust, SUM(amt) AS s FROM sales WHERE region = 'north' GROUP BY cust HAVING SUM(amt) > 0 QUALIFY DENSE_RANK() OVER (ORDER BY s) < 3",
     ],
 )  # fmt: skip
 def test_qualify_is_answered(lab, query: str) -> None:

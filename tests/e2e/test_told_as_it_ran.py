@@ -176,7 +176,7 @@ def test_what_fails_after_the_answer_is_no_hit_either(told, monkeypatch) -> None
 
     def raising(decider: Any, request: Any, text: str) -> None:
         answer(decider, request, text)
-        raise ZeroDivisionError("injected")
+        raise ZeroDivisionError("made to fail")
 
     monkeypatch.setattr(hook_module, "_answer", raising)
     assert counted(told, lambda: told.sql(BY_REGION)) == {"misses": 1, "errors": 1}
@@ -185,12 +185,12 @@ def test_what_fails_after_the_answer_is_no_hit_either(told, monkeypatch) -> None
 
 def test_a_decision_that_fails_is_an_error_and_a_miss_with_its_cause(told, monkeypatch) -> None:
     def failing(self: Any, *args: Any, **options: Any) -> Any:
-        raise ZeroDivisionError("injected")
+        raise ZeroDivisionError("made to fail")
 
     monkeypatch.setattr(CacheSession, "examine", failing)
     assert counted(told, lambda: told.sql(BY_REGION)) == {"misses": 1, "errors": 1}
     last = logged(told)[-1]
-    assert last.outcome == "ERROR" and "injected" in last.reasons[0]["detail"]
+    assert last.outcome == "ERROR" and "made to fail" in last.reasons[0]["detail"]
 
 
 def test_a_part_that_is_dropped_is_a_miss_with_its_reason(told, monkeypatch) -> None:
@@ -239,8 +239,8 @@ def test_fail_fast_raises_and_counts(told, monkeypatch) -> None:
 
 WRITES = {
     "CTAS": lambda lab, q: lab.sql(f"CREATE TABLE w USING delta AS {q}"),
-    "CTAS of files": lambda lab, q: lab.sql(f"CREATE TABLE w USING parquet AS {q}"),
     "CREATE OR REPLACE": lambda lab, q: lab.sql(f"CREATE OR REPLACE TABLE w USING delta AS {q}"),
+    "CTAS of files": lambda lab, q: lab.sql(f"CREATE TABLE w USING parquet AS {q}"),
     "INSERT": lambda lab, q: lab.sql(f"INSERT INTO kept {q}"),
     "INSERT OVERWRITE": lambda lab, q: lab.sql(f"INSERT OVERWRITE kept {q}"),
     "INSERT into files": lambda lab, q: lab.sql(f"INSERT INTO files {q}"),

@@ -12,7 +12,8 @@ import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * A query as it would be optimised, by the rule itself, with another decider in place of the session's, who is asked about
- * all of it. No job is run, nothing is counted, and the given plan stays as it is.
+ * all of it. No job is run, nothing is counted, and the given plan stays as it is, but for marks on the nodes of its
+ * subqueries that mean nothing to other queries.
  */
 final class Explain {
     /** Delta looks for files by jobs there. What decides is over before it, and nothing after it asks us. */

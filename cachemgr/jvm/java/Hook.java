@@ -388,9 +388,6 @@ public final class Hook {
                         return node;
                     }
                 }
-                if (given instanceof Subquery) {
-                    given = (LogicalPlan) given.clone(); // its nodes are the DataFrame's: other queries see what is noted on them
-                }
                 OtherRules others = OtherRules.of(spark);
                 LogicalPlan seen = others.changeLater(given) ? null : others.applied(given);
                 if (seen == null) {
@@ -472,7 +469,8 @@ public final class Hook {
         private LogicalPlan decide(BiFunction decider, SparkSession spark, LogicalPlan plan, String mode, int once) {
             Set places = known;
             boolean again = once == 1 || explain != null && once == 2 && !(plan instanceof Subquery);
-            if (plan.isStreaming() || !again && decidedBefore(plan, places)) {
+            Moment moment = Moment.current();
+            if (plan.isStreaming() || !again && decidedBefore(plan, places, moment)) {
                 return plan;
             }
             StackTraceElement[] frames = new Throwable().getStackTrace();
@@ -484,7 +482,6 @@ public final class Hook {
                 count("own_target");
                 return leftAlone(plan);
             }
-            Moment moment = Moment.current();
             PlanWriter writer = new PlanWriter(places, moment);
             writer.setOnce(once);
             boolean kept = Frames.areKept(frames);
@@ -521,7 +518,7 @@ public final class Hook {
                 }
                 Planned.mark(rewritten, decision);
                 if (request.grafts > 0 || !isCorrelated(plan)) {
-                    markDecided(rewritten, places);
+                    markDecided(rewritten, moment);
                 }
                 return rewritten;
             } finally {
@@ -557,28 +554,35 @@ public final class Hook {
             return plan instanceof Subquery && ((Subquery) plan).correlated();
         }
 
-        /** True if every known place in the plan was asked about already. */
-        private static boolean decidedBefore(LogicalPlan plan, Set places) {
+        /**
+         * True if every known place in the plan was asked about already, in this query: the nodes of a subquery are those of
+         * the DataFrame, and what was noted on them for one query is nothing to the next.
+         */
+        private static boolean decidedBefore(LogicalPlan plan, Set places, Moment moment) {
             if (plan instanceof LogicalRelation) {
                 String location = PlanWriter.locationOf((LogicalRelation) plan);
-                return location == null || !places.contains(location) || plan.getTagValue(Tags.DECIDED).isDefined();
+                if (location == null || !places.contains(location)) {
+                    return true;
+                }
+                scala.Option query = plan.getTagValue(Tags.DECIDED);
+                return query.isDefined() && query.get() == moment.query;
             }
             scala.collection.Iterator children = plan.children().iterator();
             while (children.hasNext()) {
-                if (!decidedBefore((LogicalPlan) children.next(), places)) {
+                if (!decidedBefore((LogicalPlan) children.next(), places, moment)) {
                     return false;
                 }
             }
             return true;
         }
 
-        private static void markDecided(LogicalPlan plan, Set places) {
+        private static void markDecided(LogicalPlan plan, Moment moment) {
             if (plan instanceof LogicalRelation) {
-                plan.setTagValue(Tags.DECIDED, Boolean.TRUE);
+                plan.setTagValue(Tags.DECIDED, moment.query);
             }
             List children = Scala.list(plan.children());
             for (int i = 0; i < children.size(); i++) {
-                markDecided((LogicalPlan) children.get(i), places);
+                markDecided((LogicalPlan) children.get(i), moment);
             }
         }
     }

@@ -28,6 +28,9 @@ public final class Moment {
     /** Some part of the query is answered from a cache, so that the rest must be read at `snapshots`. */
     public boolean replaced = false;
 
+    /** Stands for the query on nodes that outlive it. */
+    final Object query = new Object();
+
     private final WeakReference transaction;
 
     private Moment(scala.Option transaction) {

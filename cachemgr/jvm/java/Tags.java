@@ -8,7 +8,7 @@ public final class Tags {
     public static final TreeNodeTag SUBSTITUTED = new TreeNodeTag("relationalcache.substituted");
     /** On a plan's nodes: the query carries a hint given through the DataFrame API. */
     public static final TreeNodeTag HINT = new TreeNodeTag("relationalcache.hint");
-    /** On the leaves of a plan that was decided on: optimising it again, as a write does, asks nobody again. */
+    /** On the leaves of a plan that was decided on, the query (`Moment.query`): optimising it again there asks nobody again. */
     public static final TreeNodeTag DECIDED = new TreeNodeTag("relationalcache.decided");
     /** On what Planned.mark says of a plan that was asked about: which decision it was, the last one if there were several. */
     public static final TreeNodeTag ASKED = new TreeNodeTag("relationalcache.asked");
