@@ -45,14 +45,15 @@ _AWAY: Final = (
 # says nothing.
 _STORAGE: Final = (
     (_FULL, "the disk is full"),
-    (r"File too large|EFBIG", "no file may grow any larger there"),
     (_DENIED, "permission denied"),
     (_TIMEOUT, "the storage did not answer in time"),
     (_AWAY, "the storage is not available"),
 )
 # What is said of a failure, by the first of these that fits any of its causes.
 _PLAIN: Final = (
-    *_STORAGE[:3],
+    *_STORAGE[:2],
+    # a limit that somebody has set does not pass by itself
+    (r"File too large|EFBIG", "no file may grow any larger there"),
     (
         r"No FileSystem for scheme|UnsupportedFileSystemException|"
         r"FileSystem.{0,200}UnsupportedOperationException",
@@ -61,7 +62,7 @@ _PLAIN: Final = (
     (r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT|CHECK constraint", "a CHECK constraint"),
     (r"OutOfMemoryError", "Spark ran out of memory"),
     (r"DELTA_CANNOT_MODIFY_APPEND_ONLY", "the table takes appended rows only"),
-    *_STORAGE[3:],
+    *_STORAGE[2:],
 )
 _ERRNO: Final = frozenset(
     {
@@ -70,7 +71,6 @@ _ERRNO: Final = frozenset(
         errno.EIO,
         errno.ENOSPC,
         errno.EDQUOT,
-        errno.EFBIG,
         errno.EROFS,
         errno.ESTALE,
         errno.ETIMEDOUT,

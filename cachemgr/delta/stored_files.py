@@ -120,6 +120,12 @@ class StoredFiles:
                 _keep(self._away, around, (found.unread, now))
         return found
 
+    def forget(self, location: str) -> None:
+        """Look again when asked next: somebody has noted that files of that place are gone."""
+        with self._lock:
+            for key in [k for k in self._seen if k[0] == location]:
+                del self._seen[key]
+
     def has_version(self, location: str, version: int) -> bool:
         """Whether the log still tells of a version, by its commit or by a checkpoint."""
         files, root = self._files_of(location), root_of(location)

@@ -13,21 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 from cachemgr.access.grants import reads_of, restricted_keys
 from cachemgr.config.result_settings import fingerprint
-from cachemgr.delta.stored_files import LOOK_SECONDS, WHOLE, FilesFound, StoredFiles
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import (
-    DecisionRecord,
-    JoinRecord,
-    RegistryEntry,
-    RegistryState,
-    is_seen_by_looks,
-)
+from cachemgr.metastore.records import DecisionRecord, JoinRecord, RegistryEntry, RegistryState
 from cachemgr.serving.decision_log import DecisionLog
+from cachemgr.serving.file_notes import FileNotes
 from cachemgr.serving.served_cache import ServedCache, matcher_name, rejoined, serve
 from cachemgr.serving.sources import MetastoreSource, Source, SourceRefused
 from cachemgr.telemetry import Telemetry
@@ -36,17 +29,6 @@ from matcher.model.hash_consing import Sharing
 from matcher.model.reasons import Reason, ReasonCode
 
 _CATCH_UPS = 3
-_MOST_DAMAGE = 1_000
-_LONGEST_UNREAD_SECONDS = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Unread:
-    """Files of a cache that could not be read here; so long it is not tried again."""
-
-    why: str
-    until: float
-    seconds: float
 
 
 class Feed:
@@ -82,12 +64,9 @@ class Feed:
         self._syncing = threading.Lock()
         self._log = DecisionLog(source, self.telemetry)
         self._noting: list[Callable[[], None]] = []
-        # By the refresh whose files they are.
-        self._damage: dict[str, str] = {}
-        self._unread: dict[str, _Unread] = {}
-        self._untold: list[Callable[[], None]] = []
         self._listeners: list[Callable[[], None]] = []
         self._wake = threading.Event()
+        self.notes = FileNotes(source, self.telemetry, clock, self._wake.set)
         self._closed = False
         self._thread = threading.Thread(target=self._follow, name="cachemgr-feed", daemon=True)
 
@@ -242,93 +221,6 @@ class Feed:
         """Note a decision; its record is made and sent in the background, not in the query."""
         self._log.note(decision)
 
-    def files(self, cache: ServedCache, grouping_id: int | None, stored: StoredFiles) -> FilesFound:
-        """How the files that a cache serves from are. The source is told of damage beside the
-        query, and of damage that is no more.
-
-        Args:
-            cache: A refreshed cache.
-            grouping_id: The grouping set that is to be read; None for all that is stored.
-            stored: Looks at the files.
-        """
-        refresh_id = cache.refresh_id or ""
-        if cache.version is None:
-            return WHOLE
-        unread = self._unread.get(refresh_id)
-        if unread is not None and self._clock() < unread.until:
-            return FilesFound(unread=unread.why)
-        known = self._damage.get(refresh_id) or cache.damaged
-        if known is not None and not is_seen_by_looks(known):
-            return FilesFound(damage=known)
-        # what was damaged is whole again if all of it is
-        chosen = None if known is not None else grouping_id
-        found = stored.found(cache.location, cache.version, chosen)
-        if known is None:
-            if found.damage:
-                self.note_damage(cache, found.damage)
-            return found
-        if found == WHOLE:
-            self._note_whole(cache, known)
-            return found
-        return FilesFound(damage=found.damage or known)
-
-    def note_damage(self, cache: ServedCache, what: str) -> None:
-        """A cache's files are gone: nobody here is answered from them until they are there again,
-        and the source is told, in the background.
-
-        Args:
-            cache: The cache in the state that was looked at.
-            what: What is wrong, for people.
-        """
-        if cache.refresh_id is None or cache.refresh_id in self._damage:
-            return
-        if len(self._damage) >= _MOST_DAMAGE:
-            self._damage.clear()
-        self._damage[cache.refresh_id] = what
-        self._tell(partial(self.source.tell_damage, cache.id, cache.refresh_id, what))
-        self.telemetry.count("damaged_caches")
-        self.telemetry.warn_once(
-            f"damage {cache.refresh_id}",
-            f"cache {cache.name} answers nothing until it is refreshed: {what}",
-        )
-
-    def note_unread(self, cache: ServedCache, why: str) -> None:
-        """A query of this process could not read a cache's files: it does without them for a while,
-        longer each time, and nobody else hears of it.
-
-        Args:
-            cache: The cache in the state that was read.
-            why: Why, for people.
-        """
-        if cache.refresh_id is None:
-            return
-        before = self._unread.get(cache.refresh_id)
-        if before is None and len(self._unread) >= _MOST_DAMAGE:
-            self._unread.clear()
-        seconds = LOOK_SECONDS if before is None else 2 * before.seconds
-        seconds = min(seconds, _LONGEST_UNREAD_SECONDS)
-        self._unread[cache.refresh_id] = _Unread(why, self._clock() + seconds, seconds)
-        self.telemetry.count("unreadable_caches")
-        self.telemetry.warn_once(
-            f"unread {cache.refresh_id}",
-            f"cache {cache.name} could not be read here, and is left out for a while: {why}",
-        )
-
-    def _note_whole(self, cache: ServedCache, what: str) -> None:
-        refresh_id = cache.refresh_id or ""
-        if self._damage.pop(refresh_id, None) is None and cache.damaged is None:
-            return
-        self._tell(partial(self.source.tell_whole, cache.id, refresh_id, what))
-
-    def _tell(self, told: Callable[[], None]) -> None:
-        self._untold.append(told)
-        self._wake.set()
-
-    def _tell_all(self) -> None:
-        while self._untold:
-            self._untold[0]()
-            del self._untold[0]
-
     def before_flush(self, note: Callable[[], None]) -> None:
         """Call `note`, which never raises, before decisions are handed over: it notes those that
         wait; once, however often it is given."""
@@ -407,7 +299,7 @@ class Feed:
         failures = 0
         while not self._closed:
             try:
-                self._tell_all()
+                self.notes.tell()
                 self.sync()
                 failures = 0
             except Exception as error:  # the thread must outlive any trouble of the source

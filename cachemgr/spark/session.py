@@ -397,21 +397,21 @@ class CacheSession:
         if not damage and not found.unread and is_not_as_written(text):
             damage = UNSEEN_DAMAGE
         if damage:
-            self.feed.note_damage(cache, damage)
+            self.feed.notes.note_damage(cache, damage)
             return (
                 f"relational cache {cache.name} is damaged: {damage}; it answers nothing until "
                 f"REFRESH RELATIONAL CACHE {cache.name}: run the query again, it then reads "
                 "the base tables"
             )
         why = found.unread or in_plain_words(text.splitlines()) or "no reason given"
-        self.feed.note_unread(cache, why)
+        self.feed.notes.note_unread(cache, why)
         return (
             f"relational cache {cache.name} could not be read: {why}; run the query again, it then "
             "reads the base tables"
         )
 
     def _files_found(self, cache: ServedCache, grouping_id: int | None) -> FilesFound:
-        return self.feed.files(cache, grouping_id, self.stored)
+        return self.feed.notes.files(cache, grouping_id, self.stored)
 
     def _replacement(
         self, hit: Hit, settings: Settings, mixed: bool, is_sorted: bool, *, explain: bool

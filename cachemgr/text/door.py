@@ -238,7 +238,7 @@ class TextDoor:
         """How a cache's files are. At those on other storages the workers look."""
         if not is_local(cache.location):
             return FilesFound(damage=cache.damaged or "")
-        return self._feed.files(cache, grouping_id, self._stored)
+        return self._feed.notes.files(cache, grouping_id, self._stored)
 
     def _stated(self, settings: Mapping[str, str]) -> _Stated:
         """The settings of a request in the forms that the parts need; remembered unless long."""

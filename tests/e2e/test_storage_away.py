@@ -71,7 +71,7 @@ def far(spark, tmp_path, monkeypatch):
             lab.sql("SET spark.cachemgr.pin.enabled=false")
             monkeypatch.setattr("cachemgr.delta.stored_files.LOOK_SECONDS", 0.0)
             monkeypatch.setattr("cachemgr.delta.stored_files._SLOW_SECONDS", 3600.0)
-            monkeypatch.setattr("cachemgr.serving.feed.LOOK_SECONDS", 0.0)
+            monkeypatch.setattr("cachemgr.serving.file_notes.LOOK_SECONDS", 0.0)
             with open_metastore(url) as store:
                 yield Far(lab, flaky, store)
 
@@ -118,7 +118,7 @@ def test_data_that_may_not_be_read_fails_one_query_of_ones_own(far: Far, monkeyp
     """Whoever may list a folder may not always read what is in it."""
     far.lab.cache(BY_REGION)
     far.lab.hit(QUERY)
-    monkeypatch.setattr("cachemgr.serving.feed.LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("cachemgr.serving.file_notes.LOOK_SECONDS", 3600.0)
     with far.flaky.saying(r"open \.parquet denied"):
         with pytest.raises(Exception, match="FAILED_READ_FILE") as caught:
             far.lab.sql(QUERY)
@@ -129,8 +129,7 @@ def test_data_that_may_not_be_read_fails_one_query_of_ones_own(far: Far, monkeyp
     assert housekeeping(far) == 0 and far.cache.damaged is None
     far.lab.miss(QUERY, "CACHE_UNREADABLE")  # it is left out for a while, and longer each time
     feed = next(f for f, _ in feeds._feeds.values() if f.source.key == far.lab.url)
-    monkeypatch.setattr(feed, "_clock", lambda: float("inf"))
-    monkeypatch.setattr(feed, "why_not_ready", lambda: None)
+    monkeypatch.setattr(feed.notes, "_clock", lambda: float("inf"))
     far.lab.hit(QUERY)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,9 +11,17 @@ from datetime import UTC, datetime
 import pytest
 
 from cachemgr.base_state import BaseState
+from cachemgr.delta.storage import LocalFiles
+from cachemgr.delta.stored_files import LOOK_SECONDS, StoredFiles
 from cachemgr.errors import MetastoreError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import CacheRecord, DecisionRecord, JoinRecord, JoinSide
+from cachemgr.metastore.records import (
+    CacheRecord,
+    DecisionRecord,
+    JoinRecord,
+    JoinSide,
+    Publication,
+)
 from cachemgr.serving.feed import Feed, acquire_feed, release_feed
 from cachemgr.serving.served_cache import joins_holding
 from cachemgr.serving.sources import STALE_SECONDS, MetastoreSource
@@ -323,3 +332,47 @@ def test_a_mark_reaches_the_session_with_the_revision_and_goes_with_it(metastore
     assert {"file:/t", cache.id, nested.id} <= feed.restricted().keys()
     metastore.writer.unrestrict_table(mark.id)
     assert feed.sync() and feed.restricted() == {}
+
+
+def test_damage_is_taken_back_by_a_look_after_it_was_noted_alone(feed, metastore, tmp_path):
+    """What was found whole some seconds before says nothing of a file that is gone since."""
+    place = tmp_path / "cache"
+    (place / "_delta_log").mkdir(parents=True)
+    file = place / "a.parquet"
+    file.write_bytes(b"x")
+    add = {"path": "a.parquet", "partitionValues": {}, "size": 1}
+    (place / "_delta_log" / f"{0:020d}.json").write_text(json.dumps({"add": add}))
+    cache = metastore.writer.create_cache(
+        replace(record(), location=str(place)), now=metastore.reader.now()
+    )
+    run = metastore.writer.start_refresh(
+        cache.id, "w", now=None, lease_seconds=60, mode="FULL", reason="test"
+    )
+    told = Publication(cache_version=0, rows=1, bytes=1, tables=[], plan=encode_plan(plan()))
+    metastore.writer.publish_refresh(run.id, run.fencing_token, told, now=None)
+    stored = StoredFiles(lambda place: LocalFiles(), clock=feed._clock)
+
+    def looked():
+        feed.sync()
+        (served,) = feed.caches()
+        return served, feed.notes.files(served, None, stored).damage
+
+    assert looked()[1] == ""
+    file.unlink()
+    served, found = looked()
+    assert found == "", "it is not looked at for each query"
+    feed.notes.note_damage(served, "its file a.parquet is gone")
+    assert looked()[1] == "its file a.parquet is gone"
+    feed.notes.tell()
+    assert metastore.reader.cache_by_id(cache.id).damaged
+    file.write_bytes(b"x")
+    feed._clock.now += LOOK_SECONDS
+    assert looked()[1] == ""
+    feed.notes.tell()
+    assert metastore.reader.cache_by_id(cache.id).damaged is None
+
+    # of another process's note it knows no more than that
+    file.unlink()
+    assert metastore.writer.note_damage(cache.id, run.id, "its file a.parquet is gone")
+    assert looked()[1] == "its file a.parquet is gone"
+    assert metastore.reader.cache_by_id(cache.id).damaged
