@@ -178,6 +178,8 @@ def _walk(query: QueryBlocks, asked: _Asked) -> Decision:
         reason = _TOO_DEEP
     if exhausted is not None:  # what was found till then stands
         outcomes.append(BlockOutcome((), None, None, (), (reason,), is_compared=False))
+    elif any(r.code is ReasonCode.TOO_MANY_STEPS for o in outcomes for r in o.reasons):
+        exhausted = Exhausted.STEPS
     return Decision(
         tuple(outcomes),
         _unheeded(outcomes, registry, eligibility.query.only),

@@ -187,6 +187,6 @@ def test_time_is_the_last_resort_and_never_remembered(lab, monkeypatch) -> None:
         fault.setattr("matcher.model.budget._TICKS", 1)
         fault.setattr("matcher.model.budget.time.thread_time", lambda: float(next(now)))
         before = cachemgr.counters(lab.spark).get("out_of_time", 0)
-        lab.miss(query)
+        lab.miss(query, "OUT_OF_TIME")
         assert cachemgr.counters(lab.spark)["out_of_time"] > before
     lab.hit(query)
