@@ -100,8 +100,8 @@ class _ExplainingDecider:
             made = self._session.replacements(found, document, settings, explain=True)
         except ChangedSinceAnalysis:
             found, made = refused(CHANGED_SINCE_ANALYSIS), []
-        if found.served_once and not found.hits:
-            context.ask_again()
+        if context.in_subquery and not found.hits:
+            context.ask_again()  # what is wanted of EXISTS and IN, the expression around it tells
         self._found[context.number] = found
         return made
 

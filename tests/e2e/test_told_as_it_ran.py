@@ -248,7 +248,6 @@ WRITES = {
     "insertInto": lambda lab, q: lab.spark.sql(q).write.insertInto("kept"),
     "save": lambda lab, q: lab.spark.sql(q).write.parquet(f"{lab.folder}/out"),
     "writeTo": lambda lab, q: lab.spark.sql(q).writeTo("kept").append(),
-    "MERGE": lambda lab, q: lab.sql(f"MERGE INTO kept USING ({q}) s ON kept.region = s.region WHEN NOT MATCHED THEN INSERT *"),
 }  # fmt: skip
 WRITTEN = {
     "a hit": (BY_REGION, {"hits": 1}, ("regions",)),
@@ -271,6 +270,16 @@ def test_a_write_is_one_decision(told, kind: str) -> None:
         log[title] = [name.split(".")[-1] for e in logged(told)[start:] for name in e.caches]
     assert found == dict.fromkeys(WRITES, counts)
     assert log == {title: list(caches) for title in WRITES}
+
+
+def test_a_merge_is_one_decision(told) -> None:
+    told.plain.sql("CREATE TABLE kept (region STRING, s BIGINT) USING delta")
+    told.plain.sql("INSERT INTO kept VALUES ('north', 1)")
+    clauses = "WHEN MATCHED THEN UPDATE SET s = f.s WHEN NOT MATCHED THEN INSERT *"
+    text = f"MERGE INTO kept USING ({BY_REGION}) f ON kept.region = f.region {clauses}"
+    assert counted(told, lambda: told.sql(text)) == {"hits": 1}
+    expected = told.plain.sql(BY_REGION).collect()
+    assert sorted(map(str, told.plain.table("kept").collect())) == sorted(map(str, expected))
 
 
 def test_a_subquery_is_asked_about_in_each_query_of_a_dataframe(told) -> None:
