@@ -58,7 +58,7 @@ def implies(known: PredicateContext, predicate: Expr, *, by_cases: bool = True) 
         if known.find(pair[0]) == known.find(pair[1]):
             return known.never_null(known.find(pair[0]))
         return _within_domain(known, known.canonical(predicate))
-    return _implies(known, holds(known.canonical(predicate)), 0 if by_cases else _MAX_DEPTH)
+    return _implies(known, holds(known.canonical(predicate)), 0, by_cases)
 
 
 def _within_domain(known: PredicateContext, predicate: Expr) -> bool:
@@ -66,7 +66,7 @@ def _within_domain(known: PredicateContext, predicate: Expr) -> bool:
     return read is not None and read[1].contains(known.domain(read[0]))
 
 
-def _implies(known: PredicateContext, predicate: Expr, depth: int) -> bool:
+def _implies(known: PredicateContext, predicate: Expr, depth: int, by_cases: bool = True) -> bool:
     spend()
     if predicate == TRUE or predicate in known.residuals:
         return True
@@ -77,25 +77,32 @@ def _implies(known: PredicateContext, predicate: Expr, depth: int) -> bool:
     if not isinstance(predicate, Call):
         return False
     if predicate.op == "and":
-        return all(_implies(known, arg, depth) for arg in predicate.args)
-    if predicate.op == "or" and any(_implies(known, arg, depth) for arg in predicate.args):
+        return all(_implies(known, arg, depth, by_cases) for arg in predicate.args)
+    if predicate.op == "or" and any(
+        _implies(known, arg, depth, by_cases) for arg in predicate.args
+    ):
         return True
-    if predicate.op == "nseq" and _implies(known, Call("eq", predicate.args, "boolean"), depth):
+    if predicate.op == "nseq" and _implies(
+        known, Call("eq", predicate.args, "boolean"), depth, by_cases
+    ):
         return True
     if _holds_at_all_points(known, predicate):
         return True
     if depth < _MAX_DEPTH:
         told = known.with_constants(predicate)
-        if told != predicate and _implies(known, holds(known.canonical(told)), depth + 1):
+        if told != predicate and _implies(known, holds(known.canonical(told)), depth + 1, by_cases):
             return True
-    if depth == 0:
-        return within(Search.IMPLICATION, lambda: _implied_in_parts(known, predicate, 0), False)
-    return depth < _MAX_DEPTH and _implied_in_parts(known, predicate, depth)
+    return by_cases and depth < _MAX_DEPTH and _implied_in_parts(known, predicate, depth)
 
 
 def _implied_in_parts(known: PredicateContext, predicate: Call, depth: int) -> bool:
-    by_cases = _implied_by_cases(known, predicate, depth)
-    return by_cases or _implied_by_pieces(known, predicate, depth)
+    """By cases or by pieces; both together are one search, with all that is asked within it."""
+
+    def found() -> bool:
+        by_cases = _implied_by_cases(known, predicate, depth)
+        return by_cases or _implied_by_pieces(known, predicate, depth)
+
+    return within(Search.IMPLICATION, found, False) if depth == 0 else found()
 
 
 def _holds_at_all_points(known: PredicateContext, predicate: Call) -> bool:

@@ -180,7 +180,7 @@ def test_caches_of_a_restricted_table_are_sent_to_those_granted_alone(client_of,
     nested = json.loads(json.dumps(PLAN).replace("file:/t", f"file:/caches/{made.id}"))
     new_cache("over_it", plan=nested)
     publish(store, made)
-    other = json.loads(json.dumps(PLAN).replace("file:/t", "file:/u"))
+    other = json.loads(json.dumps(PLAN).replace("file:/t", "file:/u").replace('"t"', '"u"'))
     new_cache("over_u", plan=other)
     before = catalog(bob)
     assert names(before) == ["over_it", "over_t", "over_u"] and not before["restricted"]

@@ -42,7 +42,9 @@ class World:
         words = ["db", command, "--metastore", url or self.url]
         if command not in ("upgrade", "current"):
             words += ["--location", str(self.root / "caches")]
-        done = CliRunner(env={"COLUMNS": "200"}).invoke(main, [*words, *more])
+        # as the service's own settings say it, wherever the tests run
+        env = {"COLUMNS": "200", "CACHEMGR_LOCATION": str(self.root / "caches")}
+        done = CliRunner(env=env).invoke(main, [*words, *more])
         assert done.exit_code == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -81,7 +81,7 @@ def _passed_by(spark: SparkSession) -> tuple[int, int]:
 
 
 def test_a_question_waits_for_a_thread_that_is_free(spark: SparkSession) -> None:
-    request = _made(spark, "Request", None, None, "rewrite", False, False, None, None)
+    request = _made(spark, "Request", None, None, "rewrite", False, False, None, None, 0)
     python, before = _Python(), _passed_by(spark)
     with _one_thread(spark) as threads, ThreadPoolExecutor(2) as queries:
         decider = _made(spark, "sidecar.TimedDecider", python, threads, 30_000)

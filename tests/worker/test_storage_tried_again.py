@@ -72,6 +72,9 @@ class Fails:
     def heads(self, places: Collection[str]) -> Mapping[str, BaseState | Unreadable | None]:
         return dict.fromkeys(places, self.head)
 
+    def places(self, names: Collection[str]) -> Mapping[str, str]:
+        return {}
+
     def first_commit_after(self, place: str, version: int) -> None:
         return None
 
