@@ -24,6 +24,7 @@ from cachemgr.text.blocks import TextBlocks
 from cachemgr.text.offline_input import Conf, declare, join, plan, read_conf
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.registry import Registry
+from matcher.model.budget import unhurried
 from matcher.model.errors import MatcherError
 from matcher.model.ir import Block, CachePlan, Candidate, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
@@ -293,7 +294,8 @@ def _decided(workspace: Workspace, blocks: TextBlocks, explain: bool) -> Decisio
     steps = blocks.parsed.hinted_steps or workspace.conf.options.most_steps
     options = replace(workspace.conf.options, forced=hinted, most_steps=steps)
     try:
-        return decide(blocks, workspace.registry, eligibility, options, explain=explain)
+        with unhurried():  # no query waits, and the answer is to be the same on every machine
+            return decide(blocks, workspace.registry, eligibility, options, explain=explain)
     except Exception as error:
         reason = Reason(ReasonCode.INTERNAL_ERROR, internal(error), "report it with the input")
         return refused(reason)

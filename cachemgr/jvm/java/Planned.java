@@ -10,7 +10,9 @@ import java.util.WeakHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
@@ -34,7 +36,10 @@ public final class Planned extends SparkStrategy {
     /** The queries of the command that this thread is planning. */
     private static final ThreadLocal QUERIES = new ThreadLocal();
     private static final Planned ONLY = new Planned();
-    /** Those of relations held in memory, which lose their tags where Spark copies a plan: by the id of their first column. */
+    /**
+     * Those of relations held in memory, which lose their tags where Spark copies a plan, and of aggregates without groups,
+     * which Delta answers from a table's statistics: by the id of their first column.
+     */
     private static final Map HELD = new WeakHashMap();
 
     private Planned() {
@@ -154,7 +159,8 @@ public final class Planned extends SparkStrategy {
     /** The decision that was made on a node of a plan, the last one if there were several; null for none. */
     static Decided of(LogicalPlan plan) {
         scala.Option tag = plan.getTagValue(Tags.ASKED);
-        if (tag.isDefined() || !(plan instanceof InMemoryRelation) || plan.output().isEmpty()) {
+        boolean isHeld = plan instanceof InMemoryRelation || plan instanceof LocalRelation;
+        if (tag.isDefined() || !isHeld || plan.output().isEmpty()) {
             return tag.isDefined() ? (Decided) tag.get() : null;
         }
         synchronized (HELD) {
@@ -173,7 +179,8 @@ public final class Planned extends SparkStrategy {
         if (children.isEmpty()) {
             plan.setTagValue(Tags.ASKED, decided);
         }
-        if (plan instanceof InMemoryRelation && plan.output().nonEmpty()) {
+        boolean isOneRow = plan instanceof Aggregate && ((Aggregate) plan).groupingExpressions().isEmpty();
+        if ((plan instanceof InMemoryRelation || isOneRow) && plan.output().nonEmpty()) {
             synchronized (HELD) {
                 HELD.put(((Attribute) plan.output().head()).exprId(), decided);
             }

@@ -29,7 +29,7 @@ _CODEGEN: Final = "spark.sql.codegen."
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "spark.databricks.delta.checkConstraints.validation.enabled": (),
     "spark.databricks.delta.commitValidation.consistentDataChange.mode": (),
-    "spark.databricks.delta.conflictDetection.partitionLevelConcurrency.widenNonDeterministicPredicates": (
+    "spark.databricks.delta.conflictDetection.partitionLevelConcurrency.widenNonDeterministicPredicates": (  # noqa: E501
         "off",
     ),
     "spark.databricks.delta.generatedColumn.validateOnWrite.enabled": (),
