@@ -243,9 +243,6 @@ class Registry:
         shape, constants = shape_of(block)
         key = (shape, options, first_rows)
         seen = self._shapes.get(key, tables_of(block))
-        exhausted = self._exhausted.get(key, tables_of(block))
-        if exhausted is not None:
-            return Decision(None, (), (exhausted,))
         if seen is not None:
             missed = seen.missed(block, constants)
             if missed is not None:
@@ -253,6 +250,9 @@ class Registry:
             decision = _decide_again(asked, seen, query, constants)
             if decision is not None:
                 return decision
+        exhausted = self._exhausted.get(key, tables_of(block))
+        if exhausted is not None:
+            return Decision(None, (), (exhausted,))
         before = spent().steps
         found = self._search(asked, query())
         reasons = _reasons(found, block)

@@ -21,7 +21,7 @@ starts with `spark:`: it matches itself and is never rendered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -228,6 +228,18 @@ def walk(expr: Expr) -> Iterator[Expr]:
         node = stack.pop()
         yield node
         stack.extend(reversed(node.children))
+
+
+def count_nodes(exprs: Iterable[Expr]) -> int:
+    """How many operators, columns and constants there are in all of them, each as often as it
+    stands there."""
+    stack, count = list(exprs), 0
+    while stack:
+        children = stack.pop().children
+        count += 1
+        if children:
+            stack += children
+    return count
 
 
 def columns(expr: Expr) -> tuple[Col, ...]:

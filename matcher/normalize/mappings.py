@@ -33,6 +33,10 @@ def mappings(
         partly: where the view has fewer occurrences of a table than the query, let some stay
             without one, under numbers that the view does not have; else nothing is yielded then.
     """
+    if not (query.repeats or view.repeats):
+        if partly or query.tables <= view.tables:
+            yield query
+        return
     mine, theirs = _by_table(query.relations), _by_table(view.relations)
     lacks = any(len(theirs.get(table, ())) < len(own) for table, own in mine.items())
     if lacks and not partly:

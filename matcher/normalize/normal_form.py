@@ -30,6 +30,7 @@ from matcher.model.expr import (
     aggregates,
     columns,
     conjuncts,
+    count_nodes,
     rebuild,
     transform,
     walk,
@@ -257,6 +258,11 @@ class NormalQuery:
         self._numbered: dict[tuple[int, ...], NormalQuery] = {}
         self._weight: int | None = None
 
+    @property
+    def repeats(self) -> bool:
+        """True if it reads some table more than once."""
+        return max(self.relations, default=0) >= OCCURRENCE
+
     def relation(self, rel: int) -> Relation:
         """The table that an interned number stands for."""
         return self.block.relations[self.relations.index(rel)]
@@ -277,7 +283,7 @@ class NormalQuery:
     def weight(self) -> int:
         """How many nodes its expressions have: what it costs to compare it with one cache."""
         if self._weight is None:
-            self._weight = sum(1 for expr in self.block.expressions() for _ in walk(expr))
+            self._weight = count_nodes(self.block.expressions())
         return self._weight
 
     @property
@@ -432,6 +438,7 @@ class PreparedPlan:
         "plan",
         "predicates",
         "relations",
+        "repeats",
         "sets",
         "table_count",
         "tables",
@@ -444,6 +451,7 @@ class PreparedPlan:
         self.relations: Final = rels
         self.tables: Final = frozenset(rels)
         self.table_count: Final = len(rels)
+        self.repeats: Final = max(rels, default=0) >= OCCURRENCE
         memo = _either_side(plan.outer, rels, {})
         # what a FULL join says of a column holds in this plan alone
         shared = None if memo else share

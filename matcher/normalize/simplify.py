@@ -24,9 +24,9 @@ from matcher.model.expr import (
     Expr,
     Lit,
     conjuncts,
+    count_nodes,
     disjuncts,
     rebuild,
-    walk,
 )
 from matcher.model.ir import Block, OuterJoin
 from matcher.model.reasons import ReasonCode
@@ -57,7 +57,7 @@ def simplified(block: Block) -> Block:
 
 
 def _check_size(block: Block) -> None:
-    nodes = sum(1 for expr in block.expressions() for _ in walk(expr))
+    nodes = count_nodes(block.expressions())
     if nodes > MOST_NODES:
         raise NotSupported(
             ReasonCode.QUERY_TOO_LARGE,
