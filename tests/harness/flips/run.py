@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from cachemgr.config.judged.judge import judge
@@ -61,7 +62,8 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "spark.sql.hive.caseSensitiveInferenceMode": ("INFER_ONLY", "INFER_AND_SAVE"),
     "spark.sql.hive.metastore.version": (),
     "spark.sql.hive.version": (),
-    "spark.sql.maxBroadcastTableSize": ("1b",),
+    # less than the smallest broadcast takes fails queries instead of changing them
+    "spark.sql.maxBroadcastTableSize": ("1g",),
     "spark.sql.nameResolutionLog.level": ("INFO",),
     "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": ("1b",),
     "spark.sql.orc.compression.codec": ("snappy",),
@@ -139,6 +141,8 @@ def _answer(session: Any, query: str) -> str:
         rows = [repr(row) for row in frame.collect()]
     except PySparkException as error:
         return f"{type(error).__name__} {error.getCondition()}"
+    except Py4JJavaError as error:
+        return f"{error.java_exception.getClass().getName()} {error.java_exception.getMessage()}"
     ordered = rows if "ORDER BY id" in query or "ORDER BY d" in query else sorted(rows)
     return "\n".join((frame.schema.simpleString(), *ordered))
 
@@ -213,7 +217,9 @@ def _run(session: Any, found: Sequence[Flip], together: int) -> Iterator[Changed
     usual = answers(session)
     again = answers(session)
     assert usual == again, "a query gives other rows each time"
-    for some in groups(found, together):
+    dealt = list(groups(found, together))
+    for number, some in enumerate(dealt, 1):
+        print(f"flips {number} of {len(dealt)}: {some[0].key}, …", flush=True)
         different = list(changed(session, usual, some))
         if not different or len(some) == 1:
             yield from different
