@@ -174,6 +174,7 @@ class Eligibility:
         refused = verdict.reason or (None if verdict.exact else self._stale(rewrite, cache))
         if refused is not None and verdict.appended:
             return self._behind(cache, refused)
+        refused = refused or _another_partner(rewrite, cache, verdict)
         if refused is not None:
             return refused
         return self._files(rewrite, cache) or Cleared(cache, verdict.exact, sql)
@@ -191,6 +192,9 @@ class Eligibility:
             return found
         cache, sql = found
         verdict = self._verdict(block, cache)
+        changed = _another_partner(rewrite, cache, verdict)
+        if changed is not None:
+            return changed
         if not verdict.appended:
             # one that may lag behind is not exact by that, and its answer would be taken for it
             lags = None if verdict.exact else self._stale(rewrite, cache) or _lags(cache)
@@ -277,7 +281,9 @@ class Eligibility:
         relied = [join for join in self.query.promised if join.name in rewrite.joins_used]
         if not relied:
             return None  # nothing is looked up
-        hold = {key.name for key in keys_seen(relied, self.query.seen)}
+        finding = {out.join.name for out in rewrite.left_out if out.seen}
+        keys = keys_seen(relied, self.query.seen)
+        hold = {key.name for key in keys if key.finds_each or key.name not in finding}
         moved = [join.name for join in relied if join.name not in hold]
         if not moved:
             return None
@@ -328,12 +334,13 @@ class Eligibility:
 
     def _stale(self, rewrite: Rewrite, cache: ServedCache) -> Reason | None:
         """Why a cache that lags behind, as it may, must not serve here."""
-        if rewrite.extra:
+        others = [extra.relation.name for extra in rewrite.extra]
+        others += [out.table for out in rewrite.left_out]
+        if others:
             return Reason(
                 ReasonCode.MIXED_SNAPSHOTS,
-                f"cache {cache.name} is behind its base tables, and "
-                f"{rewrite.extra[0].relation.name}, which it would be joined with, is read as it "
-                "is now",
+                f"cache {cache.name} is behind its base tables, and {others[0]}, which it would be "
+                "joined with, is read as it is now",
                 f"REFRESH RELATIONAL CACHE {cache.name}",
             )
         return self.query.exact_only
@@ -369,6 +376,21 @@ def _state(cache: ServedCache, query: QueryState) -> Reason | None:
             f"REFRESH RELATIONAL CACHE {cache.name}",
         )
     return None
+
+
+def _another_partner(rewrite: Rewrite, cache: ServedCache, verdict: Verdict) -> Reason | None:
+    """Why a table may not be left out of a query: that each row finds one in it is known of the
+    cache's snapshot, and the query sees others there."""
+    changed = {*verdict.appended, *verdict.grown}
+    names = {o.table for o in rewrite.left_out if not o.seen and o.join.right in changed}
+    if not names:
+        return None
+    return Reason(
+        ReasonCode.DIMENSION_CHANGED,
+        f"{', '.join(sorted(names))} was appended to, which the query joins and cache {cache.name} "
+        "lets it leave out",
+        f"REFRESH RELATIONAL CACHE {cache.name}",
+    )
 
 
 def _lags(cache: ServedCache) -> Reason:

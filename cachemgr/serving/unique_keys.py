@@ -8,9 +8,10 @@ that very state.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from cachemgr.base_state import BaseState
-from cachemgr.metastore.records import JoinRecord
+from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.vocabulary import JoinState
 from matcher.model.ir import RecordPreservingJoin
@@ -18,7 +19,8 @@ from matcher.model.ir import RecordPreservingJoin
 
 def keys_seen(joins: Iterable[JoinRecord], seen: Seen) -> tuple[RecordPreservingJoin, ...]:
     """The joins whose right side has a unique key in what a query reads: they were validated at
-    the very state of it that the query sees, wherever it reads it.
+    the very state of it that the query sees, wherever it reads it. Only where that is so of the
+    left side too does each of its rows find one (`finds_each`).
 
     Args:
         joins: The joins as they are declared now.
@@ -26,17 +28,24 @@ def keys_seen(joins: Iterable[JoinRecord], seen: Seen) -> tuple[RecordPreserving
     """
     found = []
     for join in joins:
-        checked = _validated_at(join)
-        if checked is not None:
-            states = [table.state for table in seen.get(join.right.location, ())]
-            if states and all(checked.is_same(state) for state in states):
-                found.append(join.as_fact())
+        if _is_as_validated(join, join.right, seen):
+            fact = join.as_fact()
+            if fact.finds_each and not _is_as_validated(join, join.left, seen):
+                fact = replace(fact, finds_each=False)
+            found.append(fact)
     return tuple(found)
 
 
-def _validated_at(join: JoinRecord) -> BaseState | None:
-    """The state in which a join's right side was found unique, if ever."""
-    checked = join.validated_versions.get(join.right.location)
+def _is_as_validated(join: JoinRecord, side: JoinSide, seen: Seen) -> bool:
+    """Whether the query reads a side of a join, and in the very state in which it was validated."""
+    checked = _validated_at(join, side)
+    states = [table.state for table in seen.get(side.location, ())]
+    return checked is not None and bool(states) and all(map(checked.is_same, states))
+
+
+def _validated_at(join: JoinRecord, side: JoinSide) -> BaseState | None:
+    """The state in which a side of a join was found to be as declared, if ever."""
+    checked = join.validated_versions.get(side.location)
     if join.state is not JoinState.VALID or checked is None:
         return None
     return None if checked.table_id is None or checked.version is None else checked
@@ -54,7 +63,7 @@ def keys_promised(
     return tuple(
         join.as_fact()
         for join in joins
-        if join.right.location in places and _validated_at(join) is not None
+        if join.right.location in places and _validated_at(join, join.right) is not None
     )
 
 

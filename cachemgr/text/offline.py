@@ -117,6 +117,8 @@ def _prepare(schema_sql: str, caches_sql: str, conf: tuple[tuple[str, str], ...]
                 f"the caches hold a {type(statement).__name__} statement: only CREATE RECORD "
                 "PRESERVING JOIN and CREATE RELATIONAL CACHE are read offline",
             )
+    keys = tuple(j for j in joins if j.validated or read.options.trust_unvalidated)
+    read = replace(read, options=replace(read.options, keys=keys))
     registry = Registry()
     plans: dict[str, CachePlan] = {}
     stored: dict[str, str] = {}

@@ -279,7 +279,9 @@ class Registry:
         for may_join_tables in (False,) if asked.first_rows else (False, True):
             if may_join_tables:
                 without = _hopeless(found.misses, found.rewrites)
-                plans = propose_joinable(query, self._by_home, self._shards, without)
+                plans = propose_joinable(
+                    query, self._by_home, self._shards, without, asked.options.keys
+                )
             else:
                 plans = list(self._propose(query))
             if asked.first_rows:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from matcher.index.index_keys import ANY_COLUMN, STORED, fixed_tables, mentioned
+from matcher.model.ir import RecordPreservingJoin
 from matcher.normalize.normal_form import (
     FIRST_UNKNOWN_TABLE,
     OCCURRENCE,
@@ -14,6 +15,7 @@ from matcher.normalize.normal_form import (
     NormalQuery,
     PreparedPlan,
 )
+from matcher.rules.leave_out_tables import may_be_left_out
 
 # Where shards stand of which no table must be in the query.
 _NOWHERE: Final = -1
@@ -76,6 +78,7 @@ def propose_joinable(
     by_home: Mapping[int, tuple[int, ...]],
     shards: Mapping[int, Shard],
     without: frozenset[str] = frozenset(),
+    keys: tuple[RecordPreservingJoin, ...] = (),
 ) -> list[PreparedPlan]:
     """The caches that could serve if tables of the query are joined to them, those first that share
     most tables with it.
@@ -84,9 +87,10 @@ def propose_joinable(
     needs of its own tables: the columns of filters, groups and sums. It stores one of those that
     are equal to a column of another table, by which that is joined. A table that may be joined
     again by its key needs no other column, and one that the query reads twice may be joined, too.
+    What may be left out of the query by one of the `keys` is joined by nothing.
     """
     known = mask_of(rel for rel in query.relations if rel % OCCURRENCE < FIRST_UNKNOWN_TABLE)
-    needed = _Needed(query)
+    needed = _Needed(query, keys)
     found: list[tuple[int, int, tuple[PreparedPlan, ...]]] = []
     for home in (_NOWHERE, *bits_of(known)):
         for mask in by_home.get(home, ()):
@@ -100,10 +104,11 @@ def propose_joinable(
 class _Needed:
     """What a query needs of the tables of a cache, whichever these are."""
 
-    __slots__ = ("_query", "_repeated", "_single_rows")
+    __slots__ = ("_left_out", "_query", "_repeated", "_single_rows")
 
-    def __init__(self, query: NormalQuery) -> None:
+    def __init__(self, query: NormalQuery, keys: tuple[RecordPreservingJoin, ...]) -> None:
         self._query = query
+        self._left_out = frozenset(rel % OCCURRENCE for rel in may_be_left_out(query, keys))
         self._repeated = query.repeated()
         self._single_rows = query.group_keys is None
 
@@ -119,6 +124,8 @@ class _Needed:
         if any_of is None:
             return
         for members in self._query.linked:
+            if any(table in self._left_out and not mask >> table & 1 for table, _ in members):
+                continue
             here = [m for m in members if m[0] < FIRST_UNKNOWN_TABLE and mask >> m[0] & 1]
             if 0 < len(here) < len(members) and all(own >> t & 1 for t, _ in here):
                 stored = ((t + STORED, column) for t, column in here)

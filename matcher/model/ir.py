@@ -264,7 +264,8 @@ class MatchOptions:
     lower-case names of the caches that the query's hint asks for, at any cost. `time_zone` is the
     session's ("" where it is not known). `most_steps` is what a decision may cost
     (`matcher.model.budget`). `keys` are joins whose right side has a unique key in the
-    very rows that the query reads, whatever a cache may have read."""
+    very rows that the query reads, whatever a cache may have read; with `finds_each` those of the
+    left side find one each."""
 
     approximate_floats: bool = False
     trust_unvalidated: bool = False
@@ -292,6 +293,16 @@ class ExtraJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A table of the query that a rewrite does not read, because of a record-preserving join to
+    it: one that holds in what the query reads (`seen`), else one of the cache's."""
+
+    table: str
+    join: RecordPreservingJoin
+    seen: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rewrite:
     """A valid plan over one cache view. Expressions refer to the cache's columns as `Col(0, stored
     name)`, to those of table i of `extra` as `Col(i + 1, name)`.
@@ -306,7 +317,8 @@ class Rewrite:
     holds for joined rows (`matcher.rules.restate_guards`).
     `steps` names the compensations for people, `joins_used` the
     record-preserving joins relied upon. `by_constants` says that a rule has looked at the values of
-    the query's constants, so that others in their places may not be served so.
+    the query's constants, so that others in their places may not be served so. What is `left_out`
+    is as if it was not there only while the cache's rows are those that the query sees.
     """
 
     cache: str
@@ -326,6 +338,7 @@ class Rewrite:
     branches: tuple[Rewrite, ...] = ()
     guards: frozenset[Expr] = frozenset()
     by_constants: bool = False
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def compensating(self) -> tuple[Expr, ...]:

@@ -43,6 +43,7 @@ from matcher.model.ir import (
     Measure,
     OuterJoin,
     Output,
+    RecordPreservingJoin,
     Relation,
     SortKey,
     StoredColumn,
@@ -224,6 +225,7 @@ class NormalQuery:
         "outputs",
         "predicates",
         "relations",
+        "shorter",
         "tables",
     )
 
@@ -257,6 +259,10 @@ class NormalQuery:
         self._equatable: Mapping[tuple[int, str], int] | None = None
         self._numbered: dict[tuple[int, ...], NormalQuery] = {}
         self._weight: int | None = None
+        # memo of `rules.leave_out_tables`
+        self.shorter: Final[
+            dict[object, tuple[NormalQuery, tuple[tuple[str, RecordPreservingJoin], ...]]]
+        ] = {}
 
     @property
     def repeats(self) -> bool:

@@ -16,6 +16,7 @@ from matcher.rules.carry_outputs import carry_outputs
 from matcher.rules.contain_grouping import contain_grouping, refuse_invisible_aggregate
 from matcher.rules.contain_limit import contain_limit, refuse_unlimited
 from matcher.rules.derive_columns import derive_filters, find_stored, refuse_missing
+from matcher.rules.leave_out_tables import leave_out_tables
 from matcher.rules.map_full_joins import without_full_joins
 from matcher.rules.map_outer_joins import map_outer_joins, with_inner_joins
 from matcher.rules.map_relations import ignore_extra_tables, join_absent_tables
@@ -27,6 +28,7 @@ PLAN_RULES: Final[tuple[Callable[[PlanAttempt], PlanAttempt], ...]] = (
     refuse_minus_zero,
     without_full_joins,
     with_inner_joins,
+    leave_out_tables,
     join_absent_tables,
     map_outer_joins,  # knows which tables are joined
     ignore_extra_tables,  # nor are those of outer joins that do not matter

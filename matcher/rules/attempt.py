@@ -11,7 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
-from matcher.model.ir import GroupingSet, MatchOptions, Measure, Output, SortKey, StoredColumn
+from matcher.model.ir import (
+    GroupingSet,
+    LeftOut,
+    MatchOptions,
+    Measure,
+    Output,
+    SortKey,
+    StoredColumn,
+)
 from matcher.model.reasons import Reason
 from matcher.model.types import is_blurred, sum_type
 from matcher.normalize.normal_form import NormalQuery, OuterJoinKey, PreparedPlan
@@ -34,6 +42,7 @@ class PlanAttempt:
         joins_used: names of the record-preserving joins that are relied on.
         extra: tables of the query that are joined because the cache does not have them.
         extra_outer_joins: the query's outer, semi and anti joins to such tables.
+        left_out: tables that the query had besides, and that change nothing in it.
         ignored: tables of the cache's LEFT joins that do not matter.
         inner_of: LEFT joins of the cache that are inner in the query.
         kept: the sides of FULL joins of the cache that all rows must have, each with the columns
@@ -52,6 +61,7 @@ class PlanAttempt:
     steps: tuple[str, ...] = ()
     extra: tuple[int, ...] = ()
     extra_outer_joins: tuple[OuterJoinKey, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     ignored: frozenset[int] = frozenset()
     inner_of: tuple[OuterJoinKey, ...] = ()
     kept: tuple[tuple[frozenset[int], frozenset[Col]], ...] = ()

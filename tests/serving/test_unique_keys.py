@@ -28,14 +28,27 @@ def at(table_id, version, commit=""):
     return table.at(table.state)
 
 
+FACT = RecordPreservingJoin("j", A, B, (("x", "y"),))
+UNIQUE = RecordPreservingJoin("j", A, B, (("x", "y"),), finds_each=False)
+
+
 def test_a_key_of_the_very_state_that_is_read():
-    assert keys_seen([join()], {B: [at("ib", 2)]}) == (
-        RecordPreservingJoin("j", A, B, (("x", "y"),)),
-    )
+    assert keys_seen([join()], {B: [at("ib", 2)]}) == (UNIQUE,)
     # what else was validated, and where the left table stands, does not matter to a key
     assert keys_seen(
         [join(validated_versions={B: BaseState("ib", 2)})], {B: [at("ib", 2), at("ib", 2)]}
     )
+
+
+def test_that_rows_find_one_counts_for_the_rows_that_were_looked_at():
+    right = {B: [at("ib", 2)]}
+    assert keys_seen([join()], {A: [at("ia", 1)], **right}) == (FACT,)
+    for left in ([at("ia", 2)], [at("other", 1)], [at("ia", 1), at("ia", 2)], []):
+        assert keys_seen([join()], {A: left, **right}) == (UNIQUE,), left
+    unknown = join(validated_versions={B: BaseState("ib", 2)})
+    assert keys_seen([unknown], {A: [at("ia", 1)], **right}) == (UNIQUE,)
+    loose = join(finds_each=False)
+    assert keys_seen([loose], {A: [at("ia", 1)], **right}) == (UNIQUE,)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +74,8 @@ def test_noop_nobody_has_found_it_unique(fields, version):
 
 
 def test_before_anybody_looked_the_keys_of_the_tables_that_are_read_are_promised():
-    assert keys_promised([join()], {A, B}) == keys_seen([join()], {B: [at("ib", 2)]})
+    seen = {A: [at("ia", 1)], B: [at("ib", 2)]}
+    assert keys_promised([join()], {A, B}) == keys_seen([join()], seen) == (FACT,)
     assert keys_promised([join()], {A}) == ()
     assert keys_promised([join(state=JoinState.BROKEN)], {B}) == ()
     assert keys_promised([join(validated_versions={B: BaseState("ib", None)})], {B}) == ()

@@ -49,12 +49,19 @@ NARROW = {
     f"FROM fact f {_D[2]} {_D[5]} {_C[3]} "
     f"GROUP BY d2.year, d5.month, c3.region, {ALL_KEYS}",
 }
+# no keys of the roles that they do not read
+ALONE = {
+    "one": f"SELECT d7.year, d7.month, SUM(qty) AS q FROM fact f {_D[7]} "
+    "GROUP BY d7.year, d7.month",
+    "three": "SELECT d2.year AS y, d5.month AS m, c3.region, SUM(qty) AS q "
+    f"FROM fact f {_D[2]} {_D[5]} {_C[3]} GROUP BY d2.year, d5.month, c3.region",
+}
 OTHERS = {
     f"other{i}": f"SELECT d.month, SUM(price) AS s FROM fact f JOIN dates d "
     f"ON f.d{i % DATES}_key = d.datekey WHERE d.week > {i} GROUP BY d.month"
     for i in range(98)
 }
-UTC = MatchOptions(time_zone="UTC")
+UTC = MatchOptions(time_zone="UTC", keys=SCHEMA.joins())
 
 
 def block(text: str) -> Block:
@@ -70,7 +77,11 @@ def registry(caches: dict[str, str]) -> Registry:
     return found
 
 
-@pytest.mark.parametrize("caches", [CACHES, NARROW], ids=["over the star", "over their roles"])
+@pytest.mark.parametrize(
+    "caches",
+    [CACHES, NARROW, ALONE],
+    ids=["over the star", "over their roles", "over their roles alone"],
+)
 @pytest.mark.parametrize(
     ("query", "names"), [(ONE_ROLE, {"one", "three"}), (THREE_ROLES, {"three"})]
 )

@@ -1,0 +1,122 @@
+# ruff: noqa: E501 - tables of SQL read better unbroken
+"""Queries that join more than a cache has, by record-preserving joins that change nothing: rows, and
+what becomes of them when the tables move."""
+
+from __future__ import annotations
+
+import pytest
+
+import cachemgr
+from tests.worlds.lab_roles import DATES, STAR, make_star
+from tests.worlds.lab_star import JOIN
+
+BY_REGION = "SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales {} GROUP BY region"
+JOINED = BY_REGION.format("JOIN cust ON cust = cid")
+LEFT_JOINED = BY_REGION.format("LEFT JOIN cust ON cust = cid")
+FOUND = BY_REGION.format("WHERE EXISTS (SELECT 1 FROM cust WHERE cid = cust)")
+NEW_SALE = "INSERT INTO sales VALUES ({}, NULL, 'north', {}, 5, 5, 1.0, 1.0)"
+ONE_ROLE = f"SELECT y.y, SUM(n) AS n {STAR} WHERE y.m < 3 GROUP BY y.y"
+
+
+@pytest.fixture
+def narrow(lab):
+    """A cache that lacks the customers, and the key by which sales are joined to them."""
+    lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
+    lab.sql(JOIN)
+    lab.cache("narrow AS SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region")
+    return lab
+
+
+def test_a_table_that_changes_nothing_is_not_asked_for(narrow):
+    for query in (JOINED, LEFT_JOINED, FOUND):
+        narrow.hit(query)
+    found = cachemgr.explain(narrow.spark, JOINED)
+    assert "sc" in found.text() and "leave_out_tables" in found.text()
+    narrow.hit(
+        "SELECT region, SUM(amt) AS s FROM cust JOIN sales ON cid = cust GROUP BY 1 HAVING SUM(amt) > 20 ORDER BY 1"
+    )
+    narrow.miss(BY_REGION.format("JOIN cust ON cust = cid AND city = 'Rome'"))
+    narrow.miss(BY_REGION.format("JOIN cust ON id = cid"))
+    narrow.miss(BY_REGION.format("LEFT ANTI JOIN cust ON cust = cid"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO cust VALUES (1, 'Rome', NULL)",
+        "DELETE FROM cust WHERE cid = 1",
+        "UPDATE cust SET cid = 7 WHERE cid = 1",
+    ],
+)
+def test_it_has_changed(narrow, change):
+    narrow.hit(JOINED)
+    narrow.plain.sql(change)
+    narrow.miss(JOINED)
+    narrow.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    narrow.miss(JOINED)
+
+
+def test_it_has_changed_and_each_row_still_finds_one(narrow):
+    narrow.plain.sql("UPDATE cust SET city = 'Riga' WHERE cid = 1")
+    narrow.miss(JOINED)
+    narrow.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    narrow.hit(JOINED)
+
+
+@pytest.mark.parametrize("cust", [1, 777, "NULL"])
+def test_rows_that_were_appended(narrow, cust):
+    """Nobody has looked whether they find a customer."""
+    narrow.plain.sql(NEW_SALE.format(9, cust))
+    narrow.miss(JOINED)
+    narrow.sql("REFRESH RELATIONAL CACHE narrow")
+    narrow.miss(JOINED)
+    narrow.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    narrow.check(JOINED, cust == 1)
+    narrow.plain.sql(NEW_SALE.format(10, cust))
+    narrow.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    narrow.check(JOINED, cust == 1)  # beside the rows that the cache has not read
+
+
+def test_a_stale_cache_leaves_nothing_out(lab):
+    lab.sql("DELETE FROM sales WHERE cust > 3 OR cust IS NULL")
+    lab.sql(JOIN)
+    lab.cache(
+        "old MAX STALENESS UNLIMITED AS SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region"
+    )
+    lab.hit(JOINED)
+    lab.plain.sql("DELETE FROM sales WHERE id = 1")
+    lab.miss(JOINED)
+    lab.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    lab.miss(JOINED, "MIXED_SNAPSHOTS")
+
+
+def test_a_join_that_nobody_validated(lab):
+    lab.sql(f"{JOIN} NOT VALIDATED")
+    lab.cache("narrow AS SELECT region, SUM(amt) AS s, COUNT(*) AS n FROM sales GROUP BY region")
+    lab.miss(JOINED)
+
+
+def test_one_role_of_a_star(lab):
+    make_star(lab)
+    lab.hit(ONE_ROLE)
+    lab.miss(ONE_ROLE.replace("WHERE", "WHERE z.m = 1 AND"))
+    lab.plain.sql("INSERT INTO trips VALUES (3, 3, 3, 2, 9)")
+    lab.miss(ONE_ROLE)  # whether the new trip finds its customer
+    lab.sql("VALIDATE RECORD PRESERVING JOIN buyers")
+    lab.hit(ONE_ROLE)  # beside the new trip, which is joined as the query says
+    lab.sql("REFRESH RELATIONAL CACHE role")
+    lab.hit(ONE_ROLE)  # the roles were looked at by the refresh
+    lab.plain.sql("INSERT INTO days VALUES (4, 2025, 1)")
+    lab.check(ONE_ROLE, False)
+    lab.sql("REFRESH RELATIONAL CACHE role")
+    lab.hit(ONE_ROLE)
+
+
+def test_new_rows_without_a_partner_in_a_role_that_is_left_out(lab):
+    make_star(lab)
+    lab.plain.sql("INSERT INTO trips VALUES (99, 3, 3, 2, 9), (1, 1, 99, 2, 4)")
+    query = f"SELECT y.y, SUM(n) AS n {DATES} GROUP BY y.y"
+    for _ in range(3):
+        lab.hit(query)  # beside them
+    lab.sql("REFRESH RELATIONAL CACHE role")
+    lab.miss(query)
