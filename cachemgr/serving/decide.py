@@ -178,7 +178,7 @@ def _walk(query: QueryBlocks, asked: _Asked) -> Decision:
         reason = _TOO_DEEP
     if exhausted is not None:  # what was found till then stands
         outcomes.append(BlockOutcome((), None, None, (), (reason,), is_compared=False))
-    elif any(r.code is ReasonCode.TOO_MANY_STEPS for o in outcomes for r in o.reasons):
+    elif any(outcome.exhausted for outcome in outcomes):
         exhausted = Exhausted.STEPS
     return Decision(
         tuple(outcomes),
@@ -253,7 +253,9 @@ def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcom
         elif hit is None:
             reasons = tuple(dict.fromkeys((*reasons, *with_appended)))
     if hit is None:
-        return BlockOutcome(located.path, block, None, candidates, reasons)
+        return BlockOutcome(
+            located.path, block, None, candidates, reasons, exhausted=chosen.exhausted
+        )
     return BlockOutcome(located.path, block, hit, not_needed(candidates, behind, hit), ())
 
 

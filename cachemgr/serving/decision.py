@@ -66,6 +66,7 @@ class BlockOutcome:
         candidates: The caches considered, if that was asked for.
         reasons: Why none answers it.
         is_compared: Whether it was compared with caches at all.
+        exhausted: The decision's steps ended before it was compared with all of them.
     """
 
     path: Path
@@ -74,6 +75,7 @@ class BlockOutcome:
     candidates: tuple[Candidate, ...]
     reasons: tuple[Reason, ...]
     is_compared: bool = True
+    exhausted: bool = False
 
 
 def _no_more(block: Block, reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:

@@ -296,7 +296,8 @@ class TextDoor:
                 only=hinted,
             )
             keys = keys_seen(self._feed.joins(), query.seen)
-            wanted = parsed.hinted_steps or asked.conf.own.decision_steps
+            hint = parsed.hinted_steps
+            wanted = asked.conf.own.decision_steps if hint is None else hint
             # who may only ask is not to make others wait
             steps = min(wanted, DECISION_STEPS)
             options = match_options(stated.merged, asked.conf.own, hinted, keys, steps=steps)

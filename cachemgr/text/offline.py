@@ -293,7 +293,8 @@ def _decided(workspace: Workspace, blocks: TextBlocks, explain: bool) -> Decisio
     hinted = blocks.parsed.hinted
     query = QueryState(workspace.seen, frozenset(), "", 0, 0, only=hinted)
     eligibility = _Declared(query, workspace.checks, blocks)
-    steps = blocks.parsed.hinted_steps or workspace.conf.options.most_steps
+    hint = blocks.parsed.hinted_steps
+    steps = workspace.conf.options.most_steps if hint is None else hint
     options = replace(workspace.conf.options, forced=hinted, most_steps=steps)
     try:
         with unhurried():  # no query waits, and the answer is to be the same on every machine

@@ -32,8 +32,8 @@ def out_of_steps(most: int, compared: int | None = None) -> Reason:
     return Reason(
         ReasonCode.TOO_MANY_STEPS,
         f"the {most:,} steps that a decision may take were used up{after}",
-        "split or simplify the query, or allow its decision more: "
-        f"/*+ RELATIONAL_CACHE_STEPS({most * 10}) */",
+        "split or simplify the query, or allow its decision more, in a Spark session: "
+        f"/*+ RELATIONAL_CACHE_STEPS({max(most, 1) * 10}) */",
     )
 
 

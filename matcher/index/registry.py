@@ -32,7 +32,7 @@ from matcher.index.nearest import consider, nearest, sharing_tables
 from matcher.index.shards import Shard, bits_of, mask_of, propose_joinable
 from matcher.memory.bounded import Changes, Remembered
 from matcher.memory.decisions import Seen, Served, Shapes, shape_of, tables_of
-from matcher.model.budget import OutOfSteps, spent
+from matcher.model.budget import OutOfSteps, OutOfTime, decision, spent
 from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
 from matcher.model.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
@@ -239,7 +239,7 @@ class Registry:
         query = cache(lambda: NormalQuery(block, relations))
         if not remember:
             found = self._search(asked, query())
-            return Decision(found.chosen, (), _reasons(found, block))
+            return Decision(found.chosen, (), _reasons(found, block), exhausted=found.exhausted)
         shape, constants = shape_of(block)
         key = (shape, options, first_rows)
         seen = self._shapes.get(key, tables_of(block))
@@ -252,14 +252,14 @@ class Registry:
                 return decision
         exhausted = self._exhausted.get(key, tables_of(block))
         if exhausted is not None:
-            return Decision(None, (), (exhausted,))
+            return Decision(None, (), (exhausted,), exhausted=True)
         before = spent().steps
         found = self._search(asked, query())
         reasons = _reasons(found, block)
         if found.exhausted:
             if found.chosen is None and (spent().steps - before) * 2 > options.most_steps:
                 self._exhausted.keep(key, tables_of(block), since, lambda: reasons[0])
-            return Decision(found.chosen, (), reasons)
+            return Decision(found.chosen, (), reasons, exhausted=True)
         self._shapes.put(
             key,
             since,
@@ -350,7 +350,11 @@ class Registry:
         """
         if any(reason.code is not ReasonCode.NO_CACHE_FOR_TABLES for reason in reasons):
             return reasons
-        near = self._explain(_Asked(block, options), _NEAREST, None)
+        try:
+            with decision(options.most_steps):
+                near = self._explain(_Asked(block, options), _NEAREST, None)
+        except (OutOfSteps, OutOfTime):
+            return reasons
         return reasons if near.rewrite is not None else near.reasons
 
     def _relations(self, block: Block) -> tuple[int, ...] | None:

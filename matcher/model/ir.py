@@ -372,8 +372,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome for one block: the winner if any, and every candidate considered."""
+    """The outcome for one block: the winner if any, and every candidate considered; `exhausted` if
+    the steps of the decision ended before all were compared."""
 
     rewrite: Rewrite | None
     candidates: tuple[Candidate, ...] = ()
     reasons: tuple[Reason, ...] = field(default=())
+    exhausted: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import re
 from pathlib import Path
@@ -17,6 +18,7 @@ from matcher.model.budget import (
     spend,
     spent,
     tick,
+    unhurried,
     within,
 )
 
@@ -77,6 +79,37 @@ def test_more_steps_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
         now = 2.9
         tick(1_000)
         now = 3.1
+        with pytest.raises(OutOfTime):
+            tick(1_000)
+
+
+def test_a_pause_of_the_collector_is_none_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("matcher.model.budget.time.thread_time", lambda: now)
+    (pause,) = (call for call in gc.callbacks if call.__module__ == "matcher.model.budget")
+    with decision(100, 1.0):
+        now = 0.5
+        pause("start", {})
+        now = 5.5
+        pause("stop", {})
+        now = 5.9
+        tick(1_000)
+        now = 6.1
+        with pytest.raises(OutOfTime):
+            tick(1_000)
+
+
+def test_where_nobody_waits_only_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("matcher.model.budget.time.thread_time", lambda: now)
+    with unhurried(), decision(100, 1.0):
+        now = 1_000.0
+        tick(1_000)
+        spend(100)
+        with pytest.raises(OutOfSteps):
+            spend()
+    with decision(100, 1.0):
+        now += 2.0
         with pytest.raises(OutOfTime):
             tick(1_000)
 
