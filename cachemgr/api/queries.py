@@ -70,7 +70,8 @@ async def _answer(
     request = TextRequest(body.sql, viewer.name, body.catalog, body.schema_name, body.settings)
     work = partial(texts.answer, request, explain=explain)
     quick = partial(texts.quick, request, explain=explain)
-    return await state.lanes.run(work, len(body.sql), quick)
+    soon = partial(texts.soon, request, explain=explain)
+    return await state.lanes.run(work, len(body.sql), quick, soon)
 
 
 @router.get("/caches/{name}/why", operation_id="explainCache")

@@ -46,7 +46,7 @@ from cachemgr.text.table_names import Names
 from cachemgr.text.templates import Templates
 from cachemgr.vocabulary import Outcome
 from matcher.memory.bounded import Bounded
-from matcher.model.budget import DECISION_STEPS, OutOfSteps, OutOfTime, decision
+from matcher.model.budget import DECISION_STEPS, OutOfSteps, OutOfTime, decision, is_late
 from matcher.model.errors import MatcherError
 from matcher.model.ir import MatchOptions
 from matcher.model.reasons import Reason, ReasonCode, not_taken
@@ -54,6 +54,9 @@ from matcher.render.select import NotRenderable
 from matcher.sql.reader import TextQuery, parse_query
 from matcher.sql.schema import Table
 
+SOON_SECONDS: Final = 0.05
+"""Of processor time: what a text of a new shape usually takes, several times."""
+_ANY_STEPS: Final = 1 << 62
 _READS: Final = 3
 _MOST_SETTINGS: Final = 256
 _LONG_SETTINGS: Final = 4_000
@@ -222,6 +225,30 @@ class TextDoor:
             ConfigurationError: A setting has a value that is not accepted.
             MetastoreError: The metastore cannot be asked.
         """
+        found = self._answer(request, explain, None)
+        assert found is not None, "only one that is to come soon may not come"
+        return found
+
+    def soon(self, request: TextRequest, *, explain: int | None = None) -> TextAnswer | None:
+        """Decide one text as `answer` does, if that takes no more than `SOON_SECONDS` of processor
+        time.
+
+        Args:
+            request: The text.
+            explain: As for `answer`.
+
+        Returns:
+            The answer; None where it takes longer, and nothing was logged of it.
+
+        Raises:
+            ConfigurationError: A setting has a value that is not accepted.
+            MetastoreError: The metastore cannot be asked.
+        """
+        return self._answer(request, explain, SOON_SECONDS)
+
+    def _answer(
+        self, request: TextRequest, explain: int | None, seconds: float | None
+    ) -> TextAnswer | None:
         started = time.perf_counter()
         stated = self._stated(request.settings)
         conf = stated.conf
@@ -230,9 +257,21 @@ class TextDoor:
         refusal = self._refusal(conf.own)
         if refusal is not None:
             return TextAnswer(reasons=(refusal,), settings=stated.shown)
-        found = self._decided(_Asked(request, stated, conf, self._feed.stamp, explain))
-        self._log(request, conf, found, started, explain)
+        asked = _Asked(request, stated, conf, self._feed.stamp, explain)
+        found = self._decided(asked) if seconds is None else self._decided_within(asked, seconds)
+        if found is not None:
+            self._log(request, conf, found, started, explain)
         return found
+
+    def _decided_within(self, asked: _Asked, seconds: float) -> TextAnswer | None:
+        """What becomes of a text, None where it takes longer to say: of a miss nobody knows then
+        whether it is one."""
+        try:
+            with decision(_ANY_STEPS, seconds):
+                found = self._decided(asked)
+                return None if found.sql is None and is_late() else found
+        except OutOfTime:
+            return None
 
     def _files(self, cache: ServedCache, grouping_id: int | None) -> FilesFound:
         """How a cache's files are. At those on other storages the workers look."""
@@ -353,6 +392,8 @@ class TextDoor:
         """An error of ours is a miss, as in a session."""
         try:
             return decided()
+        except OutOfTime:
+            raise
         except Exception as error:
             return None, refused(self._failed("deciding", error))
 

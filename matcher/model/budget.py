@@ -200,6 +200,12 @@ def decision(steps: int = DECISION_STEPS, seconds: float | None = None) -> Itera
         _local.budget = before
 
 
+def is_late() -> bool:
+    """True if this thread's decision has used up its processor time."""
+    deadline = _local.budget.deadline
+    return deadline is not None and time.thread_time() > deadline
+
+
 @contextmanager
 def unhurried() -> Iterator[None]:
     """Let decisions in the block take any time, and only so many steps."""

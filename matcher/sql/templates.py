@@ -92,7 +92,9 @@ def lift(text: str) -> Lifted | None:
         parts.append(text[start:at])
         constants.append(piece)
         start = end
-    if not constants or len(constants) > _MOST_CONSTANTS:
+        if len(constants) > _MOST_CONSTANTS:  # a list of thousands is not read to its end
+            return None
+    if not constants:
         return None
     return Lifted((*parts, text[start:]), tuple(constants))
 

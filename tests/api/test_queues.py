@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from cachemgr.api.errors import ApiError
-from cachemgr.api.queues import MOST_KNOWN, MOST_LONG, MOST_SHORT, Lanes
+from cachemgr.api.queues import MOST_KNOWN, MOST_LONG, MOST_SHORT, MOST_SLOW, Lanes
 from cachemgr.text.limits import LONG_TEXT
 
 
@@ -34,10 +34,11 @@ def test_no_more_wait_than_can_be_answered(go, size, most):
     other = LONG_TEXT + 1 if size == 10 else 10
 
     async def ask() -> None:
-        waiting = [asyncio.create_task(lanes.run(go.wait, size)) for _ in range(most)]
+        work = (go.wait, size, lambda: None, go.wait)
+        waiting = [asyncio.create_task(lanes.run(*work)) for _ in range(most)]
         await _are_waiting(lanes._short if size == 10 else lanes._long, most)
         with pytest.raises(ApiError) as refused:
-            await lanes.run(go.wait, size)
+            await lanes.run(*work)
         assert (refused.value.status, refused.value.kind) == (503, "BUSY")
         assert await lanes.run(lambda: 1, other) == 1, "the other lane is free"
         go.set()
@@ -51,10 +52,11 @@ def test_a_known_text_is_not_refused_because_of_new_ones(go):
     lanes = Lanes()
 
     async def ask() -> None:
-        new = [asyncio.create_task(lanes.run(go.wait, 10)) for _ in range(MOST_SHORT)]
+        work = (go.wait, 10, lambda: None, go.wait)
+        new = [asyncio.create_task(lanes.run(*work)) for _ in range(MOST_SHORT)]
         await _are_waiting(lanes._short, MOST_SHORT)
         with pytest.raises(ApiError):
-            await lanes.run(go.wait, 10)
+            await lanes.run(*work)
         assert await lanes.run(go.wait, 10, lambda: True), "its own lane is free"
         go.set()
         assert all(await asyncio.gather(*new))
@@ -74,5 +76,20 @@ def test_no_more_known_texts_wait_than_can_be_answered(go):
         go.set()
         assert all(await asyncio.gather(*known))
         assert await lanes.run(bool, 10, lambda: True)
+
+    asyncio.run(ask())
+
+
+def test_what_takes_a_moment_does_not_wait_for_what_takes_long(go):
+    lanes = Lanes()
+
+    async def ask() -> None:
+        slow = [asyncio.create_task(lanes.run(go.wait, 10)) for _ in range(MOST_SLOW)]
+        await _are_waiting(lanes._slow, MOST_SLOW)
+        assert await lanes.run(go.wait, 10, lambda: None, lambda: True), "its own lane is free"
+        with pytest.raises(ApiError):
+            await lanes.run(go.wait, 10)
+        go.set()
+        assert all(await asyncio.gather(*slow))
 
     asyncio.run(ask())

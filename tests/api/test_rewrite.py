@@ -20,6 +20,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.serving.why import why
 from cachemgr.text.door import TextDoor, TextRequest
+from matcher.model.reasons import ReasonCode
 from tests.harness.load.population import SETTINGS, populate, schema_of, write_commit
 
 FROM = """FROM lineorder, dates, customer, supplier, part
@@ -110,6 +111,24 @@ def test_a_known_text_is_answered_at_once_as_it_is_otherwise(texts: Texts):
     assert texts.door.quick(TextRequest(other, "ann", settings=ansi)) is None
     unlike = other.replace("d_year >= 1995", "d_year >= 1995 AND c_city = 'x'")
     assert texts.door.quick(TextRequest(unlike, "ann")) is None
+
+
+def test_what_takes_longer_than_a_moment_is_not_told_soon(
+    texts: Texts, monkeypatch: pytest.MonkeyPatch
+):
+    """Nor is what a moment was too short for taken for what the query has."""
+    usual = TextRequest(QUERY, "ann")
+    assert texts.door.soon(usual) == texts.door.answer(usual)
+    copies = ", ".join(f"lineorder l{i}" for i in range(16))
+    joined = " AND ".join(f"l{i}.lo_orderkey = l{i + 1}.lo_orderkey" for i in range(15))
+    worst = TextRequest(f"SELECT SUM(l0.lo_revenue) AS a FROM {copies} WHERE {joined}", "ann")
+    with monkeypatch.context() as shorter:
+        shorter.setattr("cachemgr.text.door.SOON_SECONDS", 0.0)
+        assert texts.door.soon(worst) is None
+    found = texts.door.answer(worst)
+    assert found.sql is None
+    assert {r.code for r in found.reasons}.isdisjoint({ReasonCode.OUT_OF_TIME})
+    assert texts.feed.telemetry.counters().get("errors", 0) == 0
 
 
 def test_a_known_text_stays_known_while_caches_are_refreshed(texts: Texts):

@@ -29,6 +29,7 @@ class Door:
         return TextAnswer(reasons=(Reason(ReasonCode.HINT, said, ""),), settings={"s": "ü"})
 
     quick = answer
+    soon = answer
 
 
 @pytest.fixture
