@@ -65,7 +65,7 @@ class DemoResult:
             return ()
         least = min(ran, key=lambda q: q.ratio)
         slowest = max(ran, key=lambda q: q.with_hook)
-        mean, every = (30.0, 8.0) if self.scale >= 10 else (8.0, 3.0)
+        mean, every = (45.0, 8.0) if self.scale >= 10 else (18.0, 3.0)
         found = [
             (
                 f"geometric mean at least {mean:g} times",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.orm import Session
 
 from cachemgr.errors import ConflictError, ErrorCode, LeaseLostError, NotFoundError
@@ -286,24 +286,7 @@ class RefreshWrites(Writes):
         Returns:
             Whether that was news.
         """
-        with self._transaction() as session:
-            published = (
-                CacheRow.id == cache_id,
-                CacheRow.published_refresh_id == refresh_id,
-                CacheRow.dropped_at.is_(None),
-                CacheRow.damaged.is_(None),
-            )
-            if session.scalar(select(CacheRow.id).where(*published)) is None:
-                return False
-            revision = bump_revision(session)
-            noted = session.scalar(
-                update(CacheRow)
-                .where(*published)
-                .values(damaged=what, revision=revision)
-                .returning(CacheRow.id)
-                .execution_options(synchronize_session=False)
-            )
-            return noted is not None
+        return self._change_damage(cache_id, refresh_id, CacheRow.damaged.is_(None), what)
 
     def lift_damage(self, cache_id: str, refresh_id: str, what: str) -> bool:
         """Take back what was noted of a cache's files: a look found them whole.
@@ -317,24 +300,31 @@ class RefreshWrites(Writes):
         Returns:
             Whether it was taken back.
         """
+        return self._change_damage(cache_id, refresh_id, CacheRow.damaged == what, None)
+
+    def _change_damage(
+        self, cache_id: str, refresh_id: str, before: ColumnElement[bool], after: str | None
+    ) -> bool:
+        """What is noted of the files of a published refresh, where `before` holds of it; True if
+        that was so."""
         with self._transaction() as session:
-            noted = (
+            meant = (
                 CacheRow.id == cache_id,
                 CacheRow.published_refresh_id == refresh_id,
                 CacheRow.dropped_at.is_(None),
-                CacheRow.damaged == what,
+                before,
             )
-            if session.scalar(select(CacheRow.id).where(*noted)) is None:
+            if session.scalar(select(CacheRow.id).where(*meant)) is None:
                 return False
             revision = bump_revision(session)
-            lifted = session.scalar(
+            changed = session.scalar(
                 update(CacheRow)
-                .where(*noted)
-                .values(damaged=None, revision=revision)
+                .where(*meant)
+                .values(damaged=after, revision=revision)
                 .returning(CacheRow.id)
                 .execution_options(synchronize_session=False)
             )
-            return lifted is not None
+            return changed is not None
 
     def fail_refresh(
         self,

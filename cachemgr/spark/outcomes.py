@@ -35,30 +35,23 @@ _MOST: Final = 1_000
 _LONGEST_SECONDS: Final = 600.0
 
 
+def failed(what: str, cause: str) -> Reason:
+    """Why a query runs as it was written, where an error of ours stands in the way.
+
+    Args:
+        what: What failed.
+        cause: What went wrong, in a line.
+    """
+    return Reason(
+        ReasonCode.INTERNAL_ERROR,
+        f"{what} failed, and the original query runs: {cause}",
+        "report it with the query",
+    )
+
+
 def not_put_in(cause: str) -> Reason:
-    """Why a query runs as it is though a cache was chosen.
-
-    Args:
-        cause: What went wrong, in a line.
-    """
-    return Reason(
-        ReasonCode.INTERNAL_ERROR,
-        f"putting the cache's rows in place failed, and the original query runs: {cause}",
-        "report it with the query",
-    )
-
-
-def not_decided(cause: str) -> Reason:
-    """Why nothing was decided of a query.
-
-    Args:
-        cause: What went wrong, in a line.
-    """
-    return Reason(
-        ReasonCode.INTERNAL_ERROR,
-        f"deciding failed, and the original query runs: {cause}",
-        "report it with the query",
-    )
+    """The same of a query for which a cache was chosen."""
+    return failed("putting the cache's rows in place", cause)
 
 
 @dataclass

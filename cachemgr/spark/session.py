@@ -60,7 +60,7 @@ from cachemgr.spark.hook import (
     QueryTable,
     Replacement,
 )
-from cachemgr.spark.outcomes import TOO_LATE, NotedDecision, not_decided
+from cachemgr.spark.outcomes import TOO_LATE, NotedDecision, failed
 from cachemgr.telemetry import Telemetry
 from matcher.catalyst.templates import PlanDocument
 from matcher.index.explain import set_names
@@ -161,7 +161,7 @@ class CacheSession:
         except Exception as error:
             if not self._is_late(context):
                 cause = f"{type(error).__name__}: {str(error)[:160]}"
-                self._noted(refused(not_decided(cause)), context, started, settings).fail()
+                self._noted(refused(failed("deciding", cause)), context, started, settings).fail()
                 raise
             found, replacements = refused(TOO_LATE), []
         if found.hits and self._is_late(context):
