@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
+from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.account import planned
 from cachemgr.refresh.by_change.delta_rows import delta_rows
@@ -53,6 +54,8 @@ from cachemgr.refresh.validate_snapshot_joins import (
     check_joins,
     check_joins_on_delta,
     declared_joins,
+    follow_outward_joins,
+    outward_joins,
 )
 from cachemgr.refresh.write import (
     WHOLE,
@@ -69,6 +72,7 @@ from cachemgr.refresh.write import (
     set_properties,
     write_commit,
 )
+from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RefreshMode
 from matcher.model.ir import CachePlan
 from matcher.partials.partial_rows import why_not_partials
@@ -133,11 +137,16 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> Refres
         case MoveOn(version=version):
             progress.version = version
             job.checkpoint("publishing")
-            return publish_again(job, progress, unchanged=True)
+            ended = publish_again(job, progress, unchanged=True)
+            _follow_joins(job)
+            return ended
         case Publish(version=version):
             if version is not None:
                 progress.version = version
-            return publish(job, progress)
+            ended = publish(job, progress)
+            if all(not isinstance(stage, Adopt) for stage in plan.stages):
+                _follow_joins(job)
+            return ended
     _work(job, plan, stage, progress)
     return None
 
@@ -169,6 +178,26 @@ def _work(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> None
             _adopt(job, stage, progress)
         case Measure():
             _measure(job, progress)
+
+
+def _follow_joins(job: Job) -> None:
+    """Joins by which queries join more than the cache has. The rows are published: what goes wrong
+    here costs hits of such queries, until the joins are validated."""
+    if job.published is None:
+        return
+    try:
+        joins = outward_joins(job.metastore, job.plan, job.published.tables, job.changes)
+        if joins:
+            follow_outward_joins(
+                job.session, job.metastore, joins, job.tables, job.changes, _moment(job)
+            )
+    except (PySparkException, Py4JJavaError, CacheManagerError) as error:
+        logger.warning(
+            "cache %s was refreshed, but its joins to other tables were not looked at: %s; "
+            "VALIDATE RECORD PRESERVING JOIN",
+            job.name,
+            str(error).splitlines()[0],
+        )
 
 
 def _moment(job: Job) -> datetime:

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from cachemgr.access.redaction import is_marked, marked_keys, untold
 from cachemgr.base_state import TableAt, versions_of
+from cachemgr.delta.changes import ChangeKind, Changes
+from cachemgr.delta.tables import current_versions
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, SnapshotTableRecord
 from cachemgr.metastore.store import Metastore
@@ -32,6 +34,27 @@ def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, .
         for j in metastore.reader.joins()
         if j.left.location in places and j.right.location in places
     )
+
+
+def outward_joins(
+    metastore: Metastore,
+    plan: CachePlan,
+    before: Sequence[SnapshotTableRecord],
+    changed: Collection[str],
+) -> tuple[JoinRecord, ...]:
+    """The declared joins from a table that changed to one that the plan does not read, which held
+    for the very rows that the last snapshot has: by them a query may join more than the cache has.
+    """
+    places = {r.key for r in plan.relations}
+    then = {t.location: t.state for t in before if t.location in changed}
+    found = []
+    for join in metastore.reader.joins() if then else ():
+        left, right = join.left.location, join.right.location
+        checked = join.validated_versions.get(left)
+        if left in then and right not in places and join.finds_each and checked is not None:
+            if join.state is JoinState.VALID and checked.agrees(then[left]):
+                found.append(join)
+    return tuple(found)
 
 
 def is_checked(join: JoinRecord) -> bool:
@@ -141,6 +164,57 @@ def check_joins_on_delta(
     return (*facts, *found), broken
 
 
+def follow_outward_joins(
+    session: SparkSession,
+    metastore: Metastore,
+    joins: Sequence[JoinRecord],
+    tables: Sequence[TableAt],
+    changes: Mapping[str, Changes],
+    now: datetime,
+) -> None:
+    """Note down whether joins to tables that a cache does not read hold for the rows that it has
+    now: a look at the rows that came tells, however they were refreshed. Where it is not known
+    which these are, and where the joined side changed, a join is left to VALIDATE.
+
+    Args:
+        session: A session of ours.
+        metastore: Where the joins' states are kept.
+        joins: See `outward_joins`.
+        tables: The pinned base tables.
+        changes: What happened to them since the snapshot before, by location.
+        now: This moment.
+    """
+    pinned = {t.location: t for t in tables}
+    joins = [j for j in joins if changes[j.left.location].kind is not ChangeKind.UNKNOWN]
+    heads = current_versions(session, {j.right.location: j.right.name for j in joins})
+    by_table: dict[str, list[JoinRecord]] = {}
+    for join in joins:
+        head = heads[join.right.location]
+        if isinstance(head, TableAt) and _is_at(join, head):
+            pinned[head.location] = head
+            by_table.setdefault(join.left.location, []).append(join)
+    marked = marked_keys(metastore.reader.restricted_tables()) if by_table else frozenset()
+    for place, some in by_table.items():
+        since = some[0].validated_versions[place].version
+        assert since is not None
+        lost: dict[str, JoinCheck] = {}
+        if changes[place].added:
+            came = Delta(pinned[place], since, changes[place], (), (), 0, 0.0, 0.0)
+            lost = rows_lost(session, some, came, versions_of(pinned.values()))
+        for join in some:
+            check = lost.get(join.name, JoinCheck(ok=True))
+            message = check.message(join.name, join.left.name, join.right.name, join.keys)
+            if message and is_marked(join, marked):
+                message = untold(join.name)
+            _note(metastore, join, check, message, pinned, now)
+
+
+def _is_at(join: JoinRecord, table: TableAt) -> bool:
+    """Whether a join was validated in the state in which one of its tables is."""
+    checked = join.validated_versions.get(table.location)
+    return checked is not None and checked.is_same(table.state)
+
+
 def _checked(
     session: SparkSession, join: JoinRecord, versions: Mapping[str, int]
 ) -> tuple[JoinCheck, str]:
@@ -169,9 +243,7 @@ def _known(join: JoinRecord, pinned: Mapping[str, TableAt]) -> str | None:
     None.
     """
     for side in join.telling:
-        table = pinned[side.location]
-        checked = join.validated_versions.get(side.location)
-        if checked is None or not checked.is_same(table.state):
+        if not _is_at(join, pinned[side.location]):
             return None
     if join.state is JoinState.VALID:
         return ""

@@ -69,12 +69,39 @@ def test_rows_that_were_appended(narrow, cust):
     narrow.plain.sql(NEW_SALE.format(9, cust))
     narrow.miss(JOINED)
     narrow.sql("REFRESH RELATIONAL CACHE narrow")
-    narrow.miss(JOINED)
-    narrow.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    narrow.check(JOINED, cust == 1)  # the refresh has looked at them
+    (join,) = narrow.metastore().reader.joins()
+    assert join.state.value == ("VALID" if cust == 1 else "BROKEN")
+    narrow.plain.sql("OPTIMIZE sales")
+    narrow.sql("REFRESH RELATIONAL CACHE narrow")
     narrow.check(JOINED, cust == 1)
     narrow.plain.sql(NEW_SALE.format(10, cust))
+    narrow.miss(JOINED)
     narrow.sql("VALIDATE RECORD PRESERVING JOIN sc")
     narrow.check(JOINED, cust == 1)  # beside the rows that the cache has not read
+
+
+@pytest.mark.parametrize("mode", ["FULL", "INCREMENTAL"])
+def test_what_was_updated_and_deleted_is_looked_at_as_well(narrow, mode):
+    narrow.plain.sql("DELETE FROM sales WHERE id = 1")
+    narrow.sql(f"REFRESH RELATIONAL CACHE narrow {mode}")
+    narrow.hit(JOINED)
+    narrow.plain.sql("UPDATE sales SET cust = 777 WHERE id = 2")
+    narrow.sql(f"REFRESH RELATIONAL CACHE narrow {mode}")
+    narrow.miss(JOINED)
+    narrow.plain.sql("UPDATE sales SET cust = 2 WHERE id = 2")
+    narrow.sql(f"REFRESH RELATIONAL CACHE narrow {mode}")
+    narrow.miss(JOINED)
+    narrow.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    narrow.hit(JOINED)
+
+
+def test_where_the_changes_are_not_known_nobody_has_looked(narrow):
+    narrow.plain.sql("CREATE OR REPLACE TABLE sales USING delta AS SELECT * FROM sales")
+    narrow.sql("REFRESH RELATIONAL CACHE narrow")
+    narrow.miss(JOINED)
+    narrow.sql("VALIDATE RECORD PRESERVING JOIN sc")
+    narrow.hit(JOINED)
 
 
 def test_a_stale_cache_leaves_nothing_out(lab):
@@ -102,10 +129,13 @@ def test_one_role_of_a_star(lab):
     lab.miss(ONE_ROLE.replace("WHERE", "WHERE z.m = 1 AND"))
     lab.plain.sql("INSERT INTO trips VALUES (3, 3, 3, 2, 9)")
     lab.miss(ONE_ROLE)  # whether the new trip finds its customer
+    lab.sql("REFRESH RELATIONAL CACHE role")
+    lab.hit(ONE_ROLE)
+    lab.plain.sql("INSERT INTO trips VALUES (3, 2, 1, 1, 4)")
     lab.sql("VALIDATE RECORD PRESERVING JOIN buyers")
     lab.hit(ONE_ROLE)  # beside the new trip, which is joined as the query says
     lab.sql("REFRESH RELATIONAL CACHE role")
-    lab.hit(ONE_ROLE)  # the roles were looked at by the refresh
+    lab.hit(ONE_ROLE)
     lab.plain.sql("INSERT INTO days VALUES (4, 2025, 1)")
     lab.check(ONE_ROLE, False)
     lab.sql("REFRESH RELATIONAL CACHE role")
