@@ -111,6 +111,8 @@ _local: Final = _Local()
 def _leave_out_collection(phase: str, _info: dict[str, int]) -> None:
     """The garbage collector runs in whatever thread comes by: what it takes in a process of a
     million objects is nothing that a decision has caused."""
+    if not hasattr(_local, "budget"):  # it runs in the midst of a thread's first look at them
+        return
     if phase == "start":
         _local.collecting = time.thread_time()
     elif _local.budget.deadline is not None:

@@ -21,6 +21,7 @@ starts with `spark:`: it matches itself and is never rendered.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, timedelta
 from decimal import Decimal
@@ -230,11 +231,11 @@ def walk(expr: Expr) -> Iterator[Expr]:
         stack.extend(reversed(node.children))
 
 
-def count_nodes(exprs: Iterable[Expr]) -> int:
+def count_nodes(exprs: Iterable[Expr], most: int = sys.maxsize) -> int:
     """How many operators, columns and constants there are in all of them, each as often as it
-    stands there."""
+    stands there; no further than to one more than `most`."""
     stack, count = list(exprs), 0
-    while stack:
+    while stack and count <= most:
         children = stack.pop().children
         count += 1
         if children:

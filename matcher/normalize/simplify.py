@@ -14,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from matcher.model.budget import MOST_NODES, NODES_A_STEP, spend
-from matcher.model.errors import NotSupported
+from matcher.model.budget import NODES_A_STEP, spend
 from matcher.model.expr import (
     FALSE,
     TRUE,
@@ -24,12 +23,11 @@ from matcher.model.expr import (
     Expr,
     Lit,
     conjuncts,
-    count_nodes,
     disjuncts,
     rebuild,
 )
 from matcher.model.ir import Block, OuterJoin
-from matcher.model.reasons import ReasonCode
+from matcher.model.tree_size import check_size
 from matcher.normalize.constant_joins import with_constant_joins
 from matcher.normalize.dead_branches import without_dead_branches
 from matcher.normalize.outer_joins import settled
@@ -50,21 +48,10 @@ def simplified(block: Block) -> Block:
     Raises:
         NotSupported: QUERY_TOO_LARGE where it has more than `budget.MOST_NODES` nodes.
     """
-    _check_size(block)
+    spend(check_size(block.expressions()) // NODES_A_STEP)
     done = fold_nulls(settled(with_constant_joins(block)))
     again = done.outer and done.predicates != block.predicates
     return fold_nulls(settled(done)) if again else done
-
-
-def _check_size(block: Block) -> None:
-    nodes = count_nodes(block.expressions())
-    if nodes > MOST_NODES:
-        raise NotSupported(
-            ReasonCode.QUERY_TOO_LARGE,
-            f"{nodes:,} operators, columns and constants in one SELECT, of which at most "
-            f"{MOST_NODES:,} are compared with caches",
-        )
-    spend(nodes // NODES_A_STEP)
 
 
 def fold_nulls(block: Block) -> Block:

@@ -17,6 +17,7 @@ from matcher.predicates.null_sources import NULL_TESTS, tested_sources
 from matcher.predicates.raising import may_raise, settles
 
 _PUSHED: Final = frozenset("eq ne lt le gt ge in startswith".split())
+_JUNCTIONS: Final = ("and", "or")
 _MAX_BRANCHES: Final = 4
 _UNITS: Final = {
     "YYYY": "YEAR", "YY": "YEAR", "MM": "MONTH", "MON": "MONTH", "DD": "DAY",
@@ -107,11 +108,15 @@ def _spell_in(call: Call) -> Expr:
 def _with_opposites_told(op: str, parts: dict[Expr, None]) -> dict[Expr, None]:
     """`p OR NOT p` as `p IS NOT NULL OR NULL`, and `p AND NOT p` as `p IS NULL AND NULL`, as
     Spark's BooleanSimplification leaves them. Not where nothing would be left to raise the error
-    that `p` may: Spark takes `10 / k IS NULL` for no opposite of `10 / k IS NOT NULL`."""
+    that `p` may: Spark takes `10 / k IS NULL` for no opposite of `10 / k IS NOT NULL`.
+
+    The opposite of an OR below an AND would be parts of that AND itself, so it is not asked for: to
+    spell it would ask the same of each part below, and take twice as long with every level."""
     pairs = {
         part: opposite
         for part in parts
-        if (opposite := _spell_not(Call("not", (part,), "boolean", part.nullable))) in parts
+        if not (isinstance(part, Call) and part.op in _JUNCTIONS)
+        and (opposite := _spell_not(Call("not", (part,), "boolean", part.nullable))) in parts
         and _may_be_told(part)
     }
     if not pairs:
@@ -171,7 +176,7 @@ def _spell_not(call: Call) -> Expr:
         return inner.args[0]
     if inner.op in NEGATION:
         return _spell(_with(inner, NEGATION[inner.op], inner.args))
-    if inner.op in ("and", "or"):  # De Morgan holds in three-valued logic
+    if inner.op in _JUNCTIONS:  # De Morgan holds in three-valued logic
         parts = tuple(_spell_not(_with(call, "not", (arg,))) for arg in inner.args)
         return _spell(_with(inner, "or" if inner.op == "and" else "and", parts))
     return call
@@ -181,7 +186,7 @@ _SPELL: Final[dict[str, Callable[[Call], Expr]]] = {
     **dict.fromkeys(NULL_TESTS, _null_test),
     **dict.fromkeys(COMMUTES, _in_order),
     **dict.fromkeys(FLIPPED, _spell_comparison),
-    **dict.fromkeys(("and", "or"), _spell_junction),
+    **dict.fromkeys(_JUNCTIONS, _spell_junction),
     "not": _spell_not,
     "in": _spell_in,
 }

@@ -28,6 +28,7 @@ from matcher.model.expr import (
 )
 from matcher.model.ir import Block, OuterJoin, Output, Relation, SortKey
 from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.model.tree_size import TreeSize
 from matcher.normalize.simplify import simplified
 from matcher.sql.expressions.expr import ExprBuilder, written_conjuncts
 from matcher.sql.expressions.scope import (
@@ -68,7 +69,8 @@ class Item:
 class SelectReader:
     """Reads the clauses of one SELECT whose FROM is read already.
 
-    `joined` holds the identities of the subqueries in WHERE that are joins of the block.
+    `joined` holds the identities of the subqueries in WHERE that are joins of the block, `size` how
+    large what was read so far is.
     """
 
     select: exp.Select
@@ -79,6 +81,7 @@ class SelectReader:
     keys: tuple[Expr, ...] | None = None
     sets: tuple[tuple[int, ...], ...] | None = None
     joined: set[int] = field(default_factory=set)
+    size: TreeSize = field(default_factory=TreeSize)
 
     def read(self, clause: FromClause) -> Block:
         """The block; of use only if `reasons` stays empty.
@@ -137,7 +140,10 @@ class SelectReader:
 
     def _try(self, step: Callable[[], T]) -> T | None:
         try:
-            return step()
+            found = step()
+            if isinstance(found, Expr):
+                self.size.add(found)  # before anything walks it
+            return found
         except NotSupported as error:
             self._refuse(ReasonCode(error.code), str(error))
             return None
@@ -187,6 +193,7 @@ class SelectReader:
         dropped = {c.name.lower() for c in star.args.get("except_") or ()}
         for column in self.scope.star(qualifier):
             if column.name.lower() not in dropped:
+                self.size.add(column.expr)
                 self.items.append(Item(column.name, column.expr))
 
     def _lateral(self, node: exp.Column, inside: bool) -> Expr | None:
@@ -235,6 +242,7 @@ class SelectReader:
         if found is None:
             builder = ExprBuilder(self.scope, self.settings, alias=self._lateral)
             found = builder.build(node)
+            self.size.add(found)
         if aggregates(found):
             raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, "GROUP BY an aggregate")
         return found

@@ -1,5 +1,6 @@
 """Accepted pairs once more as users have them: tables and caches in Delta, the query given to a
-session with the hook on, and its rows asked for by a random action.
+session with the hook on, and its rows asked for by a random action; then what is told of it, in
+other settings, and as a write. In some worlds tables, columns and caches have names to be quoted.
 
 A pair costs seconds here, so few of a world's are taken. What an action may answer in more than one
 way is left out: LIMIT without a total order, sums of floating point in another order.
@@ -13,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -20,10 +22,21 @@ from typing import Any, Final
 import cachemgr
 from cachemgr.errors import CacheManagerError
 from tests.harness.fuzz.decide import Accepted
+from tests.harness.fuzz.odd_names import Names, lost_by_names, names, refused_name
 from tests.harness.fuzz.spark_judge import _BY_ORDER, Verdict, select_rows
 from tests.harness.fuzz.world import VIEW_TEXT, World
+from tests.harness.sessions.settings import Drawn, having
+from tests.harness.sessions.told import (
+    WHOLE_TEXTS,
+    Counted,
+    counted,
+    grown,
+    wrong_of_explain,
+    wrong_of_the_plan,
+)
 
 PAIRS = 3  # of a world
+_WRITES: Final = 0.5  # of the pairs are also written
 _numbers = itertools.count(1)
 
 Answer = tuple[str, Counter[str]]
@@ -86,6 +99,7 @@ class SparkActions:
     def __init__(self, spark: Any, pairs: int = PAIRS) -> None:
         self._spark = spark
         self._pairs = pairs
+        self._drawn = Drawn(spark)
         self.done: Counter[str] = Counter()
 
     def check(self, world: World, accepted: list[Accepted]) -> Iterator[tuple[Accepted, Verdict]]:
@@ -100,40 +114,23 @@ class SparkActions:
         chosen = rng.sample(sound, min(self._pairs, len(sound)))
         if not chosen:
             return
-        with self._tables(world) as (hooked, plain):
+        odd = names(world)
+        with self._tables(world, odd) as tried:
             for pair in chosen:
-                action = rng.choice(sorted(ACTIONS))
-                verdict = self._one(hooked, plain, pair, action)
+                told = lost_by_names(world, pair, odd) if odd.of else ""
+                verdict = Verdict("wrong", f"lost under odd names: {told}")
+                if not told:
+                    verdict = tried.one(rng, pair)
                 self.done[verdict.outcome] += 1
                 yield pair, verdict
 
-    def _one(self, hooked: Any, plain: Any, pair: Accepted, action: str) -> Verdict:
-        name = pair.cache.cache.name
-        act = ACTIONS[action]
-        try:
-            hooked.sql(pair.cache.cache.statement.rstrip(";"))
-            hooked.sql(f"REFRESH RELATIONAL CACHE {name}")
-        except CacheManagerError as error:
-            return Verdict("skipped", f"no cache: {error}"[:200])
-        try:
-            before = cachemgr.counters(hooked).get("hits", 0)
-            mine = _answer(hooked, pair.query, act)
-            hit = cachemgr.counters(hooked).get("hits", 0) > before
-            theirs = _answer(plain, pair.query, act)
-        finally:
-            hooked.sql(f"DROP RELATIONAL CACHE {name}")
-        if theirs[0]:
-            return Verdict("skipped", theirs[0])
-        if mine != theirs:
-            return Verdict("wrong", f"by {action}: {mine} instead of {theirs}")
-        return Verdict("equal" if hit else "missed", action)
-
     @contextmanager
-    def _tables(self, world: World) -> Iterator[tuple[Any, Any]]:
+    def _tables(self, world: World, odd: Names) -> Iterator[Tried]:
         folder = Path(tempfile.mkdtemp(prefix="cachemgr-fuzz-"))
         schema = f"fuzz_actions_{next(_numbers)}"
         hooked, plain = self._spark.newSession(), self._spark.newSession()
         plain.sql(f"CREATE SCHEMA {schema} LOCATION '{folder / 'tables'}'")
+        properties = " TBLPROPERTIES ('delta.columnMapping.mode' = 'name')" if odd.mapping else ""
         try:
             for session in (hooked, plain):
                 session.sql(f"USE {schema}")
@@ -142,24 +139,154 @@ class SparkActions:
                         session.conf.set(key, value)
             for table in world.tables.values():
                 columns = ", ".join(c.ddl for c in table.declared())
-                plain.sql(f"CREATE TABLE {table.name} ({columns}) USING delta")
-                plain.sql(f"INSERT INTO {table.name} {select_rows(table)}")
-            plain.sql(f"CREATE VIEW vf AS {VIEW_TEXT}")
+                text = f"CREATE TABLE {table.name} ({columns}) USING delta{properties}"
+                plain.sql(odd.text(text))
+                plain.sql(odd.text(f"INSERT INTO {table.name} {select_rows(table)}"))
+            plain.sql(odd.text(f"CREATE VIEW vf AS {VIEW_TEXT}"))
             hooked.conf.set("spark.cachemgr.metastore.url", f"sqlite:///{folder}/metastore.db")
             hooked.conf.set("spark.cachemgr.location", str(folder / "caches"))
             # what fails in deciding would else be a miss
             hooked.conf.set("spark.cachemgr.mode", "failFast")
+            for key, value in WHOLE_TEXTS.items():
+                hooked.conf.set(key, value)
             cachemgr.enable(hooked)
             try:
                 for statement in filter(None, map(str.strip, world.joins.split(";"))):
                     with suppress(CacheManagerError):
-                        hooked.sql(statement)
-                yield hooked, plain
+                        hooked.sql(odd.text(statement))
+                yield Tried(hooked, plain, folder, odd, self._drawn)
             finally:
                 cachemgr.disable(hooked)
         finally:
             plain.sql(f"DROP SCHEMA {schema} CASCADE")
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Tried:
+    """The two sessions over the tables of one world.
+
+    Args:
+        hooked: The one with the hook on.
+        plain: The one without us.
+        folder: Where tables and caches lie.
+        odd: What tables, columns and caches are called.
+        drawn: What settings are drawn from.
+    """
+
+    hooked: Any
+    plain: Any
+    folder: Path
+    odd: Names
+    drawn: Drawn
+    found: Counted = field(default_factory=Counted)
+
+    def one(self, rng: Random, pair: Accepted) -> Verdict:
+        """One pair, by a random action, and what is told of it; in other settings; as a write."""
+        name = self.odd.text(pair.cache.cache.name)
+        refused = self._refuses(rng, pair)
+        if refused:
+            return Verdict("wrong", refused)
+        try:
+            self.hooked.sql(self.odd.text(pair.cache.cache.statement.rstrip(";")))
+        except CacheManagerError as error:
+            return Verdict("skipped", f"no cache: {error}"[:200])
+        try:
+            try:
+                self.hooked.sql(f"REFRESH RELATIONAL CACHE {name}")
+            except CacheManagerError as error:
+                return Verdict("skipped", f"no cache: {error}"[:200])
+            return self._asked(rng, self.odd.text(pair.query))
+        finally:
+            self.hooked.sql(f"DROP RELATIONAL CACHE {name}")
+
+    def _refuses(self, rng: Random, pair: Accepted) -> str:
+        """A cache of a name that no door could carry is refused, and leaves nothing."""
+        if not self.odd.of:
+            return ""
+        name, select = refused_name(rng), pair.cache.cache.spec.sql()
+        try:
+            self.hooked.sql(self.odd.text(f"CREATE RELATIONAL CACHE {name} AS {select}"))
+        except CacheManagerError:
+            return ""
+        return f"a cache has the name {name}"
+
+    def _asked(self, rng: Random, query: str) -> Verdict:
+        action = rng.choice(sorted(ACTIONS))
+        act = ACTIONS[action]
+        before = cachemgr.counters(self.hooked).get("hits", 0)
+        mine = _answer(self.hooked, query, act)
+        hit = cachemgr.counters(self.hooked).get("hits", 0) > before
+        theirs = _answer(self.plain, query, act)
+        if theirs[0]:
+            return Verdict("skipped", theirs[0])
+        if mine != theirs:
+            return Verdict("wrong", f"by {action}: {mine} instead of {theirs}")
+        for look in (self._told, self._in_settings, self._written):
+            wrong = look(rng, query)
+            if wrong:
+                return Verdict("wrong", wrong)
+        return Verdict("equal" if hit else "missed", action)
+
+    def _told(self, rng: Random, query: str) -> str:
+        """Counters and EXPLAIN REWRITE say what the executed plan reads."""
+        explained = cachemgr.explain(self.hooked, query)
+        frame = self.hooked.sql(query)
+        self.found = counted(self.hooked, frame.collect)
+        again = cachemgr.explain(self.hooked, query)
+        if (again.hit, again.caches) != (explained.hit, explained.caches):
+            return f"asking changes what is told:\n{explained.text()}\n{again.text()}"
+        return wrong_of_explain(explained, self.found) or wrong_of_the_plan(
+            frame, self.found, str(self.folder / "caches"), str(self.folder / "tables")
+        )
+
+    def _in_settings(self, rng: Random, query: str) -> str:
+        """Settings that change no row cost no hit; under those that may the rows are Spark's."""
+        collect = ACTIONS["collect"]
+        plain = _answer(self.plain, query, collect)
+        for draw in (self.drawn.harmless, self.drawn.respelled):
+            with having(draw(rng), self.hooked) as taken:
+                before = cachemgr.counters(self.hooked)
+                mine = _answer(self.hooked, query, collect)
+                found = grown(before, cachemgr.counters(self.hooked))
+                if mine != plain:
+                    return f"with {taken}: {mine} instead of {plain}"
+                if found != self.found:
+                    told = cachemgr.explain(self.hooked, query).text()
+                    return f"with {taken}: {found} instead of {self.found}\n{told}"
+        with having(self.drawn.telling(rng), self.hooked, self.plain) as taken:
+            mine, theirs = (_answer(s, query, collect) for s in (self.hooked, self.plain))
+        if mine != theirs and not (mine[0] and theirs[0]):
+            return f"with {taken}: {mine} instead of {theirs}"
+        return ""
+
+    def _written(self, rng: Random, query: str) -> str:
+        """A write is as many decisions as its query, and writes its rows."""
+        if rng.random() > _WRITES:
+            return ""
+        inserts = rng.random() < 0.5
+        answers = []
+        for number, session in enumerate((self.plain, self.hooked)):
+            table = f"written{number}"
+            texts = [f"CREATE TABLE {table} USING delta AS {query}"]
+            if inserts:
+                self.plain.sql(f"DROP TABLE IF EXISTS {table}")
+                texts = [f"{texts[0]} LIMIT 0", f"INSERT INTO {table} {query}"]
+                if "LIMIT" in query or _error(self.plain, texts.pop(0)):
+                    return ""
+            try:
+                before = cachemgr.counters(self.hooked)
+                error = _error(session, texts[0])
+                found = grown(before, cachemgr.counters(self.hooked))
+                rows = _answer(self.plain, f"SELECT * FROM {table}", ACTIONS["collect"])
+                answers.append((error, rows))
+            finally:
+                self.plain.sql(f"DROP TABLE IF EXISTS {table}")
+        if answers[0] != answers[1]:
+            return f"by {texts[0]}: {answers[1]} instead of {answers[0]}"
+        if not answers[0][0] and found != self.found:
+            return f"by {texts[0]}: told was {found}, and of the query {self.found}"
+        return ""
 
 
 def _has_one_answer(pair: Accepted, world: World) -> bool:
@@ -174,3 +301,8 @@ def _answer(session: Any, query: str, act: Callable[[Any], Counter[str]]) -> Ans
     except Exception as error:
         condition = getattr(error, "getCondition", lambda: None)()
         return f"raises {condition or type(error).__name__}", Counter()
+
+
+def _error(session: Any, statement: str) -> str:
+    """The class of what a statement raises; empty if nothing."""
+    return _answer(session, statement, lambda frame: Counter())[0]

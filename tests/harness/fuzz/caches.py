@@ -8,7 +8,8 @@ from random import Random
 
 from tests.harness.fuzz.capabilities import tags
 from tests.harness.fuzz.measures import COUNT_STAR, Measure, bucket, key, measure
-from tests.harness.fuzz.predicates import guard, predicate
+from tests.harness.fuzz.predicates import and_of_ors, deep_case, guard, predicate
+from tests.harness.fuzz.roles import roles, self_joins
 from tests.harness.fuzz.spec import Item, Join, Piece, Spec
 from tests.harness.fuzz.world import Column, Link, World
 
@@ -45,15 +46,14 @@ def _joins(rng: Random, world: World) -> tuple[tuple[Join, ...], list[Column]]:
     kind = rng.random()
     columns = world.columns(["f", *(k.right for k in chosen)])
     if kind < 0.04:
-        again = [replace(c, table="f2") for c in world.tables["f"].columns]
-        on = Piece("f.f_j = f2.f_j", tags("join.self_join"))
-        columns = world.columns(["f"]) + again
-        return (Join("INNER", "f", "f2", (on,)),), columns
+        return self_joins(rng, world)
     if kind < 0.08:
         on = Piece("f.f_i < d1.d1_id", tags("join.non_equi"))
         return (Join("INNER", "d1", "d1", (on,)),), world.columns(["f", "d1"])
     if kind < 0.12:
         return (Join("CROSS", "d1", "d1", ()),), world.columns(["f", "d1"])
+    if kind < 0.17:
+        return roles(rng, world)
     if kind < 0.36 and chosen:
         return _outer(rng, chosen), columns
     return tuple(link_join(k) for k in chosen), columns
@@ -90,7 +90,13 @@ def chosen_links(rng: Random, world: World, share: float) -> list[Link]:
 def _filters(rng: Random, columns: list[Column]) -> list[Piece]:
     found = [predicate(rng, columns) for _ in range(rng.choice([0, 0, 0, 0, 1, 1, 2]))]
     kept = guard(rng, columns) if rng.random() < 0.2 else None
-    return found if kept is None else [*found, kept]
+    found = found if kept is None else [*found, kept]
+    kind = rng.random()
+    if kind < 0.04:
+        found += and_of_ors(rng, columns)
+    elif kind < 0.08:
+        found += filter(None, [deep_case(rng, columns)])
+    return found
 
 
 def _plain(rng: Random, name: str, base: Spec, columns: list[Column]) -> Cache:

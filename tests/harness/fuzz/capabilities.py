@@ -12,7 +12,8 @@ _ITEMS: Final = {
     "predicate": """range_number range_decimal range_float range_string range_date range_timestamp
         literal_spelling in_list between or_one_column or_columns like_prefix is_null is_not_null
         null_safe_equal not case boolean_column equal_columns transitive constant_folded
-        stored_expression on_group_key having_on_measure having_as_filter guard raising""",
+        stored_expression on_group_key having_on_measure having_as_filter guard raising
+        and_of_ors deep_case""",
     "rollup": """sum count count_star min max avg stddev variance covariance correlation bool_and_or
         bit_and_or_xor any_value collect_set count_distinct hll percentile approx_count_distinct
         filter_clause case_inside arithmetic sum_plus_minus sum_literal aggregate_of_key
@@ -21,7 +22,7 @@ _ITEMS: Final = {
         functional_dependency expression_of_key grouping_sets_from_cube grouping_sets_from_plain
         grouping_id cube_view""",
     "join": """any_order chain extra_table compensating dimension_again self_join left right full
-        semi anti inner_from_outer cross non_equi""",
+        semi anti inner_from_outer cross non_equi role_playing""",
     "whole": """cte from_subquery in_subquery exists scalar_subquery union_all union intersect
         except window view nested_cache plain_cache constraint declared_join top_k order_by limit
         offset distinct having struct_field""",

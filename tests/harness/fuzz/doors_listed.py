@@ -72,7 +72,7 @@ _LISTED: Final = (
     Listed(
         "Catalyst keeps groups that are sorted though only the greatest value is asked for",
         query=r"SELECT MAX\(q\.\w+\).* ORDER BY",
-        told=r"group keys \(\) and|^the text chose",
+        told=r"group keys \(\) and|^the text chose|^only Catalyst takes the whole query",
     ),
     Listed(
         "Catalyst gives the operand of BETWEEN a place of its own, and computes above the groups "
@@ -101,6 +101,21 @@ _LISTED: Final = (
         "Catalyst has worked out a condition on a column that another says is one constant",
         query=r"(\w+\.\w+) = (TIMESTAMP|DATE|'|-?\d)",
         told=r"^[\w ]+: only the text has \w+\(\w+\(.*\)$",
+    ),
+    Listed(
+        "Catalyst has worked out a CASE on a column that another condition says is one constant",
+        query=r"(?=.*CASE WHEN )(?=.*(\w+\.\w+) = (TIMESTAMP|DATE|'|-?\d|CAST\('))",
+        told=r"^the text chose set\(\), Catalyst \{|^[\w ]+: only the text has ",
+    ),
+    Listed(
+        "Catalyst compares in the outer one of CASEs in each other what the text compares with all",
+        query=r"CASE WHEN .* CASE WHEN ",
+        told=r"^([\w ]+: )?only (Catalyst|the text) has .*\bcase\(|^the text chose",
+    ),
+    Listed(
+        "Catalyst has the copies of a table in another order; their joins tell them apart",
+        query=r"\b(\w+) AS \w+\b.*\b\1 AS \w+\b",
+        told=r"^([\w ]+: )?(columns|measures|group keys|outputs|only (Catalyst|the text) has)",
     ),
     Listed(
         "Catalyst has folded letters outside of ASCII",

@@ -52,6 +52,32 @@ def predicate(rng: Random, columns: list[Column]) -> Piece:
     return simple(rng, column)
 
 
+def and_of_ors(rng: Random, columns: list[Column]) -> list[Piece]:
+    """Several ORs that must all hold, each of two or three conditions on any columns."""
+    found = []
+    for _ in range(rng.choice((2, 2, 3, 4, 8))):
+        parts = [simple(rng, rng.choice(columns)) for _ in range(rng.choice((2, 2, 3)))]
+        more = tags("predicate.and_of_ors", "predicate.or_columns")
+        text = "(" + " OR ".join(p.text for p in parts) + ")"
+        found.append(Piece(text, more.union(*(p.tags for p in parts)), parts[0].column))
+    return found
+
+
+def deep_case(rng: Random, columns: list[Column]) -> Piece | None:
+    """A comparison of CASEs in each other, whose branches are columns."""
+    numbers = [c for c in columns if c.type in ("int", "bigint")]
+    if not numbers:
+        return None
+    inner, found = (column := rng.choice(numbers)).ref, tags("predicate.deep_case")
+    for _ in range(rng.choice((2, 2, 3, 4, 6))):
+        test = simple(rng, rng.choice(columns))
+        other = rng.choice((rng.choice(numbers).ref, "0", "NULL"))
+        pair = (inner, other) if rng.random() < 0.5 else (other, inner)
+        inner, found = f"CASE WHEN {test.text} THEN {pair[0]} ELSE {pair[1]} END", found | test.tags
+    text = f"{inner} {rng.choice(_OPS)} {column.literal(rng.choice(column.values))}"
+    return Piece(text, found, column.ref)
+
+
 def simple(rng: Random, column: Column) -> Piece:
     """A predicate on one column alone."""
     if column.type == "boolean":

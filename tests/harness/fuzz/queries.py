@@ -10,7 +10,16 @@ from random import Random
 from tests.harness.fuzz.caches import Cache, link_join
 from tests.harness.fuzz.capabilities import tags
 from tests.harness.fuzz.measures import bucket, key, measure, near_measure, shown
-from tests.harness.fuzz.predicates import guarded, near, predicate, raising, simple
+from tests.harness.fuzz.predicates import (
+    and_of_ors,
+    deep_case,
+    guarded,
+    near,
+    predicate,
+    raising,
+    simple,
+)
+from tests.harness.fuzz.roles import called_otherwise
 from tests.harness.fuzz.spec import Item, Join, Piece, Spec
 from tests.harness.fuzz.world import Column, World
 from tests.harness.fuzz.wraps import wrapped
@@ -36,7 +45,7 @@ def query(rng: Random, world: World, cache: Cache) -> Spec:
             _tagged(p, "predicate.on_group_key") if p.column in on_key else p for p in spec.where
         )
         spec = replace(spec, where=where)
-    spec = _tail(rng, spec)
+    spec = called_otherwise(rng, _tail(rng, spec))
     return wrapped(rng, world, spec)
 
 
@@ -61,6 +70,11 @@ def _where(rng: Random, world: World, cache: Cache, usable: list[Column]) -> tup
             found.append(predicate(rng, usable))
         elif cache.columns:
             found.append(simple(rng, rng.choice(cache.columns)))
+    kind = rng.random()
+    if usable and kind < 0.05:
+        found += and_of_ors(rng, usable)
+    elif usable and kind < 0.09:
+        found += filter(None, [deep_case(rng, usable)])
     joined = [k for k in world.links if {k.left, k.right} <= cache.spec.visible]
     if joined and rng.random() < 0.07:  # said of one side of a join, stored as the other
         link = rng.choice(joined)

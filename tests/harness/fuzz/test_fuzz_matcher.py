@@ -7,6 +7,7 @@ texts, and the rows.
 from __future__ import annotations
 
 import itertools
+import re
 from random import Random
 
 import pytest
@@ -18,10 +19,12 @@ from tests.harness.fuzz.decide import Accepted, decide, lifted, prepare_cache
 from tests.harness.fuzz.doors import SparkDoors
 from tests.harness.fuzz.doors_listed import differs_as_listed
 from tests.harness.fuzz.duck_judge import DuckJudge, DuckTables
+from tests.harness.fuzz.odd_names import Names, lost_by_names, names
 from tests.harness.fuzz.oracle import could_hit
 from tests.harness.fuzz.queries import query
+from tests.harness.fuzz.roles import called_otherwise, roles
 from tests.harness.fuzz.spark_judge import SparkJudge, Verdict
-from tests.harness.fuzz.spec import smaller
+from tests.harness.fuzz.spec import Item, Piece, Spec, smaller
 from tests.harness.fuzz.world import world
 from tests.harness.fuzz.worlds import (
     Totals,
@@ -124,6 +127,34 @@ def test_a_cache_over_a_cache_answers_a_hit_of_the_first() -> None:
         assert "whole.nested_cache" in pair.tags
 
 
+def test_names_that_must_be_quoted_cost_no_hit_at_the_text_door() -> None:
+    tried = 0
+    for seed in range(12):
+        made = world(seed)
+        odd = names(made, share=1.0)
+        for pair in generated(seed, 2, 4).accepted:
+            if not pair.nested:
+                assert lost_by_names(made, pair, odd) == ""
+                tried += odd.text(pair.query) != pair.query
+    assert tried > 20
+
+
+def test_texts_are_renamed_outside_of_constants() -> None:
+    odd = Names({"f": "`order`", "f_v": "`a``b`"})
+    assert odd.text("SELECT f.f_v FROM f WHERE f.f_v = 'f.f_v' AND f2.x > 1") == (
+        "SELECT `order`.`a``b` FROM `order` WHERE `order`.`a``b` = 'f.f_v' AND f2.x > 1"
+    )
+
+
+def test_occurrences_of_a_table_are_called_otherwise_and_stay_apart() -> None:
+    made = world(3)
+    joins, columns = roles(Random(1), made)
+    one = Spec(joins=joins, items=(Item(Piece(columns[-1].ref, column=columns[-1].ref), "o0"),))
+    others = {called_otherwise(Random(n), one).sql() for n in range(20)}
+    assert len(joins) > 1 and len(others) > 1
+    assert len({re.sub(r"r\d", "r", text) for text in others}) == 1
+
+
 def test_listed_differences_are_told_by_query_plan_and_text() -> None:
     merged = ["only Catalyst takes the whole query; the text says []"]
     assert differs_as_listed("SELECT 1", [], "LocalRelation") == ""
@@ -164,7 +195,7 @@ def test_the_oracle_finds_a_hit_that_is_refused() -> None:
     from tests.harness.fuzz.decide import Refusal
 
     found = 0
-    for seed in range(9):
+    for seed in range(24):
         made, rng = world(seed), Random(seed)
         pair = prepare_cache(rng, made, "c0")
         for _ in range(6):

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from tests.harness.fuzz_api.costly import costly
 from tests.harness.fuzz_api.findings import Finding, Findings
 from tests.harness.fuzz_api.garbage import request
 from tests.harness.fuzz_api.texts import mutated, queries
@@ -21,6 +22,7 @@ from tests.processes import Service
 ANSWER_SECONDS: Final = 30.0
 _PATIENCE: Final = 0.3
 _HEALTH_EVERY: Final = 100
+_COSTLY: Final = 0.25  # of the queries are right and ask for much
 # What may be there beside twice what was there after a third of the time.
 _GROWN_MB: Final = 150
 _STATUS: Final = re.compile(rb"HTTP/1\.1 (\d{3}) ")
@@ -149,7 +151,8 @@ def _query(choose: random.Random, token: str) -> bytes:
     if not _SEEDS:
         _SEEDS.extend(queries())
     path = choose.choice(("rewrite", "explain"))
-    body = json.dumps({"sql": mutated(choose, _SEEDS)}).encode()
+    text = costly(choose) if choose.random() < _COSTLY else mutated(choose, _SEEDS)
+    body = json.dumps({"sql": text}).encode()
     head = (
         f"POST /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         f"Content-Type: application/json\r\nAuthorization: Bearer {token}\r\n"

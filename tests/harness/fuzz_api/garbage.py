@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from tests.harness.fuzz_api.costly import NAMES, named
 from tests.harness.fuzz_api.texts import mutated, queries, statements
 
 _DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "openapi.json"
@@ -23,9 +24,10 @@ _TEXTS: Final = (
     "null", "true", "NaN", "Infinity", "-1", "0", "1e309", "9" * 30, "9" * 5000, "1.5", "0x10", "٣",
     "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "2026-02-30T00:00:00Z",
     "2026-01-31T24:00:00Z", "2026-01-31T12:00:00+99:99", "2026-01-31T12:00:60Z", "²", "\r\nX: y",
-    "EVERY 1 SECOND", "EVERY 99999999999999 DAYS", "CRON '* * * * *'", "MAX STALENESS UNLIMITED",
+    "EVERY 1 SECOND", "EVERY 99999999999999 DAYS", "CRON '* * * * *'", "MAX STALENESS UNLIMITED", *NAMES,
 )  # fmt: skip
 _NUMBERS: Final = (0, -1, 1, 2**31, 2**63, -(2**63), 2**64, 10**30, 10**4000, 0.5, 1e308, -0.0)
+_MANY_DIGITS: Final = "@digits"  # written into a body as a number that Python cannot read
 _JSON_TEXTS: Final = (
     b"", b"{", b"nul", b"NaN", b"-Infinity", b"1e400", b'"', b'"\\ud800"', b'{"sql": "\\ud800 \\udc00"}',
     b'{"sql": "SELECT \\ud800"}', b'{"sql": "SELECT 1", "sql": 1}', b'{"\\ud800": 1}', b"\xff\xfe{\0}\0",
@@ -164,8 +166,8 @@ def _body(choose: random.Random, operation: Mapping[str, Any]) -> bytes:
     ddl, sql = _texts()
     name = operation["operationId"]
     value: dict[str, Any] = {
-        "createCache": {"ddl": mutated(choose, ddl, most=20_000)},
-        "createJoin": {"ddl": mutated(choose, ddl, most=20_000)},
+        "createCache": {"ddl": _statement(choose, ddl)},
+        "createJoin": {"ddl": _statement(choose, ddl)},
         "updateCache": {
             "version": 1,
             "refresh": "EVERY 1 HOUR",
@@ -179,7 +181,12 @@ def _body(choose: random.Random, operation: Mapping[str, Any]) -> bytes:
     }.get(name, {"sql": mutated(choose, sql, most=20_000), "settings": {}, "candidates": 3})
     for _ in range(choose.choice((0, 0, 1, 1, 2))):
         value = _changed(choose, value)
-    return json.dumps(value).encode()
+    digits = choose.choice(("9" * 4301, "-" + "9" * 9000, "1" * 5000 + ".5", "1e" + "9" * 5000))
+    return json.dumps(value).replace(f'"{_MANY_DIGITS}"', digits).encode()
+
+
+def _statement(choose: random.Random, ddl: list[str]) -> str:
+    return named(choose) if choose.random() < 0.2 else mutated(choose, ddl, most=20_000)
 
 
 def _definitions(choose: random.Random) -> dict[str, Any]:
@@ -210,7 +217,7 @@ def _changed(choose: random.Random, value: Any) -> Any:
         return [*value[1:], _changed(choose, value[0])]
     kinds: tuple[Any, ...] = (
         None, True, [], {}, [[]], choose.choice(_TEXTS), choose.choice(_TEXTS), choose.choice(_NUMBERS[:8]),
-        float("nan"), float("inf"), [value] * 3, {"a": value}, "x" * 100_000, list(range(2000)),
+        float("nan"), float("inf"), _MANY_DIGITS, _MANY_DIGITS, [value] * 3, {"a": value}, "x" * 100_000, list(range(2000)),
     )  # fmt: skip
     return choose.choice(kinds)
 

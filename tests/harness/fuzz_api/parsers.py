@@ -30,6 +30,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.text.door import TextDoor, TextRequest
 from matcher.model.reasons import ReasonCode
+from tests.harness.fuzz_api.costly import costly, named
 from tests.harness.fuzz_api.findings import Finding, Findings
 from tests.harness.fuzz_api.texts import mutated, queries, statements
 from tests.harness.load.population import SETTINGS, populate
@@ -38,12 +39,15 @@ KINDS: Final = ("ddl", "sql")
 CPU_SECONDS: Final = 15.0
 _WALL_SECONDS: Final = 180.0
 _CACHES: Final = 10
+_HARD: Final = 0.15  # of the texts are right, and of a hard name, or ask for much
 
 
 def made(seed: int, kind: str, number: int) -> str:
     """The text of a number."""
     choose = random.Random(f"{seed}:{kind}:{number}")
     seeds = _SEEDS.setdefault(kind, statements() if kind == "ddl" else queries())
+    if choose.random() < _HARD:
+        return named(choose) if kind == "ddl" else costly(choose)
     return mutated(choose, seeds)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ import pytest
 
 from tests.harness.fuzz_api import parsers
 from tests.harness.fuzz_api.asking import Asking
+from tests.harness.fuzz_api.costly import costly, named
 from tests.harness.fuzz_api.findings import Findings
 from tests.harness.fuzz_api.run import fuzz
 
@@ -31,6 +33,18 @@ def test_texts_follow_from_the_seed():
     texts = [parsers.made(3, kind, n) for kind in parsers.KINDS for n in range(700)]
     assert max(map(len, texts)) == 1_000_000 and len(set(texts)) > 1300
     assert any(not t.isascii() for t in texts) and any("\0" in t for t in texts)
+
+
+def test_texts_ask_for_much_and_name_what_is_hard_to_carry():
+    choose = random.Random(5)
+    asked = [costly(choose) for _ in range(300)]
+    assert asked == [costly(again) for again in [random.Random(5)] for _ in range(300)]
+    assert any("l5.lo_" in text for text in asked) and any("9" * 4301 in text for text in asked)
+    assert all("{" not in text for text in asked)
+    assert {len(text) > 100_000 for text in asked} == {True, False}
+    statements = [named(choose) for _ in range(300)]
+    assert any("`x/y`" in text for text in statements)
+    assert all(parsers.read_statement(text) is None for text in statements)
 
 
 def _hangs(text: str) -> None:

@@ -262,6 +262,29 @@ def _replace(scene: Scene, table: str) -> Drawn:
     return "create or replace", (again, scene.rows(20), scene.rows(9))
 
 
+def _replace_as(scene: Scene, table: str) -> Drawn:
+    """What dbt does for each table, by its own rows; some columns may be wider then, or new."""
+    change = scene.rng.choice(("the same", "the same", "wider", "more columns", "fewer columns"))
+    shown = [_wider(c, t) if change == "wider" else c for c, t in scene.columns(table).items()]
+    if change == "more columns":
+        scene.number += 1
+        shown.append(f"1 AS more{scene.number}")
+    if change == "fewer columns":
+        shown = [c for c in shown if c not in ("spare", "w")]
+    clauses = create(scene.layout, table).partition(") USING delta")[2]
+    where = f" WHERE {_some(scene)} OR id IS NULL" if scene.rng.random() < 0.3 else ""
+    return f"create or replace as, {change}", (
+        f"CREATE OR REPLACE TABLE {table} USING delta{clauses} AS SELECT {', '.join(shown)} "
+        f"FROM {table}{where if table == FACT else ''}",
+        *([scene.rows(6)] if table == FACT else []),
+    )
+
+
+def _wider(column: str, type_: str) -> str:
+    wider = {"INT": "BIGINT", "SMALLINT": "INT", "DECIMAL(10,2)": "DECIMAL(14,2)"}.get(type_)
+    return f"CAST({column} AS {wider}) AS {column}" if wider else column
+
+
 def _copy(scene: Scene, table: str) -> Drawn:
     """A copy is made; some steps later it is put back, and the table goes on from there."""
     back = (f"!put back {FACT}", scene.rows(6), scene.rows(2))
@@ -392,6 +415,10 @@ def _dim_optimize(scene: Scene, table: str) -> Drawn:
     return "optimize", (f"OPTIMIZE {table}",)
 
 
+def _dim_replace_as(scene: Scene, table: str) -> Drawn:
+    return _replace_as(scene, table)
+
+
 # Rows of the fact come, go or change, and the table stays what it is: a refresh can go by any of
 # them alone.
 ROWS: Final[Mapping[Draws, int]] = {
@@ -411,7 +438,7 @@ JOINS: Final[Mapping[Draws, int]] = {
 }  # fmt: skip
 DIMENSIONS: Final[dict[Draws, int]] = {
     _dim_append: 6, _dim_append_known: 3, _dim_update: 5, _dim_update_unused: 2, _dim_delete: 3,
-    _dim_overwrite: 1, _dim_optimize: 1,
+    _dim_overwrite: 1, _dim_optimize: 1, _dim_replace_as: 1,
 }  # fmt: skip
 _CHANGES: Final[Mapping[Draws, int]] = DIMENSIONS | {
     _append: 24, _append_many: 8, _append_nothing: 2, _append_copies: 3, _append_strays: 3,
@@ -420,7 +447,7 @@ _CHANGES: Final[Mapping[Draws, int]] = DIMENSIONS | {
     _merge_upsert: 3, _merge_insert: 3, _merge_delete: 2, _overwrite: 2, _overwrite_same: 2,
     _overwrite_dynamic: 6, _replace_where: 3, _optimize: 4, _optimize_part: 4,
     _append_and_optimize: 3, _purge: 1, _vacuum: 1, _checkpoint: 1, _restore: 4, _recreate: 1,
-    _replace: 2,
+    _replace: 2, _replace_as: 5,
     _copy: 3, _put_back_at_once: 2, _add_column: 2, _rename_unused: 4, _rename_used: 4,
     _drop_column: 3, _drop_used: 2, _widen: 3, _properties: 3, _comment: 2, _feed: 3,
 }  # fmt: skip

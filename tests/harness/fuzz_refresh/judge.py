@@ -49,16 +49,21 @@ ACTIONS: Final[dict[str, Callable[[Any], tuple[Any, ...]]]] = {
 }
 
 
-def answer(spark: Any, text: str, action: str = "collect") -> Answer:
+def answer(
+    spark: Any, text: str, action: str = "collect", frames: list[Any] | None = None
+) -> Answer:
     """Ask for a query's rows.
 
     Args:
         spark: The session.
         text: The query.
         action: By which action.
+        frames: Takes the DataFrame that was asked.
     """
     try:
         frame = spark.sql(text)
+        if frames is not None:
+            frames.append(frame)
         columns = tuple((f.name, f.dataType.simpleString()) for f in frame.schema.fields)
         return Answer(columns, ACTIONS[action](frame))
     except Exception as error:

@@ -10,8 +10,9 @@ import contextlib
 import itertools
 import shutil
 import time
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +45,8 @@ from tests.harness.fuzz_refresh.steps import (
     Step,
     Walk,
 )
+from tests.harness.sessions.settings import Drawn, having
+from tests.harness.sessions.told import WHOLE_TEXTS, grown, wrong_of_explain, wrong_of_the_plan
 
 _numbers = itertools.count(1)
 # A tail of a dozen rows is there sooner.
@@ -84,7 +87,7 @@ class Finding:
     """A difference.
 
     Args:
-        kind: `query` or `refresh`: what a shorter walk must show again.
+        kind: `query`, `refresh`, `told` or `settings`: what a shorter walk must show again.
         told: What is wrong.
     """
 
@@ -120,6 +123,7 @@ class Templates:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.metastore = folder / "metastore.db"
+        self.drawn = Drawn(spark)
         migrate.upgrade(f"sqlite:///{self.metastore}")
 
     def tables(self, layout: Layout) -> Path:
@@ -173,6 +177,7 @@ class World:
         self.spark = quick_session(templates.spark)
         self.plain = quick_session(templates.spark)
         self.judge = quick_session(templates.spark)
+        self.drawn = templates.drawn
         self._templates = templates
         self._moved: set[str] = set()
         self._url = f"sqlite:///{folder / 'metastore.db'}"
@@ -210,6 +215,8 @@ class World:
         if not self.walk.tails:
             self.spark.conf.set("spark.cachemgr.freshHits.tailMaxBytes", "0")
         self.spark.conf.set("spark.cachemgr.decisionLog.enabled", "false")
+        for key, value in WHOLE_TEXTS.items():
+            self.spark.conf.set(key, value)
         cachemgr.enable(self.spark)
         self._tails = api._of(self.spark).session.application.tails
         # else each answer would come from a tail
@@ -411,14 +418,33 @@ class World:
 
     def _asked(self, step: Query, check: bool) -> tuple[Done, bool]:
         """What came of a query, and whether it was a fresh hit."""
-        text = named(step.text)
+        with having(dict(step.settings), self.spark) as taken:
+            return self._asked_so(step, check, taken)
+
+    def _asked_so(self, step: Query, check: bool, taken: Mapping[str, str]) -> tuple[Done, bool]:
+        text, frames = named(step.text), list[Any]()
+        explained = self._told(text) if check and zlib.crc32(text.encode()) % 4 == 0 else None
         before = cachemgr.counters(self.spark)
-        got = answer(self.spark, text, step.action)
+        got = answer(self.spark, text, step.action, frames)
         after = cachemgr.counters(self.spark)
         names = ("hits", "fresh_hits", "tail_hits")
         hit, fresh, tail = (after.get(n, 0) > before.get(n, 0) for n in names)
         if not check:
             return Done(), fresh
+        if got.error is None and step.action == "collect":
+            counted = grown(before, after)
+            places = str(self.folder / "caches"), str(self.folder / "tables")
+            wrong = wrong_of_the_plan(frames[0], counted, *places)
+            if explained is not None:
+                self.tally.counts["explained"] += 1
+                wrong = wrong or wrong_of_explain(explained, counted)
+            if wrong:
+                return Done(finding=Finding("told", f"with {taken}: {wrong}\n  {text}")), fresh
+        if taken:
+            self.tally.counts["in other settings"] += 1
+            if not hit and "SETTINGS_DIFFER" in self._explained(text):
+                told = f"a miss for {taken}\n  {text}\n{self._explained(text)}"
+                return Done(finding=Finding("settings", told)), fresh
         counts = self.tally.counts
         counts["tail hits"] += tail
         counts["queries"] += 1
@@ -460,6 +486,12 @@ class World:
         if lost:
             self.tally.counts["states that are gone"] += 1
         return lost
+
+    def _told(self, text: str) -> Any:
+        """What EXPLAIN REWRITE says of a query; None where it cannot run."""
+        with contextlib.suppress(CacheManagerError, PySparkException, Py4JJavaError):
+            return cachemgr.explain(self.spark, text)
+        return None
 
     def _explained(self, text: str) -> str:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tests.harness.fuzz_refresh.layouts import VIEWS
+from tests.harness.fuzz_refresh.layouts import COLUMNS, FACT, VIEWS
 
 _NAME: Final = re.compile(r"\{(\w+)\}")
 _DIMENSION: Final = re.compile(r"\b[ghiz]\.")
@@ -33,6 +33,7 @@ class Shape:
         tail: What stands at the end of the SELECT.
         over: The SELECT over another shape's cache that defines it, and that shape; its own text is
             then the same over the base tables.
+        written: The SELECT by which it is created, where that is another text of the same.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Shape:
     clauses: str = ""
     tail: str = ""
     over: tuple[str, str] | None = None
+    written: str = ""
 
     @property
     def definition(self) -> str:
@@ -82,6 +84,8 @@ class Shape:
             replace: OR REPLACE.
         """
         text = self.over[1] if self.over else named(self.definition)
+        if self.written and not replace:  # then a table may have other columns
+            text = self.written
         words = " ".join(w for w in (self.name, self.clauses, freshness) if w)
         return f"CREATE {'OR REPLACE ' if replace else ''}RELATIONAL CACHE {words} AS {text}"
 
@@ -132,6 +136,10 @@ SHAPES: Final[Mapping[str, Shape]] = {
         Shape(
             "joined_rows", f"{SALES} {SHOPS}",
             {"id": "s.id", "cat": "s.cat", "amt": "s.amt", "name": "h.name", "grp": "h.grp"}, {},
+        ),
+        Shape(  # the columns that there are when it is created
+            "every_column", SALES, {c: f"s.{c}" for c in COLUMNS[FACT]}, {},
+            written="SELECT * FROM sales",
         ),
         Shape("by_cat", SALES, _CAT, {**_SUMS, "qty": "SUM(s.qty)", "price": "SUM(s.price)"}),
         Shape("whole", SALES, {}, {**_SUMS, "most": "MAX(s.qty)", "price": "SUM(s.price)"}),

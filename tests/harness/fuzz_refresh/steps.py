@@ -76,12 +76,15 @@ class Query:
         ordered: Its ORDER BY is total, so the order of its rows is judged too.
         action: How its rows are asked for: `collect`, `count` or `show`.
         shape: The cache's shape that it was drawn from.
+        settings: What the session has for its time: settings that change no row, and defaults of
+            others in another spelling.
     """
 
     text: str
     ordered: bool = False
     action: str = "collect"
     shape: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 Step: TypeAlias = Change | Settings | Declare | Refresh | Query

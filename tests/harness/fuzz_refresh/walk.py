@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from tests.harness.fuzz_refresh import changes, queries
@@ -26,6 +27,7 @@ from tests.harness.fuzz_refresh.steps import (
     Walk,
 )
 
+_SET: Final = 0.25  # of the queries are asked in a session of other settings
 _LAGGING: Final = "MAX STALENESS UNLIMITED"
 _MODES: Final = (("AUTO", 6), ("", 3), ("FULL", 1), ("INCREMENTAL", 5), ("INCREMENTAL ONLY", 2))
 _ALTER: Final = (
@@ -188,7 +190,12 @@ class Walker:
 
     def _query(self, cache: str = "", fact_alone: float = queries.FACT_ALONE) -> Step:
         shape = SHAPES[cache or self._cache()]
-        return queries.draw(self.rng, shape, self.world.layout, fact_alone)
+        query = queries.draw(self.rng, shape, self.world.layout, fact_alone)
+        if self.rng.random() > _SET:
+            return query
+        drawn = self.world.drawn
+        draw = drawn.harmless if self.rng.random() < 0.7 else drawn.respelled
+        return replace(query, settings=tuple(draw(self.rng).items()))
 
     def _refresh(self, cache: str = "") -> Step:
         modes, weights = zip(*_MODES, strict=True)

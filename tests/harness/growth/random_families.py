@@ -1,7 +1,8 @@
 """Families put together at random: what repeats in a query or in the caches, and how much of each.
 
 `n` stands for how often each of the chosen parts repeats, so a family of `2 * n` is the same query,
-doubled in every direction at once.
+doubled in every direction at once: conditions, joins with what tells their roles apart, measures,
+caches, and how deep a CASE is.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Final
 
 from tests.harness.growth.families import ROLES, Family, Grown
 
+MOST_JOINS: Final = 6
+_DEEPEST: Final = 90  # what a reader of texts takes
 _CONDITIONS: Final = (
     "f.item <> {i}",
     "f.item + {i} > f.store",
@@ -42,6 +45,20 @@ _JOINS: Final = (
     "JOIN fact c{i} ON f.id = c{i}.id",
     "JOIN customer c{i} ON f.custkey = c{i}.custkey",
 )
+# What tells one role or copy of a table from the others, by what it is joined as; it repeats as
+# often as the join does.
+_OF_A_ROLE: Final = {
+    "dates": ("d{i}.year = 2000 + {i}", "(d{i}.month = {i} OR d{i}.week > {j})", "d{i}.week > 3"),
+    "fact": ("c{i}.store = {i}", "(c{i}.item > {i} OR c{i}.qty = f.qty)", "c{i}.qty > 3"),
+    "customer": ("c{i}.region = 'r{i}'", "c{i}.nation IN ('n{i}', 'n{j}')", "c{i}.region <> ''"),
+}
+# Around what it was before, n deep.
+_DEEP: Final = (
+    "CASE WHEN f.store = {i} THEN {inner} ELSE f.item END",
+    "CASE WHEN f.store = {i} THEN f.qty WHEN f.item > {j} THEN {inner} END",
+    "if(f.item = {i} OR f.store = {j}, {inner}, f.qty)",
+    "coalesce({inner} + {i}, f.item)",
+)
 _CACHES: Final = (
     "SELECT item, store, SUM(qty) AS q, COUNT(*) AS n FROM fact GROUP BY item, store",
     "SELECT item, store, SUM(qty) AS q FROM fact WHERE id > {i} OR store < {j} "
@@ -51,6 +68,10 @@ _CACHES: Final = (
     "GROUP BY d.year, f.item",
     "SELECT item, store, day, SUM(qty) AS q FROM fact GROUP BY CUBE (item, store, day)",
     "SELECT a.item, b.store, a.qty FROM fact a JOIN fact b ON a.id = b.id WHERE b.item > {i}",
+    "SELECT x.year, y.month, f.item, SUM(f.qty) AS q FROM fact f JOIN dates x ON f.d{r}_key = "
+    "x.datekey JOIN dates y ON f.d0_key = y.datekey GROUP BY x.year, y.month, f.item",
+    "SELECT a.item, b.store, c.qty FROM fact a JOIN fact b ON a.id = b.id JOIN fact c "
+    "ON a.id = c.id WHERE c.store = {i}",
 )
 
 
@@ -65,19 +86,35 @@ def random_family(seed: int) -> Family:
     many_caches = rng.random() < 0.3
     connect = rng.choice((" AND ", " AND ", " OR "))
     offset = rng.randint(0, 1000)
+    of_a_role = next((p for table, p in _OF_A_ROLE.items() for j in joins if f"{table} " in j), ())
+    roles = rng.sample(of_a_role, rng.randint(0, len(of_a_role)))
+    deep = rng.choice(_DEEP) if rng.random() < 0.3 else ""
+    deep_is_shown = rng.random() < 0.5
+
+    def nested(n: int) -> str:
+        inner = "f.qty"
+        for i in range(min(n, _DEEPEST)):
+            inner = deep.format(i=i + offset, j=i + 7, inner=inner)
+        return inner
 
     def family(n: int) -> Grown:
         def each(parts: list[str], times: int) -> list[str]:
             return [
-                part.format(i=i if "dates" in part else i + offset, j=i + 7, k=3 * i, r=i % ROLES)
+                part.format(i=i if "d{i}" in part else i + offset, j=i + 7, k=3 * i, r=i % ROLES)
                 for i in range(times)
                 for part in parts
             ]
 
         definitions = tuple(dict.fromkeys(each(caches, n if many_caches else 1)))
-        joined = " ".join(each(joins, min(n, 6)))
-        where = connect.join(each(conditions, n))
-        columns = [f"{e} AS c{i}" for i, e in enumerate([*each(keys, 1), *each(shown, n)])]
+        joined = " ".join(each(joins, min(n, MOST_JOINS)))
+        told_apart = each(roles, min(n, MOST_JOINS))
+        case = nested(n) if deep else ""
+        tests = [*each(conditions, n), *told_apart]
+        if case and not deep_is_shown:
+            tests.append(f"{case} > 5")
+        where = connect.join(tests)
+        aggregates = [*each(shown, n), *([f"SUM({case})"] if case and deep_is_shown else [])]
+        columns = [f"{e} AS c{i}" for i, e in enumerate([*each(keys, 1), *aggregates])]
         group = f" GROUP BY {', '.join(each(keys, 1))}" if keys else ""
         select = ", ".join(columns) or "COUNT(*) AS n"
         return Grown(definitions, f"SELECT {select} FROM fact f {joined} WHERE {where}{group}")

@@ -6,11 +6,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from matcher.model.budget import DECISION_STEPS, OutOfSteps
 from matcher.model.reasons import ReasonCode
+from tests.harness.growth.doublings import DOUBLINGS
 from tests.harness.growth.families import FAMILIES, decide, registry_of
 from tests.harness.growth.random_families import random_family
 from tests.harness.growth.run import SIZES, measured, why_too_steep
@@ -64,3 +67,16 @@ def test_a_family_that_hurts_ends_by_its_steps(name: str) -> None:
             told = {reason.code for reason in decision.reasons}
             exhausted = found.decided.steps > 20_000
             assert not exhausted or ReasonCode.TOO_MANY_STEPS in told
+
+
+@pytest.mark.parametrize("name", DOUBLINGS)
+def test_a_text_that_doubles_with_each_level_is_refused_before_it_is_walked(name: str) -> None:
+    registry = registry_of(("SELECT item, store, SUM(qty) AS q FROM fact GROUP BY item, store",))
+    for levels in (14, 18, 30, 60):
+        started = time.thread_time()
+        try:
+            found = decide(registry, DOUBLINGS[name](levels), steps=DECISION_STEPS)
+        except OutOfSteps:
+            found = None
+        assert time.thread_time() - started < 0.3, f"{levels} levels"
+        assert found is None or not any(d.rewrite for d in found.decisions)

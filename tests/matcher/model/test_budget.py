@@ -6,9 +6,11 @@ import gc
 import importlib
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from matcher.model import budget
 from matcher.model.budget import (
     BOUNDS,
     OutOfSteps,
@@ -125,3 +127,10 @@ def test_the_page_has_every_bound_as_it_is() -> None:
             value = max(value)
         assert int(number.replace(",", "")) == value, name
     assert {key for *_, key in rows if key} == {search.name for search in Search}
+
+
+def test_a_collection_in_the_midst_of_a_threads_first_look_is_let_be(monkeypatch) -> None:
+    """It said "Exception ignored in …" on the user's terminal."""
+    monkeypatch.setattr(budget, "_local", SimpleNamespace())
+    for phase in ("start", "stop"):
+        budget._leave_out_collection(phase, {})
