@@ -307,6 +307,8 @@ class World:
             except CacheManagerError as error:
                 return Done(finding=Finding("change", f"raises {one_line(error)}"))
             except (PySparkException, Py4JJavaError) as error:
+                # a REPLACE may have been committed before it failed
+                began = began or self._versions([step.table]) != before
                 self._touched(step, began)
                 return Done(began, note=one_line(error))
         # an UPDATE of no row makes no commit; a gesture may leave the number as it was
