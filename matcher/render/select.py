@@ -44,6 +44,9 @@ _TRY: Final = {"try_add", "try_subtract", "try_multiply", "try_divide", "try_mod
 _SPELLED_AS_CALL: Final = frozenset({"coalesce", *_TRY})
 _INT_SUFFIX: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _MIN_LONG: Final = -(1 << 63)
+# What people are shown of an expression, in characters
+_MOST_READ: Final = 1_000
+_BEGINNING, _END = 800, 150
 
 
 class NotRenderable(Exception):
@@ -83,11 +86,16 @@ def render_expr(expr: Expr, column: ColumnSql) -> str:
 
 def readable(expr: Expr) -> str:
     """An expression for people: columns by their names alone, SQL where there is a spelling, and
-    what only Spark knows by the name of its function.
+    what only Spark knows by the name of its function; of a long one the beginning and the end.
 
     >>> readable(Call("spark:StaticInvoke", (Col(0, "c", "string"),), "string", True, ("X", "f")))
     'f(c)'
     """
+    text = _spelled(expr)
+    return text if len(text) <= _MOST_READ else f"{text[:_BEGINNING]} … {text[-_END:]}"
+
+
+def _spelled(expr: Expr) -> str:
     try:
         return render_expr(expr, _bare)
     except NotRenderable:
