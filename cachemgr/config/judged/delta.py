@@ -33,7 +33,6 @@ DELTA_RESULTS: Final[tuple[tuple[str, str], ...]] = (
         "classes of the user's by which files are passed over",
     ),
     ("stats.limitPushdown.skipNonDeterministicFilters.enabled", "rows that LIMIT takes"),
-    ("stats.skipping", "whether a query over a table is an error: without it some are"),
     ("tableFeatures.dev.unsupportedTableFeatures.enabled", "which tables can be read"),
     ("tableFeatures.testFeatures.enabled", "which tables can be read"),
     ("timeTravel.*", "which version a text names"),
@@ -178,6 +177,7 @@ DELTA_EFFORT: Final[tuple[tuple[str, str], ...]] = (
     ("snapshotPartitions", "number of tasks"),
     ("stalenessLimit", "which version is read, and the hook sees that"),
     ("stats.limitPushdown.enabled", "which files are skipped under LIMIT, for which any rows do"),
+    ("stats.skipping", "which files are skipped unread"),
     ("versionChecksum.*", "how often the log is checked"),
 )
 
