@@ -40,7 +40,9 @@ def answer(definition: str, query: str) -> None:
     """
     registry = Registry()
     registry.put(plan_definition("c", _block(definition), _schema().joins()))
-    found = registry.decide(_block(query), MatchOptions(time_zone="UTC"), explain=True)
+    found = registry.decide(
+        _block(query), MatchOptions(time_zone="UTC", keys=_schema().joins()), explain=True
+    )
     if found.rewrite is not None:
         print(fill(render_rewrite(found.rewrite, "c"), _WIDTH))
     for reason in found.reasons:

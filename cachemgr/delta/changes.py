@@ -95,6 +95,8 @@ class Changes:
             where the range may have switched it on or off.
         first_change_ms: When the first commit that changed a row was made, in milliseconds since
             1970; None where none did, 0 where that is not known.
+        redefined: Some commit set the table's columns or properties, or it is not known whether one
+            did: a column may be another one of the same name.
     """
 
     kind: ChangeKind
@@ -105,6 +107,7 @@ class Changes:
     commits: int = 0
     first_change_ms: int | None = None
     change_rows: tuple[DataFile, ...] | None = None
+    redefined: bool = False
 
     @property
     def rows_added(self) -> int | None:
@@ -157,4 +160,6 @@ def not_known(code: ChangeCode, detail: str, commits: int = 0) -> Changes:
         detail: The same for people.
         commits: How many commits the range has, if that is known.
     """
-    return Changes(ChangeKind.UNKNOWN, code, detail, commits=commits, first_change_ms=0)
+    return Changes(
+        ChangeKind.UNKNOWN, code, detail, commits=commits, first_change_ms=0, redefined=True
+    )

@@ -81,12 +81,13 @@ class Net:
         code = self._code(added, removed)
         if not added and not removed:
             told = f"{_commits(self.commits)} without data change"
-            return Changes(ChangeKind.SAME, detail=told, commits=self.commits)
+            redefined = self.change_rows is None
+            return Changes(ChangeKind.SAME, detail=told, commits=self.commits, redefined=redefined)
         kind = ChangeKind.SIGNED if removed else ChangeKind.APPENDS
         # what came alone is read by its files
         feed = self.change_rows if removed else None
         found = Changes(kind, code, "", added, removed, self.commits, self.first_ms, feed)
-        return replace(found, detail=_told(found))
+        return replace(found, detail=_told(found), redefined=self.change_rows is None)
 
     def _code(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> ChangeCode | None:
         if removed:

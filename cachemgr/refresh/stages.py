@@ -10,6 +10,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from cachemgr.causes import in_plain_words
 from cachemgr.config.match_options import match_options
 from cachemgr.delta.log import head, read_commit, restore
 from cachemgr.delta.tables import TableRead, normalise_location
@@ -54,8 +55,8 @@ from cachemgr.refresh.validate_snapshot_joins import (
     check_joins,
     check_joins_on_delta,
     declared_joins,
-    follow_outward_joins,
-    outward_joins,
+    follow_joins,
+    joins_to_follow,
 )
 from cachemgr.refresh.write import (
     WHOLE,
@@ -162,7 +163,8 @@ def _work(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> None
                 job.session, job.metastore, joins, job.tables, _moment(job)
             )
         case CheckJoins(delta=delta):
-            _check_joins(job, delta, progress)
+            adopted = any(isinstance(each, Adopt) for each in plan.stages)
+            _check_joins(job, delta, progress, adopted=adopted)
         case RestorePublished(version=version, head=parent):
             content = {"kind": RESTORE, "restores": version, **_who(job, progress)}
             restore(job.session, location, version, content)
@@ -185,18 +187,20 @@ def _follow_joins(job: Job) -> None:
     here costs hits of such queries, until the joins are validated."""
     if job.published is None:
         return
+    joins = joins_to_follow(job.metastore, job.published.tables, job.changes)
+    if not joins:
+        return
     try:
-        joins = outward_joins(job.metastore, job.plan, job.published.tables, job.changes)
-        if joins:
-            follow_outward_joins(
-                job.session, job.metastore, joins, job.tables, job.changes, _moment(job)
-            )
+        follow_joins(job.session, job.metastore, joins, job.tables, job.changes, _moment(job))
     except (PySparkException, Py4JJavaError, CacheManagerError) as error:
         logger.warning(
-            "cache %s was refreshed, but its joins to other tables were not looked at: %s; "
-            "VALIDATE RECORD PRESERVING JOIN",
+            "cache %s was refreshed, but whether its new rows keep %s was not looked at: %s; "
+            "queries that rely on that are not answered before the next refresh, or VALIDATE "
+            "RECORD PRESERVING JOIN %s",
             job.name,
-            str(error).splitlines()[0],
+            ", ".join(join.name for join in joins),
+            in_plain_words(str(error).splitlines()),
+            joins[0].name,
         )
 
 
@@ -204,7 +208,7 @@ def _moment(job: Job) -> datetime:
     return job.now() or datetime.now(UTC)
 
 
-def _check_joins(job: Job, delta: Delta, progress: Progress) -> None:
+def _check_joins(job: Job, delta: Delta, progress: Progress, *, adopted: bool) -> None:
     assert job.stored is not None and job.published is not None
     assert progress.measured is not None
     facts, before = job.published.run.facts, job.stored.plan
@@ -218,6 +222,9 @@ def _check_joins(job: Job, delta: Delta, progress: Progress) -> None:
         delta,
         _moment(job),
         kept=joins_that_kept_all_rows(job.plan, held, facts, delta, progress.measured),
+        before=job.published.tables,
+        # what happened to the tables of an adopted commit nobody has looked at
+        changes={} if adopted else job.changes,
     )
 
 

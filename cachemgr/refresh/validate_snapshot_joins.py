@@ -9,8 +9,8 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from cachemgr.access.redaction import is_marked, marked_keys, untold
-from cachemgr.base_state import TableAt, versions_of
-from cachemgr.delta.changes import ChangeKind, Changes
+from cachemgr.base_state import BaseState, TableAt, versions_of
+from cachemgr.delta.changes import Changes
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, SnapshotTableRecord
@@ -22,6 +22,7 @@ from cachemgr.refresh.validate_join import (
     rows_lost,
     validate_join,
 )
+from cachemgr.telemetry import logger
 from cachemgr.vocabulary import JoinState
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
@@ -36,22 +37,27 @@ def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, .
     )
 
 
-def outward_joins(
+def joins_to_follow(
     metastore: Metastore,
-    plan: CachePlan,
     before: Sequence[SnapshotTableRecord],
-    changed: Collection[str],
+    changes: Mapping[str, Changes],
 ) -> tuple[JoinRecord, ...]:
-    """The declared joins from a table that changed to one that the plan does not read, which held
-    for the very rows that the last snapshot has: by them a query may join more than the cache has.
+    """The declared joins from a table of a snapshot that has changed since, which held for its very
+    rows then: by them a query may join more than the cache has.
+
+    Left out are those of a table whose columns may have changed: the key may be another column of
+    that name, in rows that nobody looks at again.
     """
-    places = {r.key for r in plan.relations}
-    then = {t.location: t.state for t in before if t.location in changed}
+    then = {
+        t.location: t.state
+        for t in before
+        if t.location in changes and not changes[t.location].redefined
+    }
     found = []
     for join in metastore.reader.joins() if then else ():
-        left, right = join.left.location, join.right.location
+        left = join.left.location
         checked = join.validated_versions.get(left)
-        if left in then and right not in places and join.finds_each and checked is not None:
+        if left in then and join.finds_each and checked is not None:
             if join.state is JoinState.VALID and checked.agrees(then[left]):
                 found.append(join)
     return tuple(found)
@@ -116,6 +122,8 @@ def check_joins_on_delta(
     now: datetime,
     *,
     kept: Collection[RecordPreservingJoin],
+    before: Sequence[SnapshotTableRecord] = (),
+    changes: Mapping[str, Changes],
 ) -> tuple[tuple[RecordPreservingJoin, ...], dict[str, str]]:
     """The same after rows were appended to one table, of what held before: on those rows alone.
 
@@ -133,6 +141,8 @@ def check_joins_on_delta(
         delta: What was appended.
         now: This moment.
         kept: Those of which the counts tell already that each appended row found its partner.
+        before: The base tables as that snapshot read them.
+        changes: What happened to them since, by location; empty where that is not known.
 
     Returns:
         As `check_joins` does.
@@ -155,16 +165,31 @@ def check_joins_on_delta(
         check = lost[join.name]
         if check.ok:
             found.append(join.as_fact())
+            proven.append(join)
             continue
         message = check.message(join.name, join.left.name, join.right.name, join.keys)
         if is_marked(join, marked_keys(metastore.reader.restricted_tables())):
             message = untold(join.name)
         _note(metastore, join, check, message, pinned, now)
         broken[join.name] = message
+    then = {t.location: t.state for t in before if t.location in changes}
+    same = {place: state for place, state in then.items() if not changes[place].redefined}
+    for join in proven:
+        if all(_has_same_keys(join, pinned[side.location], same) for side in join.telling):
+            _note(metastore, join, JoinCheck(ok=True), "", pinned, now)
     return (*facts, *found), broken
 
 
-def follow_outward_joins(
+def _has_same_keys(join: JoinRecord, table: TableAt, before: Mapping[str, BaseState]) -> bool:
+    """Whether a table has the columns that it had when a join was validated: it is in that state,
+    or was in it `before`, and nobody has redefined it since."""
+    checked, then = join.validated_versions.get(table.location), before.get(table.location)
+    return _is_at(join, table) or (
+        checked is not None and then is not None and checked.agrees(then)
+    )
+
+
+def follow_joins(
     session: SparkSession,
     metastore: Metastore,
     joins: Sequence[JoinRecord],
@@ -172,21 +197,21 @@ def follow_outward_joins(
     changes: Mapping[str, Changes],
     now: datetime,
 ) -> None:
-    """Note down whether joins to tables that a cache does not read hold for the rows that it has
-    now: a look at the rows that came tells, however they were refreshed. Where it is not known
-    which these are, and where the joined side changed, a join is left to VALIDATE.
+    """Note down whether joins hold for the rows that tables have now: a look at the rows that came
+    tells, however they were refreshed. Where the joined side changed, a join is left to VALIDATE.
 
     Args:
         session: A session of ours.
         metastore: Where the joins' states are kept.
-        joins: See `outward_joins`.
+        joins: See `joins_to_follow`.
         tables: The pinned base tables.
         changes: What happened to them since the snapshot before, by location.
         now: This moment.
     """
     pinned = {t.location: t for t in tables}
-    joins = [j for j in joins if changes[j.left.location].kind is not ChangeKind.UNKNOWN]
-    heads = current_versions(session, {j.right.location: j.right.name for j in joins})
+    joins = [join for join in joins if not _is_at(join, pinned[join.left.location])]
+    others = {j.right.location: j.right.name for j in joins if j.right.location not in pinned}
+    heads = dict(pinned) | current_versions(session, others)
     by_table: dict[str, list[JoinRecord]] = {}
     for join in joins:
         head = heads[join.right.location]
@@ -204,6 +229,14 @@ def follow_outward_joins(
         for join in some:
             check = lost.get(join.name, JoinCheck(ok=True))
             message = check.message(join.name, join.left.name, join.right.name, join.keys)
+            if message:
+                logger.warning(
+                    "record-preserving join %s does not hold any more and serves no query: correct "
+                    "what SHOW RECORD PRESERVING JOINS names, then VALIDATE RECORD PRESERVING "
+                    "JOIN %s",
+                    join.name,
+                    join.name,
+                )
             if message and is_marked(join, marked):
                 message = untold(join.name)
             _note(metastore, join, check, message, pinned, now)

@@ -174,7 +174,6 @@ class Eligibility:
         refused = verdict.reason or (None if verdict.exact else self._stale(rewrite, cache))
         if refused is not None and verdict.appended:
             return self._behind(cache, refused)
-        refused = refused or _another_partner(rewrite, cache, verdict)
         if refused is not None:
             return refused
         return self._files(rewrite, cache) or Cleared(cache, verdict.exact, sql)
@@ -192,9 +191,6 @@ class Eligibility:
             return found
         cache, sql = found
         verdict = self._verdict(block, cache)
-        changed = _another_partner(rewrite, cache, verdict)
-        if changed is not None:
-            return changed
         if not verdict.appended:
             # one that may lag behind is not exact by that, and its answer would be taken for it
             lags = None if verdict.exact else self._stale(rewrite, cache) or _lags(cache)
@@ -281,7 +277,7 @@ class Eligibility:
         relied = [join for join in self.query.promised if join.name in rewrite.joins_used]
         if not relied:
             return None  # nothing is looked up
-        finding = {out.join.name for out in rewrite.left_out if out.seen}
+        finding = {out.join.name for out in rewrite.left_out if out.join.finds_each}
         keys = keys_seen(relied, self.query.seen)
         hold = {key.name for key in keys if key.finds_each or key.name not in finding}
         moved = [join.name for join in relied if join.name not in hold]
@@ -376,21 +372,6 @@ def _state(cache: ServedCache, query: QueryState) -> Reason | None:
             f"REFRESH RELATIONAL CACHE {cache.name}",
         )
     return None
-
-
-def _another_partner(rewrite: Rewrite, cache: ServedCache, verdict: Verdict) -> Reason | None:
-    """Why a table may not be left out of a query: that each row finds one in it is known of the
-    cache's snapshot, and the query sees others there."""
-    changed = {*verdict.appended, *verdict.grown}
-    names = {o.table for o in rewrite.left_out if not o.seen and o.join.right in changed}
-    if not names:
-        return None
-    return Reason(
-        ReasonCode.DIMENSION_CHANGED,
-        f"{', '.join(sorted(names))} was appended to, which the query joins and cache {cache.name} "
-        "lets it leave out",
-        f"REFRESH RELATIONAL CACHE {cache.name}",
-    )
 
 
 def _lags(cache: ServedCache) -> Reason:

@@ -14,7 +14,7 @@ from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.vocabulary import JoinState
-from matcher.model.ir import RecordPreservingJoin
+from matcher.model.ir import LapsedJoin, RecordPreservingJoin
 
 
 def keys_seen(joins: Iterable[JoinRecord], seen: Seen) -> tuple[RecordPreservingJoin, ...]:
@@ -34,6 +34,40 @@ def keys_seen(joins: Iterable[JoinRecord], seen: Seen) -> tuple[RecordPreserving
                 fact = replace(fact, finds_each=False)
             found.append(fact)
     return tuple(found)
+
+
+def lapsed_in(joins: Iterable[JoinRecord], seen: Seen) -> tuple[LapsedJoin, ...]:
+    """The joins by which each row of a table finds one of another, as is declared and not proven
+    for what a query reads of both.
+
+    Args:
+        joins: The joins as they are declared now.
+        seen: The query's tables by location.
+    """
+    return tuple(
+        LapsedJoin(join.as_fact(), join.state is JoinState.BROKEN)
+        for join in joins
+        if join.finds_each
+        and seen.get(join.left.location)
+        and seen.get(join.right.location)
+        and not all(_is_as_validated(join, side, seen) for side in (join.left, join.right))
+    )
+
+
+def lapsed_at(joins: Iterable[JoinRecord], places: Collection[str]) -> tuple[LapsedJoin, ...]:
+    """The same before anybody looked at the tables: those that do not hold in any state.
+
+    Args:
+        joins: The joins as they are declared now.
+        places: Where the query's tables lie.
+    """
+    return tuple(
+        LapsedJoin(join.as_fact(), join.state is JoinState.BROKEN)
+        for join in joins
+        if join.finds_each
+        and join.state is not JoinState.VALID
+        and {join.left.location, join.right.location} <= set(places)
+    )
 
 
 def _is_as_validated(join: JoinRecord, side: JoinSide, seen: Seen) -> bool:

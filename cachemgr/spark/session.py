@@ -44,7 +44,13 @@ from cachemgr.serving.fresh_hits import base_columns, base_names
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.tails import TAIL
-from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
+from cachemgr.serving.unique_keys import (
+    keys_promised,
+    keys_seen,
+    lapsed_at,
+    lapsed_in,
+    validated_places,
+)
 from cachemgr.spark.application import Application
 from cachemgr.spark.failures import cache_ids, is_not_as_written, is_read_failure
 from cachemgr.spark.held.pins import PinKey, holds_floats, in_order, most_selective_first
@@ -67,6 +73,7 @@ from matcher.index.explain import set_names
 from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     GroupingSet,
+    LapsedJoin,
     RecordPreservingJoin,
 )
 from matcher.model.reasons import Reason, ReasonCode
@@ -278,9 +285,14 @@ class CacheSession:
         )
         joins = self.feed.joins()
 
-        def examined(query: QueryState, keys: tuple[RecordPreservingJoin, ...]) -> Decision:
+        def examined(
+            query: QueryState,
+            keys: tuple[RecordPreservingJoin, ...],
+            lapsed: tuple[LapsedJoin, ...] = (),
+        ) -> Decision:
+            steps = context.hinted_steps
             options = match_options(
-                context.settings, settings, query.only, keys, steps=context.hinted_steps
+                context.settings, settings, query.only, keys, lapsed, steps=steps
             )
             registry = self.feed.registry
             eligibility = Eligibility(query, self.checks)
@@ -290,10 +302,11 @@ class CacheSession:
             promised = keys_promised(joins, seen.places)
             names = {key.name for key in promised}
             relied = tuple(join for join in joins if join.name in names)
-            found = examined(replace(query, promised=relied), promised)
+            lapsed = lapsed_at(joins, seen.places)
+            found = examined(replace(query, promised=relied), promised, lapsed)
             if not found.keys_moved:
                 return found
-        return examined(query, keys_seen(joins, seen))
+        return examined(query, keys_seen(joins, seen), lapsed_in(joins, seen))
 
     def why_not(self, asker: Asker, settings: Settings, name: str) -> Reason | None:
         """Why somebody may not be answered from a cache, whatever he asks; None if he may.

@@ -37,7 +37,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.sources import metastore_of
-from cachemgr.serving.unique_keys import keys_seen
+from cachemgr.serving.unique_keys import keys_seen, lapsed_in
 from cachemgr.telemetry import logger
 from cachemgr.text.blocks import TextBlocks, TextEligibility, text_at_versions
 from cachemgr.text.limits import check_text
@@ -264,12 +264,12 @@ class TextDoor:
         return found
 
     def _decided_within(self, asked: _Asked, seconds: float) -> TextAnswer | None:
-        """What becomes of a text, None where it takes longer to say: of a miss nobody knows then
-        whether it is one."""
+        """What becomes of a text, None where it takes longer to say: nobody knows then what else
+        would have been found."""
         try:
             with decision(_ANY_STEPS, seconds):
                 found = self._decided(asked)
-                return None if found.sql is None and is_late() else found
+                return None if is_late() else found
         except OutOfTime:
             return None
 
@@ -334,12 +334,15 @@ class TextDoor:
                 stamp=asked.stamp,
                 only=hinted,
             )
-            keys = keys_seen(self._feed.joins(), query.seen)
+            joins = self._feed.joins()
+            keys, lapsed = keys_seen(joins, query.seen), lapsed_in(joins, query.seen)
             hint = parsed.hinted_steps
             wanted = asked.conf.own.decision_steps if hint is None else hint
             # who may only ask is not to make others wait
             steps = min(wanted, DECISION_STEPS)
-            options = match_options(stated.merged, asked.conf.own, hinted, keys, steps=steps)
+            options = match_options(
+                stated.merged, asked.conf.own, hinted, keys, lapsed, steps=steps
+            )
             eligibility = TextEligibility(query, self._checks)
             sql, decision = self._safely(
                 lambda: self._written(TextBlocks(parsed), eligibility, options, heads, explain)

@@ -265,7 +265,7 @@ class MatchOptions:
     session's ("" where it is not known). `most_steps` is what a decision may cost
     (`matcher.model.budget`). `keys` are joins whose right side has a unique key in the
     very rows that the query reads, whatever a cache may have read; with `finds_each` those of the
-    left side find one each."""
+    left side find one each. `lapsed` are those that are declared, and not proven there."""
 
     approximate_floats: bool = False
     trust_unvalidated: bool = False
@@ -277,6 +277,7 @@ class MatchOptions:
     most_steps: int = DECISION_STEPS
     forced: frozenset[str] = frozenset()
     keys: tuple[RecordPreservingJoin, ...] = ()
+    lapsed: tuple[LapsedJoin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +296,10 @@ class ExtraJoin:
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A table of the query that a rewrite does not read, because of a record-preserving join to
-    it: one that holds in what the query reads (`seen`), else one of the cache's."""
+    it."""
 
     table: str
     join: RecordPreservingJoin
-    seen: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,10 +40,10 @@ from matcher.model.ir import (
     Block,
     CachePlan,
     GroupingSet,
+    LeftOut,
     Measure,
     OuterJoin,
     Output,
-    RecordPreservingJoin,
     Relation,
     SortKey,
     StoredColumn,
@@ -260,9 +260,7 @@ class NormalQuery:
         self._numbered: dict[tuple[int, ...], NormalQuery] = {}
         self._weight: int | None = None
         # memo of `rules.leave_out_tables`
-        self.shorter: Final[
-            dict[object, tuple[NormalQuery, tuple[tuple[str, RecordPreservingJoin], ...]]]
-        ] = {}
+        self.shorter: Final[dict[object, tuple[NormalQuery, tuple[LeftOut, ...]]]] = {}
 
     @property
     def repeats(self) -> bool:

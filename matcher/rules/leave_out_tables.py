@@ -7,9 +7,10 @@ calls join elimination). What it says of B's keys it says of A's. A LEFT join by
 loses and repeats no row either, if nothing of B is named outside of it. So a cube over one role of
 a star answers the view that joins all of them.
 
-The join must hold for the rows of A that the cache has read and for B as the query reads it. A join
-of the cache's own holds at the cache's snapshot, one of `MatchOptions.keys` in what the query
-reads; that both are the same states is not known here but asked of a rewrite with `left_out`.
+The join must hold for the very rows of A and B that the query reads, and for the columns that have
+the names of its keys there: it is one of `MatchOptions.keys`. What a cache knows of its own
+snapshot is not enough, since a cache stays exact where a column that it does not read became
+another one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Final
 from matcher.model.budget import spend
 from matcher.model.expr import Call, Col, Expr, columns, conjuncts, transform
 from matcher.model.ir import Block, LeftOut, OuterJoin, RecordPreservingJoin
+from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import NormalQuery
 from matcher.predicates.context import PredicateContext, column_equality
 from matcher.rules.attempt import PlanAttempt
@@ -48,25 +50,54 @@ def leave_out_tables(attempt: PlanAttempt) -> PlanAttempt:
     absent = query.tables - view.tables
     if absent == query.tables:
         return attempt
-    trust = attempt.options.trust_unvalidated
-    own = tuple(j for j in view.plan.joins if j.validated or trust)
-    joins = (*own, *(j for j in attempt.options.keys if j not in own))
-    if not joins:
+    if not attempt.options.keys:
         return attempt
-    key = (absent, joins)
-    found = query.shorter.get(key)
-    if found is None:
-        found = query.shorter[key] = _without(query, absent, joins)
-    shorter, names = found
-    if not names:
+    shorter, left_out = _without_absent(query, absent, attempt.options.keys)
+    if not left_out:
         return attempt
-    left_out = tuple(LeftOut(table, join, join not in own) for table, join in names)
     return replace(
         attempt,
         query=shorter,
         left_out=left_out,
         joins_used=(*attempt.joins_used, *(out.join.name for out in left_out)),
         steps=(*attempt.steps, "leave_out_tables"),
+    )
+
+
+def if_they_were_proven(attempt: PlanAttempt) -> tuple[Reason, ...]:
+    """Why tables that the query joins besides are not left out, where that would do but for joins
+    that are declared and not proven for what the query reads.
+
+    Args:
+        attempt: The query and the cache.
+    """
+    query, options = attempt.query, attempt.options
+    absent = query.tables - attempt.view.tables
+    if not options.lapsed or not attempt.may_join_tables or absent in (query.tables, frozenset()):
+        return ()
+    lapsed = {lapsed.join: lapsed for lapsed in options.lapsed}
+    proven = tuple(key for key in options.keys if key.finds_each)
+    _, left_out = _without_absent(query, absent, (*proven, *lapsed))
+    return tuple(
+        _not_proven(attempt.view.name, out, lapsed[out.join].broken)
+        for out in left_out
+        if out.join in lapsed
+    )
+
+
+def _not_proven(cache: str, out: LeftOut, broken: bool) -> Reason:
+    validate = f"VALIDATE RECORD PRESERVING JOIN {out.join.name}"
+    if broken:
+        why = "does not hold: some row has no partner, or several"
+        cure = f"SHOW RECORD PRESERVING JOINS names one; correct it, then {validate}"
+    else:
+        why = "is not proven for the tables as they are now"
+        cure = f"{validate}, or REFRESH RELATIONAL CACHE {cache} after new rows"
+    return Reason(
+        ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
+        f"the query joins {out.table} and names nothing of it but its key, so it could be left "
+        f"out, but record-preserving join {out.join.name} {why}",
+        cure,
     )
 
 
@@ -108,12 +139,22 @@ def may_be_left_out(query: NormalQuery, joins: Iterable[RecordPreservingJoin]) -
         found |= more
 
 
+def _without_absent(
+    query: NormalQuery, absent: frozenset[int], joins: tuple[RecordPreservingJoin, ...]
+) -> tuple[NormalQuery, tuple[LeftOut, ...]]:
+    """The query without those of the tables that joins let it be without, remembered."""
+    key = (absent, joins)
+    found = query.shorter.get(key)
+    if found is None:
+        found = query.shorter[key] = _without(query, absent, joins)
+    return found
+
+
 def _without(
     query: NormalQuery, absent: frozenset[int], joins: tuple[RecordPreservingJoin, ...]
-) -> tuple[NormalQuery, tuple[tuple[str, RecordPreservingJoin], ...]]:
-    """The query without tables, and their names with the joins by which they are left out."""
+) -> tuple[NormalQuery, tuple[LeftOut, ...]]:
     block, rels = query.block, query.relations
-    found: list[tuple[str, RecordPreservingJoin]] = []
+    found: list[LeftOut] = []
     again = True
     while again:  # what is left out may have been all that named a column of another
         again = False
@@ -123,7 +164,7 @@ def _without(
                 shorter = _left_out(block, number, joins)
                 if shorter is not None:
                     block, join = shorter
-                    found.append((query.relation(rel).name, join))
+                    found.append(LeftOut(query.relation(rel).name, join))
                     rels = rels[:number] + rels[number + 1 :]
                     again = True
                     break
@@ -156,13 +197,20 @@ def _keeps(block: Block, own: OuterJoin, extra: int, join: RecordPreservingJoin)
     """True if the LEFT join finds one row at most, or the SEMI join finds some for each row, by
     the keys of `join` and nothing else."""
     parts = tuple(part for on in own.on for part in conjuncts(on))
-    pairs = [column_equality(part) for part in parts]
-    inner = {c.name for pair in pairs if pair is not None for c in pair if c.rel == extra}
-    if None in pairs or len(pairs) != len(join.keys) or inner != {r for _, r in join.keys}:
+    inner = [_key_of(part, extra) for part in parts]
+    if sorted(map(str, inner)) != sorted(right for _, right in join.keys):
         return False
     if own.kind == "left":
         return True
     return own.kind == "semi" and _found_by(block, parts, extra, join) is not None
+
+
+def _key_of(part: Expr, extra: int) -> str | None:
+    """The column of a table that a condition says is equal to one of another table."""
+    pair = column_equality(part)
+    if pair is None or (pair[0].rel == extra) is (pair[1].rel == extra):
+        return None
+    return pair[0].name if pair[0].rel == extra else pair[1].name
 
 
 def _inner_left_out(

@@ -20,6 +20,7 @@ from matcher.rules.cost import base_cost, base_is_cheaper, rewrite_cost
 from matcher.rules.declared_joins import if_they_held
 from matcher.rules.grouping_sets import match_by_sets, why_not_by_sets
 from matcher.rules.join_tables import joined
+from matcher.rules.leave_out_tables import if_they_were_proven
 from matcher.rules.restate_guards import filters_in_order
 from matcher.rules.roll_up_aggregates import NeedsRegrouping
 
@@ -128,11 +129,15 @@ def _match_mapped(
         more = _lacking_besides(attempt) if thorough else ()
         yield Miss(view.name, None, tuple(dict.fromkeys((refused.reason, *more))))
         return
+    unproven = if_they_were_proven(attempt) if thorough else ()
     simple = not (thorough or may_join_tables or view.outer_joins)
     needed = _needed_keys(attempt) if simple and view.plan.is_cube else ()
     for grouping_set, mask in view.sets:
         if all(mask & bits for bits in needed):
-            yield _match_view(attempt, grouping_set)
+            found = _match_view(attempt, grouping_set)
+            if unproven and isinstance(found, Miss):
+                found = replace(found, reasons=(*unproven, *found.reasons))
+            yield found
 
 
 def _lacking_besides(attempt: PlanAttempt) -> tuple[Reason, ...]:

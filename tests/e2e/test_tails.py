@@ -20,7 +20,6 @@ from cachemgr.spark.held.tail_maker import TailMaker
 from cachemgr.spark.held.tail_pace import Tempo
 from cachemgr.spark.held.tails import TailStore
 from tests.processes import until
-from tests.worlds.lab_roles import DATES, make_star
 from tests.worlds.lab_star import CUST, CUST_ROWS, JOIN
 
 pytestmark = pytest.mark.spark
@@ -113,14 +112,6 @@ def test_a_cache_with_an_average_of_whole_numbers_has_them(lab) -> None:
     append(lab, 101, region="NULL", cust="NULL")
     for query in (mean, "SELECT SUM(amt) AS a FROM sales", f"{mean} HAVING AVG(cust) > 1.5"):
         by_tail(lab, query)
-
-
-def test_what_a_query_leaves_out_was_not_joined_to_it(lab) -> None:
-    """By the query's other roles some new rows find no day; the cache never asked."""
-    make_star(lab)
-    lab.plain.sql("INSERT INTO trips VALUES (99, 3, 3, 2, 9), (1, 1, 99, 2, 4)")
-    by_tail(lab, "SELECT d.y, SUM(n) AS n FROM trips JOIN days d ON b = d.k GROUP BY d.y")
-    without_tail(lab, f"SELECT y.y, SUM(n) AS n {DATES} GROUP BY y.y")
 
 
 def test_later_files_are_read_beside_it_until_it_is_extended(lab) -> None:

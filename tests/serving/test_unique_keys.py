@@ -7,9 +7,15 @@ import pytest
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.seen_tables import TableRef
-from cachemgr.serving.unique_keys import keys_promised, keys_seen, validated_places
+from cachemgr.serving.unique_keys import (
+    keys_promised,
+    keys_seen,
+    lapsed_at,
+    lapsed_in,
+    validated_places,
+)
 from cachemgr.vocabulary import JoinState
-from matcher.model.ir import RecordPreservingJoin
+from matcher.model.ir import LapsedJoin, RecordPreservingJoin
 
 A, B = "file:/a", "file:/b"
 
@@ -84,3 +90,16 @@ def test_before_anybody_looked_the_keys_of_the_tables_that_are_read_are_promised
 def test_the_versions_of_such_tables_are_asked_for():
     assert validated_places([join()]) == {B}
     assert validated_places([join(state=JoinState.BROKEN)]) == frozenset()
+
+
+def test_what_is_declared_and_not_proven_is_told():
+    lapsed, broken = LapsedJoin(FACT, False), LapsedJoin(FACT, True)
+    seen = {A: [at("ia", 1)], B: [at("ib", 2)]}
+    assert lapsed_in([join()], seen) == ()
+    assert lapsed_in([join()], {**seen, A: [at("ia", 2)]}) == (lapsed,)
+    assert lapsed_in([join(state=JoinState.BROKEN)], seen) == (broken,)
+    assert lapsed_in([join()], {A: [at("ia", 2)]}) == ()
+    assert lapsed_in([join(finds_each=False)], {**seen, A: [at("ia", 2)]}) == ()
+    assert lapsed_at([join()], {A, B}) == () == lapsed_at([join(state=JoinState.BROKEN)], {A})
+    assert lapsed_at([join(state=JoinState.BROKEN)], {A, B}) == (broken,)
+    assert lapsed_at([join(state=JoinState.NOT_VALIDATED)], {A, B}) == (lapsed,)
