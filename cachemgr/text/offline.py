@@ -25,7 +25,7 @@ from cachemgr.text.offline_input import Conf, declare, join, plan, read_conf
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.registry import Registry
 from matcher.model.budget import unhurried
-from matcher.model.errors import MatcherError
+from matcher.model.errors import MatcherError, SqlInputError
 from matcher.model.ir import Block, CachePlan, Candidate, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.render.select import NotRenderable, quote_path, render_rewrite, render_stored
@@ -181,6 +181,15 @@ def answer(workspace: Workspace, query: str, *, explain: bool = True) -> Answer:
     Raises:
         MatcherError: the query does not parse or names what does not exist.
     """
+    try:
+        return _answer(workspace, query, explain)
+    except RecursionError:
+        raise SqlInputError(
+            "TEXT_TOO_DEEP", "the query is nested too deeply, or too long, to be read"
+        ) from None
+
+
+def _answer(workspace: Workspace, query: str, explain: bool) -> Answer:
     parsed = parse_query(query, workspace.schema, workspace.conf.text)
     whole = list(parsed.reasons)
     if not workspace.conf.enabled:

@@ -16,6 +16,7 @@ from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
 from cachemgr.serving.explain import Explanation
 from cachemgr.text import offline
+from matcher.model.errors import MatcherError
 
 SCHEMA = "CREATE TABLE sales (region STRING, day DATE, amount BIGINT NOT NULL, qty INT)"
 CACHES = """CREATE RELATIONAL CACHE by_day REFRESH EVERY 1 HOUR AS
@@ -228,3 +229,12 @@ def test_the_published_cube_is_read_in_its_own_spelling() -> None:
     (plan,) = workspace.plans.values()
     assert len(plan.grouping_sets) == 14
     assert plan.grouping_sets[0].grouping_id != plan.grouping_sets[1].grouping_id
+
+
+def test_a_text_that_is_too_deep_or_too_long_says_so() -> None:
+    many = " OR ".join(f"(qty = {i} AND amount > {i})" for i in range(1_500))
+    united = " UNION ALL ".join(["SELECT SUM(amount) AS a FROM sales"] * 1_500)
+    for query in (f"SELECT SUM(amount) AS a FROM sales WHERE {many}", united):
+        with pytest.raises(MatcherError) as caught:
+            offline.explain(SCHEMA, CACHES, query)
+        assert caught.value.code == "TEXT_TOO_DEEP"

@@ -195,13 +195,16 @@ def groups(found: Sequence[Flip], together: int) -> Iterator[tuple[Flip, ...]]:
     yield from map(tuple, dealt)
 
 
-def run(session: Any, found: Sequence[Flip], together: int = 1) -> Iterator[Changed]:
+def run(
+    session: Any, found: Sequence[Flip], together: int = 1, begin: int = 1
+) -> Iterator[Changed]:
     """Flip all, and tell what changed.
 
     Args:
         session: A session with the tables.
         found: The flips.
         together: How many at once.
+        begin: The group to begin with, as the lines that are printed count them.
     """
     code = [flip for flip in found if flip.key.startswith(_CODEGEN)]
     others = [flip for flip in found if not flip.key.startswith(_CODEGEN)]
@@ -214,15 +217,17 @@ def run(session: Any, found: Sequence[Flip], together: int = 1) -> Iterator[Chan
         if compiled == "false":
             session.conf.set(f"{_CODEGEN}wholeStage", "false")
             session.conf.set(f"{_CODEGEN}factoryMode", "NO_CODEGEN")
-        yield from _run(session, some, together)
+        yield from _run(session, some, together, begin)
 
 
-def _run(session: Any, found: Sequence[Flip], together: int) -> Iterator[Changed]:
+def _run(session: Any, found: Sequence[Flip], together: int, begin: int = 1) -> Iterator[Changed]:
     usual = answers(session)
     again = answers(session)
     assert usual == again, "a query gives other rows each time"
     dealt = list(groups(found, together))
     for number, some in enumerate(dealt, 1):
+        if number < begin:
+            continue
         print(f"flips {number} of {len(dealt)}: {some[0].key}, …", flush=True)
         different = list(changed(session, usual, some))
         if not different or len(some) == 1:
@@ -261,13 +266,14 @@ def main() -> None:
     asked = argparse.ArgumentParser()
     asked.add_argument("--together", type=int, default=1)
     asked.add_argument("--only", default="")
+    asked.add_argument("--begin", type=int, default=1, help="the group to begin with")
     arguments = asked.parse_args()
     with spark_session() as spark, flip_session(spark) as session:
         started = time.monotonic()
         found = [flip for flip in flips_of(session) if arguments.only in flip.key]
         keys = {flip.key for flip in found}
         print(f"{len(found)} flips of {len(keys)} settings, {len(QUERIES)} queries", flush=True)
-        for each in run(session, found, arguments.together):
+        for each in run(session, found, arguments.together, arguments.begin):
             told = (each.query, each.before[:300], each.after[:300])
             print(*each.flips, *told, sep="\n  ", flush=True)
         print(f"done in {time.monotonic() - started:.0f} s")
