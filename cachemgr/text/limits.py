@@ -21,6 +21,10 @@ LONG_TEXT: Final = 20_000
 MAX_TOKENS: Final = 20_000
 MAX_DEPTH: Final = 100
 MAX_OPEN_JOINS: Final = 8
+# Where one of these is, a comma may be part of a name, a constant or a comment.
+_QUOTES: Final = ("'", '"', "`", "--", "/*")
+# Each is a word by itself.
+_SINGLE: Final = ",()"
 _OPEN: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSE: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _NESTED_TYPES: Final = frozenset({TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT})
@@ -36,6 +40,11 @@ def check_text(sql: str) -> None:
     Raises:
         SqlInputError: It is, or it has no tokens of SQL.
     """
+    # The tokenizer is compiled code that lets no other thread of the process run: it is not given
+    # what a look tells to be too long.
+    plain = not any(mark in sql for mark in _QUOTES)
+    if plain and sum(map(sql.count, _SINGLE)) > MAX_TOKENS:
+        raise _too("long", f"it has more than {MAX_TOKENS} words, which is the most that is read")
     try:
         tokens = sqlglot.tokenize(sql, read="spark")
     except SqlglotError as error:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from cachemgr.metastore import open_metastore
+from cachemgr.roles import Role
 from tests.harness.load.population import populate
 from tests.harness.load.sender import Sender, Sent, quantile
 from tests.harness.load.traffic import Asked, Traffic
@@ -81,10 +82,12 @@ class Worst:
             url = f"sqlite:///{folder / 'metastore.db'}"
             with open_metastore(url) as store:
                 populate(store, folder, self.caches)
+                names = [f"viewer {number}" for number in range(VIEWERS)]
+                tokens = [store.writer.create_token(name, Role.VIEWER)[1] for name in names]
             service = stack.enter_context(rest_service(url, folder))
-            asyncio.run(self._ask(service))
+            asyncio.run(self._ask(service, tokens))
 
-    async def _ask(self, service: Service) -> None:
+    async def _ask(self, service: Service, tokens: list[str]) -> None:
         sender = Sender(service.replica.port, service.tokens["viewer"])
         traffic = Traffic(1)
         try:
@@ -93,7 +96,8 @@ class Worst:
             self.alone = await sender.send(asked, _RATE)
             until = time.perf_counter() + self.seconds
             viewers = [
-                asyncio.create_task(self._post(service, number, until)) for number in range(VIEWERS)
+                asyncio.create_task(self._post(service, token, number, until))
+                for number, token in enumerate(tokens)
             ]
             watcher = asyncio.create_task(self._watch(service, until))
             asked = [traffic.next() for _ in range(int(_RATE * (self.seconds - 1)))]
@@ -102,8 +106,8 @@ class Worst:
         finally:
             sender.close()
 
-    async def _post(self, service: Service, number: int, until: float) -> None:
-        sender = Sender(service.replica.port, service.tokens["viewer"])
+    async def _post(self, service: Service, token: str, number: int, until: float) -> None:
+        sender = Sender(service.replica.port, token)
         try:
             for salt in itertools.count(number, VIEWERS):
                 for text in worst_texts(salt):
