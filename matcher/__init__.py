@@ -1,1 +1,1 @@
-"""Plans in, rewrites out. Pure: no I/O, no Spark, no database, no clock (DESIGN §3)."""
+"""Plans in, rewrites out. Pure: no I/O, no Spark, no database, no clock."""

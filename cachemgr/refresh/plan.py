@@ -350,7 +350,7 @@ def _nothing_to_compute(request: RefreshRequest) -> RefreshPlan:
         )
         publish = Publish(published.cache_version)
         return RefreshPlan(request.cache, JOINS, reason, (*stages, publish))
-    # Each hit on a version below the head rebuilds an old snapshot of the log (DESIGN §10).
+    # Each hit on a version below the head rebuilds an old snapshot of the log.
     publish = Publish(head.version)
     if not restores_published(head, published):
         stages.append(RestorePublished(published.cache_version, head.version))

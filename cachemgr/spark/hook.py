@@ -334,7 +334,7 @@ def install(spark: SparkSession, decider: Decider) -> None:
 
     Raises:
         ConfigurationError: A Spark Connect session.
-        HookError: The Java sources do not compile against this Spark.
+        HookError: The jar is built for another Spark or Delta.
     """
     register(spark, decider)
     set_known_locations(spark, decider.known_locations())

@@ -29,11 +29,6 @@ class ResultRows:
         """The columns as a Spark DDL string."""
         return ", ".join(f"{quote(name)} {kind}" for name, kind in self.columns)
 
-    def dicts(self) -> list[dict[str, Any]]:
-        """The rows as dictionaries, for JSON."""
-        names = [name for name, _ in self.columns]
-        return [dict(zip(names, row, strict=True)) for row in self.rows]
-
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]] = ()) -> ResultRows:
     """Rows under columns written as `name` or `name type`; the type is STRING if not given.

@@ -1,7 +1,7 @@
 """Carries statements out: one function a statement, rows as the answer.
 
-Knows the metastore, and Spark only as the `Engine` protocol. Every door (spark.sql, CLI, later
-REST) ends here. It decides nothing about text (cachemgr.ddl) and nothing about rows (matcher).
+Knows the metastore, and Spark only as the `Engine` protocol. Every door (spark.sql, the CLI, REST)
+ends here. It decides nothing about text (cachemgr.ddl) and nothing about rows (matcher).
 """
 
 from __future__ import annotations

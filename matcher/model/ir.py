@@ -1,10 +1,9 @@
 """The frozen data that the matcher works on: relations, blocks, cache plans, rewrites and misses.
 
-A `Block` is one select-project-join-group unit of a query (DESIGN §2). A `CachePlan` is a block
-that was materialised, with
-the names of its stored columns; each grouping set of a cube is a view of its own over the same
-columns. A `Rewrite` is the
-compensation over one such view. Nothing here does I/O or knows Spark.
+A `Block` is one select-project-join-group unit of a query. A `CachePlan` is a block that was
+materialised, with the names of its stored columns; each grouping set of a cube is a view of its own
+over the same columns. A `Rewrite` is the compensation over one such view. Nothing here does I/O or
+knows Spark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Functional dependencies: what the values of some columns determine, in every row of a join.
 
-A record-preserving join to B says that B's key is unique (DESIGN §2: each row of A is kept exactly
+A record-preserving join to B says that B's key is unique (each row of A is kept exactly
 once). So a row's value of that key, not NULL, determines the row of B and with it every column of
 B, and in turn what B's foreign keys determine. Two uses:
 

@@ -2,11 +2,9 @@
 distinct grouping sets.
 
 A cache stores more than its SELECT shows: a row count for each group, the count of non-null
-arguments of nullable sums, and
-SUM and COUNT of every AVG, because AVG never rolls up from AVG (DESIGN §5). Grouping sets that the
-DDL repeats are stored once;
-`__grouping_id` has Spark's own numbering, bit by bit in the order of the GROUP BY list, the first
-key highest.
+arguments of nullable sums, and SUM and COUNT of every AVG, because AVG never rolls up from AVG
+(docs/contract.md). Grouping sets that the DDL repeats are stored once; `__grouping_id` has Spark's
+own numbering, bit by bit in the order of the GROUP BY list, the first key highest.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 ones neither lose nor multiply a row.
 
 An extra table B may be ignored if the cache joins it to a table A that stays, on exactly the keys
-of a record-preserving INNER join A → B, and puts no other predicate on B (DESIGN §5; Goldstein and
-Larson's cardinality-preserving joins, section 3.2).
-The equalities of the ignored joins hold for every row of the query too, and are added to what its
-predicates say.
+of a record-preserving INNER join A → B, and puts no other predicate on B (docs/contract.md;
+Goldstein and Larson's cardinality-preserving joins, section 3.2). The equalities of the ignored
+joins hold for every row of the query too, and are added to what its predicates say.
 """
 
 from __future__ import annotations

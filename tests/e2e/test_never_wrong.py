@@ -1,11 +1,12 @@
 # ruff: noqa: E501 - tables of SQL read better unbroken
-"""Every point of the never-wrong contract (DESIGN §5) that needs the whole of it, as a test by name.
+"""Every point of docs/contract.md that needs the whole product, as a test by name.
 
 `POINTS` maps each point to the tests that hold it; points whose tests live elsewhere name the file.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -73,6 +74,19 @@ WIDE = (
     "COUNT(price) AS cp, SUM(weight) AS sw, AVG(amt) AS a, SUM(amt - cost) AS diff "
     "FROM sales GROUP BY region, day, cust"
 )
+
+
+def test_every_point_is_on_the_page_and_every_section_has_one():
+    page = (ROOT.parent / "docs" / "contract.md").read_text()
+    sections = {line[3:].lower() for line in page.splitlines() if line.startswith("## ")}
+    named = {point.partition(":")[0].lower() for point in POINTS}
+    assert named - sections == {"the user's own insert during a refresh"}
+    elsewhere = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    for section in elsewhere:
+        title, _, text = section.partition("\n")
+        files = re.findall(r"`tests/([a-z0-9_/]+\.py)`", text)
+        assert title.lower() in named or files, f"nothing holds {title}"
+        assert all((ROOT / file).exists() for file in files), title
 
 
 def test_every_point_names_a_test_that_exists():

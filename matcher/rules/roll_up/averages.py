@@ -1,4 +1,4 @@
-"""AVG and TRY_AVG: SUM / COUNT, never from AVG; DESIGN §5 says when that is exact.
+"""AVG and TRY_AVG: SUM / COUNT, never from AVG, where that is exact (docs/contract.md):
 
 - DECIMAL: where the quotient keeps ten digits more than AVG shows;
 - whole numbers, which Spark averages in DOUBLE: where the sums are proven to stay within 2^53, and

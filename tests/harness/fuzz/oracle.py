@@ -25,8 +25,8 @@ from tests.harness.fuzz.oracle_grammar import Stored, roll_ups
 from tests.harness.fuzz.spec import Spec
 from tests.harness.fuzz.world import World, world
 
-# Refused by contract though equal on small data (DESIGN §5): sums in floating point, averages of
-# whole numbers beyond 2^53, sums that may overflow, names that only Spark knows.
+# Refused by contract (docs/contract.md) though equal on small data: sums in floating point,
+# averages of whole numbers beyond 2^53, sums that may overflow, names that only Spark knows.
 _BY_CONTRACT = frozenset(
     {"FLOAT_NOT_EXACT", "AVG_NOT_EXACT", "MAY_OVERFLOW", "OUTPUT_NAME_UNKNOWN"}
 )
