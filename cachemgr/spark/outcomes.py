@@ -159,6 +159,8 @@ class Outcomes:
         self._fetch = fetch
         self._clock = clock
         self._lock = threading.Lock()
+        # who reads counters waits for who has fetched what they are to count
+        self._settling = threading.RLock()
         self._waiting: dict[int, tuple[float, NotedDecision]] = {}
 
     def note(self, number: int, decision: NotedDecision) -> None:
@@ -182,7 +184,12 @@ class Outcomes:
             waiting[1].drop(reason, path)
 
     def settle(self) -> None:
-        """Count and log all decisions of which it is known by now. Never raises."""
+        """Count and log all decisions of which it is known by now, those that another thread is
+        about to count among them. Never raises."""
+        with self._settling:
+            self._settle()
+
+    def _settle(self) -> None:
         if not self._waiting:
             return
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,3 +133,34 @@ def test_a_jvm_that_is_gone_ends_nothing() -> None:
     waiting.note(1, noted(hit(), telemetry))
     waiting.settle()
     assert telemetry.counters() == {}
+
+
+def test_who_reads_counters_waits_for_what_another_thread_is_about_to_count(java, waiting) -> None:
+    telemetry, reached, go = Telemetry(), threading.Event(), threading.Event()
+    decision = noted(hit(), telemetry)
+    tell = decision.tell
+
+    def late(**told: Any) -> None:
+        reached.set()
+        go.wait(30)
+        tell(**told)
+
+    decision.tell = late  # type: ignore[method-assign]
+    waiting.note(1, decision)
+    java.notes.append([1, True, None])
+    background = threading.Thread(target=waiting.settle)
+    background.start()
+    assert reached.wait(30)
+    read: list[int] = []
+
+    def look() -> None:
+        waiting.settle()
+        read.append(telemetry.counters().get("hits", 0))
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    reader.join(0.2)
+    go.set()
+    background.join()
+    reader.join()
+    assert read == [1]
