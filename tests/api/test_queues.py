@@ -93,3 +93,23 @@ def test_what_takes_a_moment_does_not_wait_for_what_takes_long(go):
         assert all(await asyncio.gather(*slow))
 
     asyncio.run(ask())
+
+
+def test_the_shorter_of_two_goes_first_and_each_gets_its_turn(go, monkeypatch):
+    lanes, done = Lanes(), []
+    now = 100.0
+    monkeypatch.setattr("cachemgr.api.queues.monotonic", lambda: now)
+
+    async def ask() -> None:
+        nonlocal now
+        tasks = [asyncio.create_task(lanes.run(go.wait, 10))]
+        await _are_waiting(lanes._slow, 1)
+        for later, size in ((0.0, 5_000), (0.0, 200), (1.0, 400), (20.0, 300)):
+            now += later
+            tasks.append(asyncio.create_task(lanes.run(lambda n=size: not done.append(n), size)))
+            await _are_waiting(lanes._slow, len(tasks))
+        go.set()
+        assert all(await asyncio.gather(*tasks))
+
+    asyncio.run(ask())
+    assert done == [200, 400, 5_000, 300]
