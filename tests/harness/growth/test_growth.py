@@ -78,5 +78,6 @@ def test_a_text_that_doubles_with_each_level_is_refused_before_it_is_walked(name
             found = decide(registry, DOUBLINGS[name](levels), steps=DECISION_STEPS)
         except OutOfSteps:
             found = None
-        assert time.thread_time() - started < 0.3, f"{levels} levels"
+        # what doubles with each level takes hours; a process of many tests is slow for a moment
+        assert time.thread_time() - started < 10.0, f"{levels} levels"
         assert found is None or not any(d.rewrite for d in found.decisions)
