@@ -79,15 +79,15 @@ class Net:
         added = tuple(self.files[key] for key, count in counts.items() if count > 0)
         removed = tuple(self.files[key] for key, count in counts.items() if count < 0)
         code = self._code(added, removed)
+        redefined = self.change_rows is None
         if not added and not removed:
             told = f"{_commits(self.commits)} without data change"
-            redefined = self.change_rows is None
             return Changes(ChangeKind.SAME, detail=told, commits=self.commits, redefined=redefined)
         kind = ChangeKind.SIGNED if removed else ChangeKind.APPENDS
         # what came alone is read by its files
         feed = self.change_rows if removed else None
         found = Changes(kind, code, "", added, removed, self.commits, self.first_ms, feed)
-        return replace(found, detail=_told(found), redefined=self.change_rows is None)
+        return replace(found, detail=_told(found), redefined=redefined)
 
     def _code(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> ChangeCode | None:
         if removed:

@@ -48,11 +48,7 @@ def joins_to_follow(
     Left out are those of a table whose columns may have changed: the key may be another column of
     that name, in rows that nobody looks at again.
     """
-    then = {
-        t.location: t.state
-        for t in before
-        if t.location in changes and not changes[t.location].redefined
-    }
+    then = _not_redefined(before, changes)
     found = []
     for join in metastore.reader.joins() if then else ():
         left = join.left.location
@@ -61,6 +57,18 @@ def joins_to_follow(
             if join.state is JoinState.VALID and checked.agrees(then[left]):
                 found.append(join)
     return tuple(found)
+
+
+def _not_redefined(
+    before: Sequence[SnapshotTableRecord], changes: Mapping[str, Changes]
+) -> dict[str, BaseState]:
+    """The tables that have changed since a snapshot and have the same columns still, as it read
+    them."""
+    return {
+        t.location: t.state
+        for t in before
+        if t.location in changes and not changes[t.location].redefined
+    }
 
 
 def is_checked(join: JoinRecord) -> bool:
@@ -102,9 +110,7 @@ def check_joins(
         message = _known(join, pinned)
         if message is None:
             check, message = _checked(session, join, versions_of(tables))
-            if message and is_marked(join, marked_keys(metastore.reader.restricted_tables())):
-                message = untold(join.name)
-            _note(metastore, join, check, message, pinned, now)
+            message = _note(metastore, join, check, message, pinned, now)
         if message:
             broken[join.name] = message
         else:
@@ -168,12 +174,8 @@ def check_joins_on_delta(
             proven.append(join)
             continue
         message = check.message(join.name, join.left.name, join.right.name, join.keys)
-        if is_marked(join, marked_keys(metastore.reader.restricted_tables())):
-            message = untold(join.name)
-        _note(metastore, join, check, message, pinned, now)
-        broken[join.name] = message
-    then = {t.location: t.state for t in before if t.location in changes}
-    same = {place: state for place, state in then.items() if not changes[place].redefined}
+        broken[join.name] = _note(metastore, join, check, message, pinned, now)
+    same = _not_redefined(before, changes)
     for join in proven:
         if all(_has_same_keys(join, pinned[side.location], same) for side in join.telling):
             _note(metastore, join, JoinCheck(ok=True), "", pinned, now)
@@ -218,7 +220,6 @@ def follow_joins(
         if isinstance(head, TableAt) and _is_at(join, head):
             pinned[head.location] = head
             by_table.setdefault(join.left.location, []).append(join)
-    marked = marked_keys(metastore.reader.restricted_tables()) if by_table else frozenset()
     for place, some in by_table.items():
         since = some[0].validated_versions[place].version
         assert since is not None
@@ -237,8 +238,6 @@ def follow_joins(
                     join.name,
                     join.name,
                 )
-            if message and is_marked(join, marked):
-                message = untold(join.name)
             _note(metastore, join, check, message, pinned, now)
 
 
@@ -290,7 +289,10 @@ def _note(
     message: str,
     pinned: Mapping[str, TableAt],
     now: datetime,
-) -> None:
+) -> str:
+    """Note down what was found of a join; the message as others may be told it."""
+    if message and is_marked(join, marked_keys(metastore.reader.restricted_tables())):
+        message = untold(join.name)
     metastore.writer.update_join_state(
         join.id,
         JoinState.VALID if check.ok else JoinState.BROKEN,
@@ -300,6 +302,7 @@ def _note(
         },
         validated_at=now,
     )
+    return message
 
 
 def move_validations(

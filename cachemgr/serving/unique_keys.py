@@ -36,6 +36,22 @@ def keys_seen(joins: Iterable[JoinRecord], seen: Seen) -> tuple[RecordPreserving
     return tuple(found)
 
 
+def keys_promised(
+    joins: Iterable[JoinRecord], places: Collection[str]
+) -> tuple[RecordPreservingJoin, ...]:
+    """The same before anybody looked at the tables: what `keys_seen` finds if none of them moved.
+
+    Args:
+        joins: The joins as they are declared now.
+        places: Where the query's tables lie.
+    """
+    return tuple(
+        join.as_fact()
+        for join in joins
+        if join.right.location in places and _validated_at(join, join.right) is not None
+    )
+
+
 def lapsed_in(joins: Iterable[JoinRecord], seen: Seen) -> tuple[LapsedJoin, ...]:
     """The joins by which each row of a table finds one of another, as is declared and not proven
     for what a query reads of both.
@@ -45,7 +61,7 @@ def lapsed_in(joins: Iterable[JoinRecord], seen: Seen) -> tuple[LapsedJoin, ...]
         seen: The query's tables by location.
     """
     return tuple(
-        LapsedJoin(join.as_fact(), join.state is JoinState.BROKEN)
+        _as_lapsed(join)
         for join in joins
         if join.finds_each
         and seen.get(join.left.location)
@@ -62,12 +78,17 @@ def lapsed_at(joins: Iterable[JoinRecord], places: Collection[str]) -> tuple[Lap
         places: Where the query's tables lie.
     """
     return tuple(
-        LapsedJoin(join.as_fact(), join.state is JoinState.BROKEN)
+        _as_lapsed(join)
         for join in joins
         if join.finds_each
         and join.state is not JoinState.VALID
-        and {join.left.location, join.right.location} <= set(places)
+        and join.left.location in places
+        and join.right.location in places
     )
+
+
+def _as_lapsed(join: JoinRecord) -> LapsedJoin:
+    return LapsedJoin(join.as_fact(), join.state is JoinState.BROKEN)
 
 
 def _is_as_validated(join: JoinRecord, side: JoinSide, seen: Seen) -> bool:
@@ -83,22 +104,6 @@ def _validated_at(join: JoinRecord, side: JoinSide) -> BaseState | None:
     if join.state is not JoinState.VALID or checked is None:
         return None
     return None if checked.table_id is None or checked.version is None else checked
-
-
-def keys_promised(
-    joins: Iterable[JoinRecord], places: Collection[str]
-) -> tuple[RecordPreservingJoin, ...]:
-    """The same before anybody looked at the tables: what `keys_seen` finds if none of them moved.
-
-    Args:
-        joins: The joins as they are declared now.
-        places: Where the query's tables lie.
-    """
-    return tuple(
-        join.as_fact()
-        for join in joins
-        if join.right.location in places and _validated_at(join, join.right) is not None
-    )
 
 
 def validated_places(joins: Iterable[JoinRecord]) -> frozenset[str]:

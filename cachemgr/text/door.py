@@ -46,7 +46,7 @@ from cachemgr.text.table_names import Names
 from cachemgr.text.templates import Templates
 from cachemgr.vocabulary import Outcome
 from matcher.memory.bounded import Bounded
-from matcher.model.budget import DECISION_STEPS, OutOfSteps, OutOfTime, decision, is_late
+from matcher.model.budget import ANY_STEPS, DECISION_STEPS, OutOfSteps, OutOfTime, decision, is_late
 from matcher.model.errors import MatcherError
 from matcher.model.ir import MatchOptions
 from matcher.model.reasons import Reason, ReasonCode, not_taken
@@ -56,7 +56,6 @@ from matcher.sql.schema import Table
 
 SOON_SECONDS: Final = 0.05
 """Of processor time: what a text of a new shape usually takes, several times."""
-_ANY_STEPS: Final = 1 << 62
 _READS: Final = 3
 _MOST_SETTINGS: Final = 256
 _LONG_SETTINGS: Final = 4_000
@@ -267,7 +266,7 @@ class TextDoor:
         """What becomes of a text, None where it takes longer to say: nobody knows then what else
         would have been found."""
         try:
-            with decision(_ANY_STEPS, seconds):
+            with decision(ANY_STEPS, seconds):
                 found = self._decided(asked)
                 return None if is_late() else found
         except OutOfTime:

@@ -247,9 +247,9 @@ class Registry:
             missed = seen.missed(block, constants)
             if missed is not None:
                 return Decision(None, (), missed)
-            decision = _decide_again(asked, seen, query, constants)
-            if decision is not None:
-                return decision
+            again = _decide_again(asked, seen, query, constants)
+            if again is not None:
+                return again
         exhausted = self._exhausted.get(key, tables_of(block))
         if exhausted is not None:
             return Decision(None, (), (exhausted,), exhausted=True)

@@ -35,9 +35,10 @@ NODES_A_STEP: Final = 1
 step."""
 MOST_NODES: Final = 20_000
 """A block with more nodes is not compared with caches."""
+ANY_STEPS: Final = 1 << 62
+"""No bound: what is decided may take as many steps as it likes."""
 # Between two looks at the clock, which costs as much as a step.
 _TICKS: Final = 64
-_UNBOUNDED: Final = 1 << 62
 
 
 class Search(StrEnum):
@@ -84,7 +85,7 @@ class _Budget:
 
     __slots__ = ("ceiling", "cut", "deadline", "most", "spent", "ticks")
 
-    def __init__(self, most: int = _UNBOUNDED, seconds: float | None = None) -> None:
+    def __init__(self, most: int = ANY_STEPS, seconds: float | None = None) -> None:
         self.most = most
         self.ceiling = most
         self.spent = 0

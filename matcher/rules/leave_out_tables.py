@@ -187,7 +187,7 @@ def _left_out(
     if own is None:
         return _inner_left_out(block, extra, usable)
     rest = replace(block, outer=others)
-    if len(own.right) > 1 or extra in {c.rel for e in rest.expressions() for c in columns(e)}:
+    if len(own.right) > 1 or _names(rest.expressions(), extra):
         return None
     by = next((join for join in usable if _keeps(block, own, extra, join)), None)
     return None if by is None else (_block_without(rest, extra, {}), by)
@@ -197,20 +197,22 @@ def _keeps(block: Block, own: OuterJoin, extra: int, join: RecordPreservingJoin)
     """True if the LEFT join finds one row at most, or the SEMI join finds some for each row, by
     the keys of `join` and nothing else."""
     parts = tuple(part for on in own.on for part in conjuncts(on))
-    inner = [_key_of(part, extra) for part in parts]
-    if sorted(map(str, inner)) != sorted(right for _, right in join.keys):
+    pairs = [pair for part in parts if (pair := _joins(part, extra)) is not None]
+    inner = sorted(own_column.name for own_column, _ in pairs)
+    if len(pairs) != len(parts) or inner != sorted(right for _, right in join.keys):
         return False
     if own.kind == "left":
         return True
     return own.kind == "semi" and _found_by(block, parts, extra, join) is not None
 
 
-def _key_of(part: Expr, extra: int) -> str | None:
-    """The column of a table that a condition says is equal to one of another table."""
+def _joins(part: Expr, extra: int) -> tuple[Col, Col] | None:
+    """The two columns that a condition says are equal, a table's own first; None unless it is about
+    one of the table's and one of another's."""
     pair = column_equality(part)
     if pair is None or (pair[0].rel == extra) is (pair[1].rel == extra):
         return None
-    return pair[0].name if pair[0].rel == extra else pair[1].name
+    return pair if pair[0].rel == extra else (pair[1], pair[0])
 
 
 def _inner_left_out(
@@ -255,10 +257,9 @@ def _joined_by(
     unless it says so of all of them."""
     left_of = {right: left for left, right in join.keys}
     equal: dict[str, list[Col]] = {}
-    for pair in map(column_equality, parts):
-        if pair is not None and (pair[0].rel == extra) is not (pair[1].rel == extra):
-            inner, outer = pair if pair[0].rel == extra else (pair[1], pair[0])
-            equal.setdefault(inner.name, []).append(outer)
+    for part in parts:
+        if (pair := _joins(part, extra)) is not None:
+            equal.setdefault(pair[0].name, []).append(pair[1])
     if equal.keys() != left_of.keys():
         return None
     same: dict[Col, Col] = {}
