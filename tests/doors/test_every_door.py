@@ -53,7 +53,8 @@ _FAULTS: Final = ("Traceback", "INTERNAL_ERROR", "SIDECAR_LOST")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The Thrift and the Connect server of both tests."""
     folder = tmp_path_factory.mktemp("every-door")
-    with server(folder, server_conf(folder, admins="root")) as running:
+    # joins are nobody's own, so that an unauthenticated client may drop none of them elsewhere
+    with server(folder, server_conf(folder, admins="root", ddl="all")) as running:
         yield running
 
 

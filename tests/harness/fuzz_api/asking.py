@@ -137,13 +137,15 @@ class Asking:
             self.findings.add(Finding("memory", len(self.rss), "it grows", f"MB: {text}"))
 
     def judge_log(self) -> None:
-        """Find errors that no client was told of."""
+        """Find errors that no client was told of; of a Spark that does not start, 503 tells him."""
         lines = self.service.replica.started.text().splitlines()
         for number, line in enumerate(lines):
-            if "Traceback" in line or '"level": "error"' in line:
+            error = '"level": "error"' in line and _NO_SPARK not in line
+            if error or "Traceback" in line:
                 self.findings.add(Finding("log", number, _event(line), line[:3000]))
 
 
+_NO_SPARK = "Spark does not start: "
 _SEEDS: list[str] = []
 
 

@@ -134,3 +134,21 @@ def test_a_service_that_grows():
     asking.rss = [200, 210, 300, 500, 700, 900]
     asking.judge_memory()
     assert "it grows" in findings.text()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('{"event": "cube is refreshed", "level": "info"}', False),
+        ('{"event": "Spark does not start: no java; tried again in 5 s", "level": "error"}', False),
+        ('{"event": "a request failed", "level": "error"}', True),
+        ("Traceback (most recent call last):", True),
+        ('{"event": "Spark does not start: x", "exception": "Traceback", "level": "error"}', True),
+    ],
+)
+def test_errors_that_a_service_logs(line, found):
+    findings = Findings()
+    started = SimpleNamespace(text=lambda: f"\n{line}\n")
+    service = SimpleNamespace(replica=SimpleNamespace(started=started))
+    Asking(service, 1, findings).judge_log()
+    assert bool(findings.first) == found
