@@ -19,6 +19,7 @@ from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
 from matcher.model.functions import is_known
 from matcher.model.reasons import ReasonCode
+from matcher.model.values import cast
 from matcher.predicates.captured_settings import WRAPPING_SUM, aggregate_as, means_the_same
 from matcher.predicates.constant_folding import fold
 from matcher.predicates.time_buckets import standard_unit
@@ -304,14 +305,9 @@ def _cast(
 
 def _fold_moment(arg: Expr, type_: str, settings: Settings) -> Lit | None:
     """A temporal constant cast by UnwrapCastInBinaryComparison, which Spark folds only later."""
-    if not isinstance(arg, Lit) or not isinstance(arg.value, int):
+    if not isinstance(arg, Lit) or arg.type not in ("date", "timestamp") or arg.value is None:
         return None
-    utc = settings.time_zone.lower() in _UTC
-    if arg.type == "date" and (type_ == "timestamp_ntz" or (type_ == "timestamp" and utc)):
-        return Lit(arg.value * 86_400_000_000, type_)
-    if (arg.type, type_) == ("timestamp", "timestamp_ntz") and utc:
-        return Lit(arg.value, type_)
-    return None
+    return cast(arg, type_, utc=settings.time_zone.lower() in _UTC)
 
 
 def _opaque(data: Function, args: tuple[Expr, ...]) -> Call:

@@ -10,19 +10,18 @@ from __future__ import annotations
 import calendar
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Decimal
 from math import isinf, isnan
 from typing import Any, Final
 
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
 from matcher.model.operators import COMPARISONS, compared
-from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
-from matcher.predicates.domains import single, value_of
+from matcher.model.types import FLOATS, INTEGRAL
+from matcher.model.values import EPOCH, EXACT, NEGATED_DIGITS, cast, fits, to_decimal
+from matcher.predicates.domains import value_of
 from matcher.predicates.like_patterns import matches
 from matcher.predicates.raising import settles
 
-_EPOCH: Final = date(1970, 1, 1)
-_EXACT: Final = Context(prec=100)
 NULL: Final = Lit(None, "boolean")
 
 
@@ -45,7 +44,7 @@ def fold(call: Call) -> Lit | None:
     if call.op == "in":
         return _membership(values)
     if call.op in ("cast", "try_cast"):
-        return widen(values[0], call.type)
+        return cast(values[0], call.type)
     if call.op in ("add", "sub", "mul", "div", "mod", "neg"):
         return _arithmetic(call, values)
     if call.op not in _FUNCTIONS:
@@ -144,53 +143,6 @@ def _membership(values: list[Lit]) -> Lit | None:
 # -- numbers ------------------------------------------------------------------------------------
 
 
-def fits(value: int, type: str) -> bool:
-    """True if a whole number type holds the value."""
-    bound = 1 << (INTEGRAL[type] - 1)
-    return -bound <= value < bound
-
-
-# up to here each whole number has a value of its own
-_MOST_WHOLE: Final = {"float": 1 << 24, "double": 1 << 53}
-
-
-def widen(lit: Lit, type: str) -> Lit | None:
-    """A cast that loses nothing and asks no session; None for any other."""
-    value, parts = lit.value, decimal_parts(type)
-    if lit.type == type or value is None:
-        return Lit(value, type)
-    if lit.type in INTEGRAL and isinstance(value, int):
-        if type in INTEGRAL:
-            return Lit(value, type) if fits(value, type) else None
-        if type in FLOATS:
-            return Lit(float(value), type) if abs(value) <= _MOST_WHOLE[type] else None
-        return to_decimal(Decimal(value), type, exact=True) if parts else None
-    if isinstance(value, Decimal):
-        if type in FLOATS:
-            number = float(value) if type == "double" else single(float(value))
-            return Lit(number, type) if value == number else None
-        return to_decimal(value, type, exact=True) if parts else None
-    if lit.type == "float" and type == "double":
-        return Lit(single(value), type) if isinstance(value, float) else None
-    if (lit.type, type) == ("date", "timestamp_ntz") and isinstance(value, int):
-        return Lit(value * 86_400_000_000, type)
-    return None
-
-
-def to_decimal(value: Decimal, type: str, *, exact: bool = False) -> Lit | None:
-    """The number in a decimal type, rounded half up as Spark does; None where it does not fit."""
-    parts = decimal_parts(type)
-    assert parts is not None
-    precision, scale = parts
-    try:
-        rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
-    except InvalidOperation:
-        return None
-    if exact and rounded != value:
-        return None
-    return Lit(rounded, type) if rounded.copy_abs() < Decimal(10) ** (precision - scale) else None
-
-
 def _arithmetic(call: Call, values: list[Lit]) -> Lit | None:
     if any(v.value is None for v in values):
         return Lit(None, call.type)
@@ -202,8 +154,9 @@ def _arithmetic(call: Call, values: list[Lit]) -> Lit | None:
         return Lit(-raw[0], call.type)
     if call.type == "double" and all(isinstance(v, float) for v in raw):
         return _floating(call.op, raw)
-    parts = decimal_parts(call.type)
-    if parts and all(isinstance(v, Decimal) for v in raw) and call.op in _DECIMAL:
+    if all(isinstance(v, Decimal) for v in raw) and call.op in _DECIMAL:
+        if call.op == "neg" and len(raw[0].as_tuple().digits) > NEGATED_DIGITS:
+            return None
         return to_decimal(_DECIMAL[call.op](*raw), call.type)
     return None
 
@@ -228,7 +181,7 @@ def _floating(op: str, raw: list[float]) -> Lit | None:
 
 
 _DECIMAL: Final[dict[str, Callable[..., Decimal]]] = {
-    "add": _EXACT.add, "sub": _EXACT.subtract, "mul": _EXACT.multiply, "neg": _EXACT.minus,
+    "add": EXACT.add, "sub": EXACT.subtract, "mul": EXACT.multiply, "neg": EXACT.minus,
 }  # fmt: skip
 
 
@@ -242,19 +195,19 @@ def shift_days(days: int, months: int, more_days: int) -> int | None:
     58
     """
     try:
-        start = _EPOCH + timedelta(days=days)
+        start = EPOCH + timedelta(days=days)
         year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
         last = calendar.monthrange(year, month + 1)[1]
         moved = date(year, month + 1, min(start.day, last)) + timedelta(days=more_days)
     except (ValueError, OverflowError):
         return None
-    return (moved - _EPOCH).days
+    return (moved - EPOCH).days
 
 
 def truncated(days: int, unit: str) -> int | None:
     """The first day of the year, quarter, month or week (Monday) that a day is in."""
     try:
-        day = _EPOCH + timedelta(days=days)
+        day = EPOCH + timedelta(days=days)
     except OverflowError:
         return None
     unit = unit.upper()
@@ -264,11 +217,11 @@ def truncated(days: int, unit: str) -> int | None:
         first = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
     elif unit in ("MONTH", "MM", "MON"):
         first = day.replace(day=1)
-    elif unit == "WEEK" and days - day.weekday() >= (date.min - _EPOCH).days:
+    elif unit == "WEEK" and days - day.weekday() >= (date.min - EPOCH).days:
         return days - day.weekday()
     else:
         return None
-    return (first - _EPOCH).days
+    return (first - EPOCH).days
 
 
 def _last_day(days: int) -> int | None:
@@ -278,7 +231,7 @@ def _last_day(days: int) -> int | None:
 
 def _day_part(name: str, days: int) -> int | None:
     try:
-        day = _EPOCH + timedelta(days=days)
+        day = EPOCH + timedelta(days=days)
     except OverflowError:
         return None
     return {
@@ -342,4 +295,5 @@ def _function(call: Call, raw: list[Any]) -> Lit | None:
         return None
     if isinstance(result, bool):
         return _truth(result)
-    return Lit(result, call.type)
+    # days of no calendar may be further apart than an INT says
+    return None if call.type == "int" and not fits(result, "int") else Lit(result, call.type)

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from math import inf, isnan
-from struct import pack, unpack
+from math import isnan
 from typing import Any, Final
 
 from matcher.model.budget import tick
 from matcher.model.expr import Lit
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
+from matcher.model.values import single
 
 # int, str, float, bytes or NAN: one kind a domain, ordered as Spark orders the type
 Value = Any
@@ -261,14 +261,6 @@ def value_of(lit: Lit) -> Value:
     # Python orders strings by code point, which is the order of their UTF-8 bytes, Spark's binary
     # collation
     return value if kind == "string" and isinstance(value, str) else None
-
-
-def single(value: float) -> float:
-    """The FLOAT nearest to a number, as the double that it is: `0.1F` is 0.10000000149…"""
-    try:
-        return float(unpack("<f", pack("<f", value))[0])
-    except OverflowError:
-        return inf if value > 0 else -inf
 
 
 def unscaled(value: Decimal, scale: int) -> int | None:

@@ -21,12 +21,12 @@ from typing import Final
 
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.types import INTEGRAL, decimal_parts
+from matcher.model.values import EPOCH, single
 from matcher.predicates.constant_folding import shift_days, truncated
-from matcher.predicates.domains import NAN, Domain, Interval, Value, normal, prefix, single
+from matcher.predicates.domains import NAN, Domain, Interval, Value, normal, prefix
 
-_EPOCH: Final = date(1970, 1, 1)
-_FIRST: Final = (date(1, 1, 1) - _EPOCH).days
-_LAST: Final = (date(9999, 12, 31) - _EPOCH).days
+_FIRST: Final = (date(1, 1, 1) - EPOCH).days
+_LAST: Final = (date(9999, 12, 31) - EPOCH).days
 _DAY: Final = 86_400_000_000
 _EXACT_IN_DOUBLE: Final = 2.0**53
 
@@ -124,13 +124,13 @@ _NONE: Final = Interval(0, False, 0, False)
 def _year(days: Value) -> Value:
     if not _FIRST <= days <= _LAST:
         return None
-    return date.fromordinal(days + _EPOCH.toordinal()).year
+    return date.fromordinal(days + EPOCH.toordinal()).year
 
 
 def _from_year(year: Value) -> Interval | None:
     if not 1 <= year <= 9999:
         return None
-    return Interval((date(year, 1, 1) - _EPOCH).days, True)
+    return Interval((date(year, 1, 1) - EPOCH).days, True)
 
 
 def _truncation(argument: Expr, unit: str) -> Monotone | None:

@@ -27,6 +27,7 @@ from matcher.model.expr import (
     walk,
 )
 from matcher.model.ir import Block, OuterJoin, Output, Relation, SortKey
+from matcher.model.numbers import whole_number
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.tree_size import TreeSize
 from matcher.normalize.simplify import simplified
@@ -43,7 +44,6 @@ from matcher.sql.expressions.types import UNKNOWN, TextSettings
 from matcher.sql.from_clause import FromClause
 from matcher.sql.group import read_groups
 from matcher.sql.merge import merged
-from matcher.sql.numbers import whole_number
 from matcher.sql.subqueries import as_join, subquery_test
 
 _KNOWN_CLAUSES: Final = frozenset(

@@ -15,9 +15,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from matcher.model.numbers import whole_number
 from matcher.sql.expressions.aggregates import is_aggregate
 from matcher.sql.expressions.functions import is_scalar
-from matcher.sql.numbers import whole_number
 
 _TOP: Final = ("distinct", "order", "limit", "offset")
 _BELOW: Final = ("expressions", "from_", "joins", "where", "group", "having", "with_", "hint")

@@ -1,27 +1,19 @@
-"""Casts that Spark inserts, and constants worked out: operands in, typed and folded expressions
-out.
-
-A constant is folded only where its value is certain without a session: a cast that could fail, a
-date text of an unusual form, a timestamp without a stated time zone stay as written, as casts that
-Spark evaluates.
-"""
+"""Casts that Spark inserts: operands in, typed expressions out, with constants worked out wherever
+`matcher.predicates.constant_folding` is certain of them."""
 
 from __future__ import annotations
 
-import calendar
-import re
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from math import inf
+from decimal import Decimal
 from typing import Final
 
 from matcher.model.errors import NotSupported
-from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
-from matcher.model.operators import compared
+from matcher.model.expr import TRUE, Call, Expr, Lit
+from matcher.model.numbers import whole_number
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, decimal_parts
-from matcher.predicates.domains import single
+from matcher.model.values import EXACT, cast, fits
+from matcher.predicates.constant_folding import fold
 from matcher.sql.expressions.scope import unsupported
 from matcher.sql.expressions.types import (
     UNKNOWN,
@@ -32,20 +24,8 @@ from matcher.sql.expressions.types import (
     is_numeric,
 )
 from matcher.sql.expressions.unwrap import unwrap
-from matcher.sql.numbers import whole_number
 
-_EPOCH: Final = date(1970, 1, 1)
-_EXACT: Final = Context(prec=100)
-_DATE: Final = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})\s*\Z", re.ASCII)
-_TIMESTAMP: Final = re.compile(
-    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})"
-    r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?)?\s*\Z",
-    re.ASCII,
-)
 _MOST_WRITTEN: Final = 39  # the 38 digits of a decimal and its point
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]{1,3})?\Z")
-_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,38}(\.[0-9]{1,38})?\Z")
-_INTEGER: Final = re.compile(r"\s*([+-]?\d+)\s*\Z", re.ASCII)
 
 
 def number_literal(text: str) -> Lit:
@@ -64,7 +44,7 @@ def number_literal(text: str) -> Lit:
     if "." not in text:
         value = whole_number(text)
         for kind in ("int", "bigint"):
-            if value is not None and _fits(value, kind):
+            if value is not None and fits(value, kind):
                 return Lit(value, kind)
     if len(text.lstrip("-0")) > _MOST_WRITTEN:
         raise _too_precise(text)
@@ -74,17 +54,12 @@ def number_literal(text: str) -> Lit:
     precision = max(len(digits), scale, 1)
     if precision > 38:
         raise _too_precise(text)
-    return Lit(number, f"decimal({precision},{scale})")
+    return Lit(EXACT.plus(number), f"decimal({precision},{scale})")  # Spark's decimals have no -0
 
 
 def _too_precise(text: str) -> NotSupported:
     shown = text if len(text) <= 60 else f"{text[:40]}…"
     return unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, f"{shown} has more than 38 digits")
-
-
-def _fits(value: int, kind: str) -> bool:
-    bound = 1 << (INTEGRAL[kind] - 1)
-    return -bound <= value < bound
 
 
 def cast_to(expr: Expr, type: str, settings: TextSettings, op: str = "cast") -> Expr:
@@ -93,124 +68,13 @@ def cast_to(expr: Expr, type: str, settings: TextSettings, op: str = "cast") -> 
     if expr.type == type:
         return expr
     if isinstance(expr, Lit):
-        folded = fold_cast(expr, type, settings)
+        folded = cast(expr, type, utc=settings.utc)
         if folded is not None:
             return folded
     # NaN and the infinities are no decimals, and NULL also with ANSI
     lost = expr.type in FLOATS and decimal_parts(type) is not None
     nullable = expr.nullable or op == "try_cast" or not settings.ansi or lost
     return Call(op, (expr,), type, nullable)
-
-
-def fold_cast(lit: Lit, type: str, settings: TextSettings) -> Lit | None:
-    """The constant as a constant of another type, or None where Spark should decide."""
-    value, source = lit.value, lit.type
-    if value is None:
-        return Lit(None, type)
-    if isinstance(value, str):
-        return _from_string(value, type, settings)
-    if isinstance(value, bool):
-        return Lit(str(value).lower(), "string") if type == "string" else None
-    if source in INTEGRAL and isinstance(value, int):
-        return _from_integer(value, type)
-    if isinstance(value, Decimal):
-        return _from_decimal(value, type)
-    if source == "date" and isinstance(value, int) and type in ("timestamp", "timestamp_ntz"):
-        known = type == "timestamp_ntz" or settings.utc
-        return Lit(value * 86_400_000_000, type) if known else None
-    return None
-
-
-def _from_integer(value: int, type: str) -> Lit | None:
-    if type in INTEGRAL:
-        return Lit(value, type) if _fits(value, type) else None
-    if type == "double":
-        return Lit(float(value), type) if abs(value) <= 1 << 53 else None
-    parts = decimal_parts(type)
-    if parts:
-        return _to_decimal(Decimal(value), parts, type)
-    return Lit(str(value), "string") if type == "string" else None
-
-
-def _from_decimal(value: Decimal, type: str) -> Lit | None:
-    parts = decimal_parts(type)
-    if parts:
-        return _to_decimal(value, parts, type)
-    if type == "double":
-        return Lit(float(value), type)
-    if type in INTEGRAL and value == value.to_integral_value() and _fits(int(value), type):
-        return Lit(int(value), type)
-    return None
-
-
-def _to_decimal(value: Decimal, parts: tuple[int, int], type: str) -> Lit | None:
-    precision, scale = parts
-    try:
-        rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
-    except InvalidOperation:
-        return None
-    rounded = _EXACT.plus(rounded)  # a decimal has no -0
-    return Lit(rounded, type) if rounded.copy_abs() < Decimal(10) ** (precision - scale) else None
-
-
-def _from_string(text: str, type: str, settings: TextSettings) -> Lit | None:
-    if type == "date":
-        found = _DATE.match(text)
-        if found is None:
-            return None
-        try:
-            return Lit((date(*map(int, found.groups())) - _EPOCH).days, "date")
-        except ValueError:
-            return None
-    if type == "timestamp_ntz" or (type == "timestamp" and settings.utc):
-        return _timestamp(text, type)
-    if type in FLOATS:
-        return _floating(text, type)
-    parts = decimal_parts(type)
-    if parts and _DECIMAL.match(text):
-        return _to_decimal(_EXACT.create_decimal(text), parts, type)
-    found = _INTEGER.match(text) if type in INTEGRAL else None
-    number = whole_number(found[1]) if found else None
-    return None if number is None or not _fits(number, type) else Lit(number, type)
-
-
-def _floating(text: str, type: str) -> Lit | None:
-    """None where Spark should decide.
-
-    >>> _floating("-Infinity", "double").value, _floating("+-inf", "double")
-    (-inf, None)
-    """
-    word = text.strip(" ").lower()
-    sign = word[:1] in ("+", "-")
-    if not (_NUMBER.match(word) or word[sign:] in ("inf", "infinity") or word == "nan"):
-        return None
-    value = float(word)
-    if type == "double" or value != value or abs(value) in (0.0, inf):
-        return Lit(value, type)
-    return Lit(value, type) if _is_float(value, word) else None
-
-
-def _is_float(value: float, word: str) -> bool:
-    """True if the number is how Spark shows the FLOAT that it makes of the text: six digits are
-    kept, and the way through DOUBLE rounds the same unless that is in the middle of two."""
-    digits = word.lstrip("+-").split("e")[0].replace(".", "").strip("0")
-    near = single(value)
-    other = 2 * value - near  # the neighbour, if the number is in the middle
-    decided = near == value or single(other) != other
-    return len(digits) <= 6 and 1e-37 < abs(near) < inf and decided
-
-
-def _timestamp(text: str, type: str) -> Lit | None:
-    found = _TIMESTAMP.match(text)
-    if found is None:
-        return None
-    *fields, fraction = found.groups()
-    try:
-        moment = datetime(*(int(f or 0) for f in fields))  # type: ignore[arg-type]
-    except ValueError:
-        return None
-    micros = (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
-    return Lit(micros + int((fraction or "0").ljust(6, "0")), type)
 
 
 # -- comparisons --------------------------------------------------------------------------------
@@ -229,12 +93,8 @@ def compare(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr:
     if op == "nseq" and left == right:
         return TRUE
     nullable = op != "nseq" and (left.nullable or right.nullable)
-    if isinstance(left, Lit) and isinstance(right, Lit):
-        folded = _compare_literals(op, left, right)
-        if folded is not None:
-            return folded
-    unwrapped = unwrap(op, left, right, settings)
-    return unwrapped or Call(op, (left, right), "boolean", nullable)
+    compared = Call(op, (left, right), "boolean", nullable)
+    return fold(compared) or unwrap(op, left, right, settings) or compared
 
 
 def refuse_mixed_strings(operands: Sequence[Expr], what: str, settings: TextSettings) -> None:
@@ -331,22 +191,11 @@ def _fit(lit: Lit, target: str, settings: TextSettings) -> Lit | None:
             return None
     elif lit.type != "string" or target not in ("date", "timestamp", "timestamp_ntz"):
         return None
-    folded = fold_cast(lit, target, settings)
+    folded = cast(lit, target, utc=settings.utc)
     if folded is not None and isinstance(lit.value, Decimal) and folded.value is not None:
         same = target == "double" or Decimal(str(folded.value)) == lit.value
         return folded if same else None
     return folded
-
-
-def _compare_literals(op: str, left: Lit, right: Lit) -> Lit | None:
-    if op == "nseq" and (left.value is None or right.value is None):
-        return TRUE if left.value is None and right.value is None else FALSE
-    if left.value is None or right.value is None:
-        return Lit(None, "boolean")
-    a, b = left.value, right.value
-    if isinstance(a, float) or isinstance(b, float) or type(a) is not type(b):
-        return None
-    return TRUE if compared(op, a, b) else FALSE
 
 
 def refuse_char(expr: Expr) -> None:
@@ -377,12 +226,12 @@ def arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings) -> Expr
         wanted = common_type(left.type, right.type, settings)
     assert wanted is not None  # numbers have a common type
     left, right = cast_to(left, wanted, settings), cast_to(right, wanted, settings)
-    if isinstance(left, Lit) and isinstance(right, Lit) and wanted in INTEGRAL:
-        folded = _fold_integers(op, left, right, wanted)
-        if folded is not None:
-            return folded
     nullable = op in ("div", "mod") or left.nullable or right.nullable
-    return Call(op, (left, right), wanted, nullable)
+    return _folded(Call(op, (left, right), wanted, nullable))
+
+
+def _folded(call: Call) -> Expr:
+    return fold(call) or call
 
 
 def _whole_division(left: Expr, right: Expr, settings: TextSettings) -> Expr:
@@ -416,52 +265,11 @@ def _decimal_arithmetic(op: str, left: Expr, right: Expr, settings: TextSettings
     (a, a_parts), (b, b_parts) = sides
     result = arithmetic_type(op, a_parts, b_parts, settings)
     assert result is not None  # of the five operators
-    if isinstance(a, Lit) and isinstance(b, Lit) and op in ("add", "sub", "mul"):
-        x, y = a.value, b.value
-        parts = decimal_parts(result)
-        if isinstance(x, Decimal) and isinstance(y, Decimal) and parts:
-            value = {"add": _EXACT.add, "sub": _EXACT.subtract, "mul": _EXACT.multiply}[op](x, y)
-            folded = _to_decimal(value, parts, result)
-            if folded is not None:
-                return folded
     nullable = op in ("div", "mod") or a.nullable or b.nullable or not settings.ansi
-    return Call(op, (a, b), result, nullable)
-
-
-def _fold_integers(op: str, left: Lit, right: Lit, type: str) -> Lit | None:
-    a, b = left.value, right.value
-    if a is None or b is None:
-        return Lit(None, type)
-    assert isinstance(a, int) and isinstance(b, int)
-    if op == "mod":
-        return None if b == 0 else Lit(abs(a) % abs(b) * (1 if a >= 0 else -1), type)
-    value = {"add": a + b, "sub": a - b, "mul": a * b}.get(op)
-    return Lit(value, type) if value is not None and _fits(value, type) else None
+    return _folded(Call(op, (a, b), result, nullable))
 
 
 def minus(expr: Expr, settings: TextSettings) -> Expr:
     """Unary minus."""
     expr = _as_number(expr, settings)
-    if isinstance(expr, Lit):
-        value = expr.value
-        if isinstance(value, Decimal | float):
-            return Lit(-value, expr.type)
-        if isinstance(value, int) and _fits(-value, expr.type):
-            return Lit(-value, expr.type)
-    return Call("neg", (expr,), expr.type, expr.nullable)
-
-
-# -- dates --------------------------------------------------------------------------------------
-
-
-def shift_date(days: int, months: int, more_days: int) -> Lit | None:
-    """A DATE constant moved by months (the day cut off at the month's end), then by days."""
-    try:
-        start = _EPOCH + timedelta(days=days)
-        index = start.year * 12 + start.month - 1 + months
-        year, month = divmod(index, 12)
-        last = calendar.monthrange(year, month + 1)[1]
-        moved = date(year, month + 1, min(start.day, last)) + timedelta(days=more_days)
-    except (ValueError, OverflowError):
-        return None
-    return Lit((moved - _EPOCH).days, "date")
+    return _folded(Call("neg", (expr,), expr.type, expr.nullable))

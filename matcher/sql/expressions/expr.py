@@ -10,8 +10,11 @@ from typing import Final
 from sqlglot import exp
 
 from matcher.model.expr import FALSE, TRUE, Call, Expr, Lit
+from matcher.model.numbers import whole_number
 from matcher.model.reasons import ReasonCode
-from matcher.model.types import INTEGRAL
+from matcher.model.types import FLOATS, INTEGRAL
+from matcher.model.values import cast
+from matcher.predicates.constant_folding import shift_days
 from matcher.predicates.tuples import in_tuples
 from matcher.sql.expressions.aggregates import aggregate, is_aggregate
 from matcher.sql.expressions.coerce import (
@@ -19,12 +22,10 @@ from matcher.sql.expressions.coerce import (
     arithmetic,
     cast_to,
     compare,
-    fold_cast,
     minus,
     number_literal,
     refuse_char,
     refuse_mixed_strings,
-    shift_date,
 )
 from matcher.sql.expressions.functions import (
     SESSION_WORDS,
@@ -38,7 +39,6 @@ from matcher.sql.expressions.logic import as_boolean, logic, negate
 from matcher.sql.expressions.precedence import refuse_other_precedence
 from matcher.sql.expressions.scope import Scope, field_of, unsupported
 from matcher.sql.expressions.types import UNKNOWN, TextSettings, type_of
-from matcher.sql.numbers import whole_number
 
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
@@ -156,18 +156,14 @@ class ExprBuilder:
         smallest = self._with_suffix(inner) if isinstance(inner, exp.Cast) else None
         return smallest or minus(self.build(inner), self.settings)
 
-    def _with_suffix(self, cast: exp.Cast) -> Lit | None:
+    def _with_suffix(self, node: exp.Cast) -> Lit | None:
         """The constant -128Y of `128Y`, which is a cast to the parser and would overflow; None of
         a cast that is written as one, by the literal's place in the text."""
-        number, kind = cast.this, type_of(cast.args["to"])
+        number, kind = node.this, type_of(node.args["to"])
         value = whole_number(number.name) if isinstance(number, exp.Literal) else None
-        if value is None or kind not in INTEGRAL:
+        if value is None or kind not in INTEGRAL or not _has_suffix(number):
             return None
-        if "start" not in number.meta:
-            raise unsupported(ReasonCode.UNSUPPORTED_EXPRESSION, cast.sql("spark")[:80])
-        if number.meta["end"] - number.meta["start"] < len(number.name):
-            return None
-        return fold_cast(Lit(-value, "bigint"), kind, self.settings)
+        return cast(Lit(-value, "bigint"), kind)
 
     # -- logic and tests --------------------------------------------------------------------------
 
@@ -267,7 +263,8 @@ class ExprBuilder:
         if isinstance(day, Lit) and day.type == "date" and isinstance(day.value, int):
             if unit in _UNITS or unit in _DAYS:
                 months = count * _UNITS[unit] if unit in _UNITS else 0
-                return shift_date(day.value, months, count if unit in _DAYS else 0)
+                moved = shift_days(day.value, months, count if unit in _DAYS else 0)
+                return None if moved is None else Lit(moved, "date")
         if day.type == "date" and not isinstance(day, Lit) and unit in _DAYS:
             return add_days(day, Lit(count, "int"), "date_add", self.settings)
         return None
@@ -284,9 +281,15 @@ class ExprBuilder:
                 return Lit(float(inner.name), kind)
             number = whole_number(inner.name) if kind in INTEGRAL else None
             if number is not None:
-                folded = fold_cast(Lit(number, "bigint"), kind, self.settings)
+                folded = cast(Lit(number, "bigint"), kind)
                 if folded is not None:
                     return folded
+        signed = _signed_number(inner) if kind in FLOATS else None
+        if signed is not None and _has_suffix(signed):
+            # -0.0D is -0.0, and CAST(-0.0 AS DOUBLE) is 0.0: of a decimal, which has no -0
+            constant = cast(Lit(f"-{signed.name}", "string"), kind)
+            if constant is not None:
+                return constant
         value_expr = self.build(inner)
         refuse_char(value_expr)
         if value_expr.type == UNKNOWN:
@@ -354,6 +357,28 @@ class ExprBuilder:
         refuse_non_deterministic(node)
         code, detail = _REFUSED[type(node)]
         raise unsupported(code, detail)
+
+
+def _signed_number(node: exp.Expr) -> exp.Literal | None:
+    """The number behind a minus sign, as the parser has that of -1.5D."""
+    if isinstance(node, exp.Paren) and isinstance(node.this, exp.Neg):
+        number = node.this.this
+        if isinstance(number, exp.Literal) and not number.is_string:
+            return number
+    return None
+
+
+def _has_suffix(number: exp.Expr) -> bool:
+    """True of the 128 in `128Y`, by its place in the text: to the parser it is a cast as any.
+
+    Raises:
+        NotSupported: the place is not known.
+    """
+    if "start" not in number.meta:
+        raise unsupported(
+            ReasonCode.UNSUPPORTED_EXPRESSION, f"{number.name[:40]} of a type that is not certain"
+        )
+    return bool(number.meta["end"] - number.meta["start"] >= len(number.name))
 
 
 def like(value: Expr, pattern: Expr, escape: str) -> Expr:

@@ -14,9 +14,9 @@ from typing import Final
 from sqlglot import exp
 
 from matcher.model.errors import NotSupported
+from matcher.model.numbers import whole_number
 from matcher.model.reasons import ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
-from matcher.sql.numbers import whole_number
 
 UNKNOWN: Final = "unknown"  # the type of a column whose source the text door does not take
 

@@ -34,7 +34,7 @@ _HOOK = "__guard__"
 _NO_REFUSALS = ("NeedsRegrouping", "AssertionError", "AttributeError", "TypeError", "ValueError")
 # Where a bare None or False says no; elsewhere it is a value like any other.
 _DECIDING = ("matcher/rules/", "matcher/memory/decisions",
-             "matcher/normalize/functional_dependencies",
+             "matcher/normalize/functional_dependencies", "matcher/model/values",
              *(f"matcher/predicates/{name}" for name in (
                  "aggregate_filters", "constant_folding", "context", "domains", "implication",
                  "like_patterns", "monotone", "null_sources", "time_buckets", "time_zones",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 
 from matcher.index.registry import Registry
@@ -12,7 +10,6 @@ from matcher.model.ir import Block, Decision, MatchOptions, Output, Relation
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.stored_plan import plan_definition
 from matcher.predicates.captured_settings import WRAPPING_SUM
-from matcher.predicates.constant_folding import widen
 from tests.matcher.predicates.test_time_windows import FIVE, TS, window
 
 TABLE = (Relation("t", "t"),)
@@ -50,11 +47,6 @@ def codes(found: Decision) -> set[ReasonCode]:
 
 def less(left: Expr, right: Expr) -> Call:
     return Call("lt", (left, right), "boolean")
-
-
-def test_a_decimal_that_no_double_is_stays_a_cast() -> None:
-    assert widen(Lit(Decimal("0.5"), "decimal(2,1)"), "double") == Lit(0.5, "double")
-    assert widen(Lit(Decimal("0.1"), "decimal(2,1)"), "double") is None
 
 
 def test_a_constant_without_a_literal_is_not_put_out() -> None:
