@@ -23,6 +23,7 @@ from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.integer_bounds import Bounds, is_exact, type_bounds
 from matcher.model.ir import GROUPING_ID_COLUMN, ROWS_COLUMN, CachePlan, GroupingSet
 from matcher.model.types import INTEGRAL
+from matcher.render.placeholders import TABLE
 from matcher.render.select import quote
 
 
@@ -235,6 +236,6 @@ def asked_bounds(
         names: The columns.
     """
     items = ", ".join(f"MIN({quote(n)}), MAX({quote(n)})" for n in names)
-    row = run_select(session, f"SELECT {items} FROM __t", {"__t": relation}).collect()[0]
+    row = run_select(session, f"SELECT {items} FROM {TABLE}", {TABLE: relation}).collect()[0]
     pairs = {name: (row[2 * i], row[2 * i + 1]) for i, name in enumerate(names)}
     return {n: (0, 0) if low is None else (int(low), int(high)) for n, (low, high) in pairs.items()}

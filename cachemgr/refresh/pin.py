@@ -35,6 +35,7 @@ from cachemgr.metastore.records import CacheRecord, SnapshotRecord
 from cachemgr.refresh.failure_texts import storage_unavailable, what_serves
 from matcher.model.expr import Col, walk
 from matcher.model.ir import CachePlan
+from matcher.render.placeholders import TABLE
 
 MAX_READS = 20
 
@@ -193,7 +194,7 @@ def other_columns(
     for rel, wanted in sorted(needed.items()):
         relation = plan.relations[rel]
         read = TableRead(relation.key, versions[relation.key])
-        schema = run_select(session, "SELECT * FROM __t", {"__t": read}).schema
+        schema = run_select(session, f"SELECT * FROM {TABLE}", {TABLE: read}).schema
         have = {f.name.lower(): f.dataType.simpleString() for f in schema.fields}
         for name, type_ in sorted(wanted.items()):
             now = have.get(name.lower(), "")

@@ -23,6 +23,7 @@ from matcher.model.expr import Agg, Col, Expr, columns
 from matcher.model.integer_bounds import Bounds, is_exact
 from matcher.model.ir import CachePlan
 from matcher.model.types import INTEGRAL, is_blurred
+from matcher.render.placeholders import TABLE
 
 # All base tables together, as stored; rows of one value take next to no bytes.
 SMALL_BYTES: Final = 2 << 20
@@ -143,4 +144,4 @@ def in_one_task(session: SparkSession, table: TableRead) -> DataFrame:
         table: The table.
     """
     plan = of_few_files(session, table)
-    return run_select(session, "SELECT * FROM __t", {"__t": plan}).coalesce(1)
+    return run_select(session, f"SELECT * FROM {TABLE}", {TABLE: plan}).coalesce(1)

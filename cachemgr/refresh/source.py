@@ -27,10 +27,9 @@ from cachemgr.vocabulary import RunState
 from matcher.index.registry import Registry
 from matcher.model.ir import CachePlan, Rewrite
 from matcher.normalize.stored_block import stored_block
+from matcher.render.placeholders import CACHE, joined, tables_of
 from matcher.render.select import NotRenderable, quote, render_rewrite, render_stored
 from scheduler.order import sources_of
-
-_CACHE = "__cache"
 
 
 @dataclass(frozen=True)
@@ -171,17 +170,20 @@ def _checked(
     versions = versions_of(tables)
     assert served.version is not None
     stored = TableRead(normalise_location(session, served.location), served.version)
-    collapsing = collapsing_sql(served, rewrite.grouping_set, _CACHE)
-    reads: dict[str, object] = {_CACHE: stored}
+    collapsing = collapsing_sql(served, rewrite.grouping_set, CACHE)
+    reads: dict[str, object] = {CACHE: stored}
     if collapsing is not None:
-        reads[_CACHE] = run_select(session, collapsing, {_CACHE: stored})
-    extra = []
-    for number, join in enumerate(rewrite.extra):
-        extra.append(f"__extra{number}")
-        reads[extra[-1]] = TableRead(join.relation.key, versions[join.relation.key])
-    base = {f"__t{i}": TableRead(r.key, versions[r.key]) for i, r in enumerate(plan.relations)}
+        reads[CACHE] = run_select(session, collapsing, {CACHE: stored})
+    extra = joined(len(rewrite.extra))
+    for name, join in zip(extra, rewrite.extra, strict=True):
+        reads[name] = TableRead(join.relation.key, versions[join.relation.key])
+    names = tables_of(len(plan.relations))
+    base = {
+        name: TableRead(relation.key, versions[relation.key])
+        for name, relation in zip(names, plan.relations, strict=True)
+    }
     try:
-        sql = render_rewrite(rewrite, _CACHE, positional=True, extra_sql=extra)
+        sql = render_rewrite(rewrite, CACHE, positional=True, extra_sql=extra)
         have = [f.dataType for f in run_select(session, sql, reads).schema]
         want = run_select(session, render_stored(plan, [quote(n) for n in base]), base).schema
     except NotRenderable as error:

@@ -25,6 +25,7 @@ from cachemgr.refresh.by_change.changed_rows import rows_that_came
 from cachemgr.refresh.by_change.incremental import Delta
 from cachemgr.refresh.pin import columns_told
 from cachemgr.refresh.small import in_one_task, is_small, plan_for_one_task
+from matcher.render.placeholders import TABLE
 from matcher.render.select import quote
 
 JOIN_COLUMN_LOST: Final = ErrorCode.JOIN_COLUMN_LOST
@@ -179,7 +180,7 @@ def _refuse_lost_keys(
     error: AnalysisException,
 ) -> None:
     for side, read in enumerate(reads.values()):
-        schema = run_select(session, "SELECT * FROM __t", {"__t": read}).schema
+        schema = run_select(session, f"SELECT * FROM {TABLE}", {TABLE: read}).schema
         have = {field.name.lower() for field in schema.fields}
         lost = [key[side] for key in keys if key[side].lower() not in have]
         if lost:

@@ -42,7 +42,7 @@ class Hit:
         sql: What runs over the cache, outputs named c0, c1, …
         split: Which parts of the subtree's outputs the block's are; None for the outputs.
         appended: Rows that are read beside the cache; the block's tables then stand in `sql` as
-            `base_names` says.
+            `bases` says.
     """
 
     path: Path

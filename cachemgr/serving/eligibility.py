@@ -34,16 +34,9 @@ from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, GroupingSet, Rewrite
 from matcher.model.reasons import Reason, ReasonCode, not_taken
+from matcher.render.placeholders import CACHE, joined
 from matcher.render.select import NotRenderable, render_rewrite
 from matcher.rules.choose import not_named
-
-# The names under which a rewrite's text reads the cache, and the tables that it joins to it.
-RELATION = "__cache"
-
-
-def extra_names(rewrite: Rewrite) -> list[str]:
-    """The names of the tables that a rewrite joins to its cache, in its text."""
-    return [f"__table{number}" for number in range(len(rewrite.extra))]
 
 
 @dataclass(frozen=True)
@@ -260,7 +253,8 @@ class Eligibility:
         if refused is not None:
             return refused
         try:
-            sql = render_rewrite(rewrite, RELATION, positional=True, extra_sql=extra_names(rewrite))
+            extra = joined(len(rewrite.extra))
+            sql = render_rewrite(rewrite, CACHE, positional=True, extra_sql=extra)
         except NotRenderable as error:
             return not_taken(
                 ReasonCode.UNSUPPORTED_EXPRESSION, f"it cannot be computed from the cache: {error}"

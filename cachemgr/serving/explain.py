@@ -12,7 +12,6 @@ from cachemgr.reason_text import candidate_rows, masked_reasons, reason_text
 from cachemgr.secrets import masked_sql
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.decision import Decision, Hit
-from cachemgr.serving.tails import TAIL
 from cachemgr.statements.columns import ITEMS, JSON
 from cachemgr.statements.results import ResultRows, table
 from cachemgr.vocabulary import FreshnessKind
@@ -20,6 +19,7 @@ from matcher.index.explain import candidate_data, reason_data, set_names
 from matcher.model.budget import Spent
 from matcher.model.ir import Candidate
 from matcher.model.reasons import Reason
+from matcher.render.placeholders import BASE, CACHE, TAIL
 from matcher.render.select import NotRenderable, quote_path, render_rewrite
 
 JSON_VERSION: Final = 1
@@ -271,9 +271,9 @@ def _steps(hit: Hit) -> tuple[str, ...]:
 
 def _sql(hit: Hit) -> str:
     if hit.appended is not None:
-        read = ["__base"] * bool(hit.appended.files) + [TAIL] * (hit.appended.tail is not None)
+        read = [BASE] * bool(hit.appended.files) + [TAIL] * (hit.appended.tail is not None)
         names = " and ".join(read)
-        return f"-- beside it, {hit.appended.told()}, as {names}; the cache as __cache\n{hit.sql}"
+        return f"-- beside it, {hit.appended.told()}, as {names}; the cache as {CACHE}\n{hit.sql}"
     try:
         return render_rewrite(hit.rewrite, quote_path(hit.rewrite.cache))
     except NotRenderable as error:

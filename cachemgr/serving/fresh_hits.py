@@ -20,15 +20,11 @@ from matcher.model.ir import Block, Candidate, MatchOptions, RecordPreservingJoi
 from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.partials.merge import merge, render_merged
 from matcher.partials.split import States, split, why_not_by_value
+from matcher.render.placeholders import bases
 from matcher.render.select import NotRenderable, quote, render_stored
 from matcher.rules.cost import cost_beside
 
 STEP = "add_appended_rows"
-
-
-def base_names(block: Block) -> list[str]:
-    """The names under which a hit reads the tables of its block beside the cache, in its text."""
-    return [f"__base{number}" for number in range(len(block.relations))]
 
 
 def base_columns(block: Block) -> list[frozenset[str]]:
@@ -171,7 +167,7 @@ def _beside(
     found = appended if held is None else replace(appended, tail=tail)
     sides = [] if held is None else [held]
     if found.files:
-        names = [quote(name) for name in base_names(states.block)]
+        names = [quote(name) for name in bases(len(states.block.relations))]
         sides.append(render_stored(states.stored, names))
     return found, sides
 

@@ -26,11 +26,9 @@ from matcher.model.ir import (
     Rewrite,
 )
 from matcher.normalize.normal_form import Interner, NormalQuery, PreparedPlan, occurrences
+from matcher.render.placeholders import TAIL
 from matcher.render.select import NotRenderable, render_rewrite
 from matcher.rules.match_view import match_plan
-
-# The name under which the text of a hit reads a tail.
-TAIL = "__tail"
 
 
 class Tail:

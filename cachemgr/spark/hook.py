@@ -40,8 +40,8 @@ from cachemgr.spark.plans import read_tables
 from matcher.catalyst.split import Split
 from matcher.catalyst.templates import PlanDocument, PlanShapes
 from matcher.model.reasons import Reason, ReasonCode
+from matcher.render.placeholders import STORED
 
-STORED: Final = "__stored"
 MODES: Final = ("rewrite", "planOnly", "failFast", "off")
 
 _CHANGED_SINCE: Final = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"

@@ -38,12 +38,11 @@ from cachemgr.refresh.full.layout import LARGE_SET_ROWS
 from cachemgr.serving.appended import FreshLimits
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, Hit, refused
-from cachemgr.serving.eligibility import RELATION, Checks, Eligibility, QueryState, extra_names
+from cachemgr.serving.eligibility import Checks, Eligibility, QueryState
 from cachemgr.serving.feed import Feed
-from cachemgr.serving.fresh_hits import base_columns, base_names
+from cachemgr.serving.fresh_hits import base_columns
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
-from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import (
     keys_promised,
     keys_seen,
@@ -58,7 +57,6 @@ from cachemgr.spark.held.scan_name import scan_name
 from cachemgr.spark.held.tails import TailStore
 from cachemgr.spark.hints import NO_CACHE
 from cachemgr.spark.hook import (
-    STORED,
     ChangedSinceAnalysis,
     Collapsed,
     HookContext,
@@ -77,6 +75,7 @@ from matcher.model.ir import (
     RecordPreservingJoin,
 )
 from matcher.model.reasons import Reason, ReasonCode
+from matcher.render.placeholders import CACHE, STORED, TAIL, bases, joined
 from matcher.render.select import quote
 from matcher.rules.cost import rows_left
 
@@ -435,8 +434,8 @@ class CacheSession:
         pins = settings.pin_enabled and settings.pin_max_bytes > 0
         pinned = self._pin(hit, read, settings, explain) if pins else None
         relation: object = pinned if pinned is not None else self._stored(hit, read)
-        relations = {RELATION: relation}
-        for name, extra in zip(extra_names(hit.rewrite), hit.rewrite.extra, strict=True):
+        relations = {CACHE: relation}
+        for name, extra in zip(joined(len(hit.rewrite.extra)), hit.rewrite.extra, strict=True):
             relations[name] = QueryTable(extra.relation.key)
         tails = self.application.tails if settings.fresh_tail_max_bytes > 0 else None
         relations |= _read_beside(hit, tails)
@@ -493,16 +492,16 @@ class CacheSession:
     ) -> DataFrame:
         number = None if chosen is None else chosen.grouping_id
         where = "" if number is None else f" WHERE {quote(GROUPING_ID_COLUMN)} = {number}L"
-        text = f"SELECT * FROM {RELATION}{where}"
-        rows = run_select(self.application.session, text, {RELATION: read})
-        sql = collapsing_sql(cache, chosen, RELATION)
+        text = f"SELECT * FROM {CACHE}{where}"
+        rows = run_select(self.application.session, text, {CACHE: read})
+        sql = collapsing_sql(cache, chosen, CACHE)
         if sql is not None:
             # It is added up as the cache's own settings say, and in the one task that holds the
             # rows: most groups have few partial rows, which a shuffle would only move.
             rows = run_select(
                 own_session(self.application.session, dict(cache.settings)),
                 sql,
-                {RELATION: rows.coalesce(1)},
+                {CACHE: rows.coalesce(1)},
             )
         every = tuple(key.name for key in cache.plan.keys or ())
         names = set_names(cache.plan, chosen)
@@ -555,7 +554,7 @@ def _read_beside(hit: Hit, tails: TailStore | None) -> dict[str, object]:
         return found
     files = QueryFiles(appended.table.location, appended.since, appended.keys)
     tables = zip(hit.block.relations, base_columns(hit.block), strict=True)
-    for name, (relation, columns) in zip(base_names(hit.block), tables, strict=True):
+    for name, (relation, columns) in zip(bases(len(hit.block.relations)), tables, strict=True):
         table, held = appended.others.get(relation.key), None
         if tails is not None and table is not None:
             held = tails.joined(hit.cache, table, columns)

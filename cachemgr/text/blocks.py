@@ -17,11 +17,12 @@ from cachemgr.serving.served_cache import collapsing_sql
 from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
+from matcher.render.placeholders import CACHE
 from matcher.render.select import NotRenderable, quote, render_rewrite
 from matcher.sql.reader import TextBlock, TextQuery
 from matcher.sql.schema import Table
 
-_ALIAS: Final = " AS `__cache`"
+_ALIAS: Final = f" AS {quote(CACHE)}"
 
 
 @dataclass(frozen=True, slots=True)

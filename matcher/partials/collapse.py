@@ -38,6 +38,7 @@ from matcher.partials.partial_rows import (
     why_not_partials,
 )
 from matcher.partials.split import LONG_DECIMAL, WIDE_SUM
+from matcher.render.placeholders import PARTS
 from matcher.render.select import quote, render_expr
 from matcher.rules.roll_up.distinct import united
 
@@ -46,7 +47,6 @@ SIGN: Final = "__sign"
 
 _SIGN: Final = Col(0, SIGN, "int", nullable=False)
 _ZERO: Final = Lit(0, "bigint")
-_ALIAS: Final = "__parts"
 
 
 def render_collapsed(plan: CachePlan, table_sql: str, options: MatchOptions) -> str:
@@ -71,7 +71,7 @@ def render_collapsed(plan: CachePlan, table_sql: str, options: MatchOptions) -> 
     GROUP BY `store`
     HAVING (SUM(__parts.`__rows`) <> 0L)
     """
-    return _collapsed(plan, f"{table_sql} AS {_ALIAS}", options, signed=False)
+    return _collapsed(plan, f"{table_sql} AS {PARTS}", options, signed=False)
 
 
 def holds_partials(plan: CachePlan, grouping_set: GroupingSet | None) -> bool:
@@ -230,7 +230,7 @@ def _plain(col: Col) -> str:
 
 def _qualified(col: Col) -> str:
     """In HAVING an output of the name would be meant."""
-    return f"{_ALIAS}.{quote(col.name)}"
+    return f"{PARTS}.{quote(col.name)}"
 
 
 def _signed(added: Sequence[str], removed: Sequence[str], signed: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from matcher.model.ir import Block, MatchOptions, Miss, Output, Rewrite, SortKey
 from matcher.model.reasons import Reason
 from matcher.normalize.normal_form import Interner, NormalQuery, PreparedPlan
 from matcher.partials.split import WIDE_SUM, States
+from matcher.render.placeholders import PARTS
 from matcher.render.select import render_rewrite
 from matcher.rules.match_view import match_regrouped
 
@@ -129,4 +130,4 @@ def render_merged(rewrite: Rewrite, sides: Sequence[str], *, positional: bool = 
 
 def union_of(sides: Sequence[str]) -> str:
     """The rows of several SELECTs, as a table in FROM."""
-    return "(\n" + "\nUNION ALL\n".join(f"({side})" for side in sides) + "\n) AS __parts"
+    return "(\n" + "\nUNION ALL\n".join(f"({side})" for side in sides) + f"\n) AS {PARTS}"

@@ -27,6 +27,7 @@ from matcher.model.row_order import AVERAGES, adds_floats
 from matcher.model.types import INTEGRAL, VARIANCES, decimal_parts, sum_type
 from matcher.normalize.stored_block import stored_block
 from matcher.predicates.aggregate_filters import as_filter
+from matcher.render.placeholders import STATES
 from matcher.render.select import NotRenderable, readable, render_stored
 from matcher.rules.grouping_sets import why_not_by_sets
 from matcher.rules.roll_up.distinct import MERGES, SEVERAL_SIZES, unites_sizes
@@ -34,7 +35,6 @@ from matcher.rules.roll_up.sums import SAFE_SUM_PRECISION
 
 LONG_DECIMAL: Final = "decimal(20,0)"
 WIDE_SUM: Final = "decimal(30,0)"
-_NAME: Final = "__states"
 _AS_THEY_ARE: Final = frozenset(
     ("sum", "count", "min", "max", "bit_and", "bit_or", "bit_xor", "collect_set", *MERGES)
 )
@@ -131,7 +131,7 @@ def _rows(block: Block) -> CachePlan:
     shown = [e for e in dict.fromkeys(block.shown()) if not is_constant(e)]
     first = block.limit is not None and bool(block.order_by)
     return CachePlan(
-        name=_NAME,
+        name=STATES,
         relations=block.relations,
         predicates=block.predicates,
         outer=block.outer,
@@ -191,7 +191,7 @@ no cache that matches stores them
 
 def _named(block: Block, keys: list[Expr], measures: list[Agg]) -> CachePlan:
     return CachePlan(
-        name=_NAME,
+        name=STATES,
         relations=block.relations,
         predicates=block.predicates,
         outer=block.outer,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,11 +26,8 @@ from cachemgr.refresh.small import in_one_task
 from matcher.model.expr import Col
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, MatchOptions
 from matcher.partials.collapse import SIGN, merged_rows, net_partials, with_sign
+from matcher.render.placeholders import CAME, STORED, WENT, tables_of
 from matcher.render.select import quote, render_stored
-
-_STORED: Final = "__stored"
-_CAME: Final = "__came"
-_WENT: Final = "__went"
 
 
 def delta_rows(
@@ -79,7 +76,7 @@ class _Changed:
     Args:
         session: A session of ours.
         rel: Which relation of the plan is the changed table.
-        others: What the others read, by the names of `_named`.
+        others: What the others read, by the names of `tables_of`.
         came: The rows that came; where `is_marked`, also those that went, told apart by `CHANGE`.
         went: The rows that went; None where none did, or `came` has them.
         is_marked: See `came`.
@@ -96,7 +93,7 @@ class _Changed:
         """The delta of a plan's sets, as rows to append."""
         relations, sides = self._sides(plan)
         if not self.is_marked and self.went is None:
-            return relations[_CAME]
+            return relations[CAME]
         return run_select(self.session, net_partials(plan, options=options, **sides), relations)
 
     def merged(self, plan: CachePlan, stored: TableRead, options: MatchOptions) -> DataFrame:
@@ -106,10 +103,10 @@ class _Changed:
         if plan.is_cube:
             listed = ", ".join(f"{s.grouping_id}L" for s in plan.grouping_sets)
             where = f" WHERE {quote(GROUPING_ID_COLUMN)} IN ({listed})"
-        before = _all_of(_STORED, _columns(relations[_CAME])) + where
+        before = _all_of(STORED, _columns(relations[CAME])) + where
         sides["added"].insert(0, before)
         text = merged_rows(plan, options=options, **sides)
-        return run_select(self.session, text, relations | {_STORED: stored})
+        return run_select(self.session, text, relations | {STORED: stored})
 
     def _sides(self, plan: CachePlan) -> tuple[dict[str, DataFrame], dict[str, list[str]]]:
         """The definition over what came and what went, and SELECTs of both as `merged_rows` takes
@@ -117,20 +114,20 @@ class _Changed:
         if self.is_marked:
             marked = with_sign(plan, Col(self.rel, CHANGE, "int", nullable=False))
             came = self._over(marked, self.came)
-            both = _all_of(_CAME, [*_columns(came), SIGN])
-            return {_CAME: came}, {"added": [], "removed": [], "signed": [both]}
-        relations = {_CAME: self._over(plan, self.came)}
-        columns = relations[_CAME].columns
-        sides: dict[str, list[str]] = {"added": [_all_of(_CAME, columns)], "removed": []}
+            both = _all_of(CAME, [*_columns(came), SIGN])
+            return {CAME: came}, {"added": [], "removed": [], "signed": [both]}
+        relations = {CAME: self._over(plan, self.came)}
+        columns = relations[CAME].columns
+        sides: dict[str, list[str]] = {"added": [_all_of(CAME, columns)], "removed": []}
         if self.went is not None:
-            relations[_WENT] = self._over(plan, self.went)
-            sides["removed"] = [_all_of(_WENT, columns)]
+            relations[WENT] = self._over(plan, self.went)
+            sides["removed"] = [_all_of(WENT, columns)]
         return relations, sides
 
     def _over(self, plan: CachePlan, rows: Any) -> DataFrame:
-        relations = {**self.others, _named(self.rel): rows}
-        names = [quote(_named(number)) for number in range(len(plan.relations))]
-        return run_select(self.session, render_stored(plan, names), relations)
+        names = tables_of(len(plan.relations))
+        relations = {**self.others, names[self.rel]: rows}
+        return run_select(self.session, render_stored(plan, list(map(quote, names))), relations)
 
 
 def _changed(
@@ -142,11 +139,12 @@ def _changed(
 ) -> _Changed:
     others: dict[str, Any] = {}
     rel = 0
+    names = tables_of(len(reads))
     for number, (relation, read) in enumerate(zip(plan.relations, reads, strict=True)):
         if relation.key == delta.table.location:
             rel = number
         else:
-            others[_named(number)] = (
+            others[names[number]] = (
                 in_one_task(session, read) if small else of_few_files(session, read)
             )
     if delta.by_feed and delta.is_signed:
@@ -157,10 +155,6 @@ def _changed(
 
 def _columns(definition: DataFrame) -> list[str]:
     return [name for name in definition.columns if name != SIGN]
-
-
-def _named(number: int) -> str:
-    return f"__t{number}"
 
 
 def of_sets(plan: CachePlan, numbers: Sequence[int]) -> CachePlan:

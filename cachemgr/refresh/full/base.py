@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from cachemgr.delta.log import size_in_bytes
 from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.refresh.file_stats import files_listed, of_few_files
+from matcher.render.placeholders import TABLE, tables_of
 from matcher.render.select import quote
 
 # A file of this many times a core's share keeps one core at work when the others are done.
@@ -51,7 +52,7 @@ class Base:
         if self.rows is not None:
             return self.rows
         counted = run_select(
-            session, "SELECT COUNT(*) FROM __t", {"__t": self.relations[self.largest]}
+            session, f"SELECT COUNT(*) FROM {TABLE}", {TABLE: self.relations[self.largest]}
         )
         return int(counted.collect()[0][0])
 
@@ -70,7 +71,7 @@ class Base:
             session: Any session.
             column: A column of the largest, by whose hash; None for by turns.
         """
-        rows = run_select(session, "SELECT * FROM __t", {"__t": self.relations[self.largest]})
+        rows = run_select(session, f"SELECT * FROM {TABLE}", {TABLE: self.relations[self.largest]})
         return {**self.relations, self.largest: deal_out(session, rows, column)}
 
 
@@ -96,8 +97,7 @@ def base_of(session: SparkSession, reads: Sequence[TableRead]) -> Base:
     relations: dict[str, Any] = {}
     rows: dict[str, list[int | None]] = {}
     sizes: dict[str, int] = {}
-    for number, table in enumerate(reads):
-        name = f"__t{number}"
+    for name, table in zip(tables_of(len(reads)), reads, strict=True):
         files = files_listed(session, table)
         if files is None:
             relations[name] = table

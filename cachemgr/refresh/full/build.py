@@ -33,6 +33,7 @@ from cachemgr.refresh.full.sample import Sizes, sizes_of
 from cachemgr.refresh.small import in_one_task
 from matcher.model.expr import Col
 from matcher.model.ir import GROUPING_ID_COLUMN, CachePlan, GroupingSet
+from matcher.render.placeholders import TABLE, tables_of
 from matcher.render.select import quote, render_stored
 
 # Planning and the jobs of another pass take as long as so many row aggregations.
@@ -117,7 +118,8 @@ def build_rows(
     if source is not None:
         return _laid_out(source, plan, partition_by, cluster_by, small)
     if small:
-        parts = {f"__t{i}": in_one_task(session, table) for i, table in enumerate(tables)}
+        names = tables_of(len(tables))
+        parts = {n: in_one_task(session, t) for n, t in zip(names, tables, strict=True)}
         return _laid_out(_select(session, plan, parts), plan, partition_by, cluster_by, small)
     base = base_of(session, tables)
     sizes = sizes_of(session, plan, base, before) if plan.is_cube and not plain else None
@@ -229,7 +231,7 @@ def _of_ancestors(
     # Named by its plan: Spark does not find what it holds again below a second Expand, and would
     # compute it from the base once for each family.
     held = computed._jdf.queryExecution().withCachedData()
-    ancestors = run_select(session, "SELECT * FROM __t", {"__t": held})
+    ancestors = run_select(session, f"SELECT * FROM {TABLE}", {TABLE: held})
     width = len(plan.keys or ())
     stored = tuple(f.keys for f in lattice.families if f.stored)
     if stored:

@@ -22,6 +22,7 @@ from cachemgr.refresh.full.lattice import (
 from cachemgr.refresh.full.layout import ROWS_PER_FILE
 from matcher.model.expr import columns
 from matcher.model.ir import CachePlan
+from matcher.render.placeholders import TABLE
 from matcher.render.select import quote, render_stored
 
 # Below so many rows of the largest base table a sample costs more than it saves.
@@ -148,8 +149,8 @@ def draw(session: SparkSession, plan: CachePlan, base: Base, rows_of_largest: in
     names = list(base.relations)
     # Named, because a sample is a barrier that column pruning may not pass.
     needed = ", ".join(map(quote, _key_columns(plan, names.index(base.largest)))) or "1"
-    text = f"SELECT {needed} FROM __t"
-    read = run_select(session, text, {"__t": base.relations[base.largest]})
+    text = f"SELECT {needed} FROM {TABLE}"
+    read = run_select(session, text, {TABLE: base.relations[base.largest]})
     drawn = read.sample(withReplacement=False, fraction=share, seed=1)
     if base.is_uneven:
         drawn = deal_out(session, drawn)

@@ -18,13 +18,13 @@ from cachemgr.base_state import TableAt
 from cachemgr.delta.tables import PinnedSet, TableRead, run_select
 from cachemgr.spark.held.pins import NotPinnable, PinKey, PinStore
 from matcher.memory.bounded import Bounded
+from matcher.render.placeholders import TABLE
 from matcher.render.select import quote
 
 # On the disk, with all of their columns.
 _MOST_BYTES: Final = 32 << 20
 _MOST: Final = 1_000
 _UNUSED_SECONDS: Final = 600.0
-_TABLE: Final = "__table"
 # Spark's statistics of what is held leave NaN out, so that a filter would pass over it; of other
 # types nothing is known.
 _HELD: Final = (
@@ -128,7 +128,7 @@ def _key(settings: Collection[tuple[str, str]], table: TableAt, columns: frozens
 
 
 def _rows(session: SparkSession, read: TableRead, columns: frozenset[str]) -> DataFrame:
-    rows = run_select(session, f"SELECT * FROM {_TABLE}", {_TABLE: read})
+    rows = run_select(session, f"SELECT * FROM {TABLE}", {TABLE: read})
     kept = [field for field in rows.schema.fields if field.name.lower() in columns]
     for field in kept:
         if not isinstance(field.dataType, _HELD):

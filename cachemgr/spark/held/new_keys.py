@@ -19,13 +19,13 @@ from cachemgr.delta.tables import TableRead, run_select
 from cachemgr.spark.held.degraded import warn
 from cachemgr.spark.hook import suspended
 from matcher.memory.bounded import Bounded
+from matcher.render.placeholders import ALL, CAME
 from matcher.render.select import quote
 
 _log = logging.getLogger("cachemgr.keys")
 _MOST: Final = 1_000
 # after a look that failed: its job was cancelled, or the table's files cannot be read for a while
 _AGAIN_SECONDS: Final = 30.0
-_ALL, _CAME = "__all", "__came"
 
 
 class NewKeyChecks:
@@ -104,10 +104,10 @@ class NewKeyChecks:
         place, names = table.location, ", ".join(map(quote, columns))
         there = " AND ".join(f"{quote(c)} IS NOT NULL" for c in columns)
         text = (
-            f"SELECT 1 FROM {_ALL} LEFT SEMI JOIN (SELECT {names} FROM {_CAME} WHERE {there}) "
+            f"SELECT 1 FROM {ALL} LEFT SEMI JOIN (SELECT {names} FROM {CAME} WHERE {there}) "
             f"USING ({names}) GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
         )
         files = ChangedFiles(place, since.version, table.version, changes.added)
         with suspended(self._spark):
-            relations = {_ALL: TableRead(place, table.version), _CAME: files.plan(self._spark)}
+            relations = {ALL: TableRead(place, table.version), CAME: files.plan(self._spark)}
             return not run_select(self._spark, text, relations).collect()

@@ -24,6 +24,7 @@ from cachemgr.jvm.loader import java_class, session_of
 from cachemgr.spark.held.degraded import warn
 from cachemgr.spark.hook import suspended
 from matcher.model.ir import GROUPING_ID_COLUMN
+from matcher.render.placeholders import CACHE
 from matcher.render.select import quote
 
 _log = logging.getLogger("cachemgr.files")
@@ -79,13 +80,13 @@ class FileReads:
         return made
 
     def _make(self, read: TableRead, grouping_id: int) -> Any:
-        text = f"SELECT * FROM __cache WHERE {quote(GROUPING_ID_COLUMN)} = {grouping_id}L"
+        text = f"SELECT * FROM {CACHE} WHERE {quote(GROUPING_ID_COLUMN)} = {grouping_id}L"
         folder = f"{GROUPING_ID_COLUMN}={grouping_id}"
         with suspended(self._spark):
             tables = java_class(self._spark, "Tables")
             if not tables.plainFiles(session_of(self._spark), read.location, read.version):
                 return None
-            through_delta = run_select(self._spark, text, {"__cache": read})
+            through_delta = run_select(self._spark, text, {CACHE: read})
             files = [f for f in through_delta.inputFiles() if f"/{folder}/" in unquote(f)]
             # other partition columns are left to Delta, whose log has their values as they are
             if any(unquote(f).rsplit("/", 2)[1] != folder for f in files):

@@ -26,7 +26,7 @@ from cachemgr.serving.appended import Appended
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.grown_dimensions import NewKeys, has_rows_of
 from cachemgr.serving.served_cache import ServedCache
-from cachemgr.serving.tails import TAIL, Tail, plan_of_tail
+from cachemgr.serving.tails import Tail, plan_of_tail
 from cachemgr.spark.held.joined_tables import JoinedTables
 from cachemgr.spark.held.pins import NotPinnable, PinKey, holds_floats
 from cachemgr.spark.hook import suspended
@@ -36,9 +36,9 @@ from matcher.partials.collapse import merged_rows
 from matcher.partials.linear import why_not_linear
 from matcher.partials.lossless import joins_told_by_counts
 from matcher.partials.partial_rows import why_not_partials
+from matcher.render.placeholders import CAME, TAIL, tables_of, tail_parts
 from matcher.render.select import quote, render_stored
 
-_CAME: Final = "__came"
 # Parts that are read side by side; the next one takes their place.
 _MOST_PARTS: Final = 10
 # Parts that are made of one another; the next one is made of files alone.
@@ -132,7 +132,7 @@ class TailMaker:
         with suspended(session):
             rows = self._definition(session, plan)
             if self._merged:
-                relations = {_CAME: rows, **_named(self._merged)}
+                relations = {CAME: rows, **_named(self._merged)}
                 names = ", ".join(map(quote, rows.columns))
                 parts = [f"SELECT {names} FROM {name}" for name in relations]
                 text = merged_rows(plan, parts, [], match_options(dict(cache.settings)))
@@ -210,9 +210,10 @@ class TailMaker:
         files = tuple(f for f in self._new_files() if f.key not in held)
         came = ChangedFiles(grown.location, since, grown.version, files).plan(session)
         others = self._others(session)
+        names = tables_of(len(plan.relations))
         relations = {
-            f"__t{number}": others.get(relation.key, came)
-            for number, relation in enumerate(plan.relations)
+            name: others.get(relation.key, came)
+            for name, relation in zip(names, plan.relations, strict=True)
         }
         return run_select(session, render_stored(plan, [quote(n) for n in relations]), relations)
 
@@ -277,7 +278,8 @@ def _states(
 
 
 def _named(parts: Sequence[Part]) -> dict[str, object]:
-    return {f"{TAIL}{number}": part.rows for number, part in enumerate(parts)}
+    names = tail_parts(len(parts))
+    return {name: part.rows for name, part in zip(names, parts, strict=True)}
 
 
 def has_none(cache: ServedCache, grouping_set: GroupingSet | None, appended: Appended) -> bool:
