@@ -214,17 +214,12 @@ def _outcome(located: LocatedBlock, asked: _Asked) -> BlockOutcome:
 
 def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcome:
     registry, eligibility, options = asked.registry, asked.eligibility, asked.options
-    cleared: dict[int, Cleared] = {}
     behind: dict[Reason, float] = {}
 
-    def veto(rewrite: Rewrite) -> Reason | None:
+    def clear(rewrite: Rewrite) -> Cleared | Reason:
         found = eligibility.clear(located, block, rewrite)
         if isinstance(found, Cleared):
-            shown = why_shown_above(located, block, rewrite, found, eligibility, options)
-            if shown is not None:
-                return shown
-            cleared[id(rewrite)] = found
-            return None
+            return why_shown_above(located, block, rewrite, found, eligibility, options) or found
         if not isinstance(found, Behind):
             return found
         if may_read_appended(located, eligibility):
@@ -234,18 +229,16 @@ def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcom
     chosen = registry.decide(
         block,
         options,
-        veto,
+        clear,
         explain=asked.explain,
         most=asked.most,
         first_rows=located.is_tail,
         remember=not asked.first_sight,
     )
     hit, reasons, candidates = None, chosen.reasons, chosen.candidates
-    if chosen.rewrite is not None:
-        found = cleared[id(chosen.rewrite)]
-        hit = Hit(
-            located.path, block, chosen.rewrite, found.cache, found.exact, found.sql, located.split
-        )
+    if chosen.served is not None:
+        rewrite, found = chosen.served
+        hit = Hit(located.path, block, rewrite, found.cache, found.exact, found.sql, located.split)
     if behind and (hit is None or _may_cost_less(min(behind.values()), hit, eligibility)):
         with_appended = fresh_hit(located, block, registry, eligibility, options, hit)
         if isinstance(with_appended, Hit):

@@ -73,10 +73,10 @@ def fresh_hit(
     bare = _merged_by_any(block, states, options)
     if isinstance(bare, Reason):
         return (bare,)
-    answers: dict[int, tuple[Cleared, Rewrite]] = {}
     matched = False
 
-    def veto(rewrite: Rewrite) -> Reason | None:
+    def clear(rewrite: Rewrite) -> tuple[Cleared, Rewrite] | Reason:
+        """The cache, and the block from its states."""
         nonlocal matched
         matched = True
         found = eligibility.clear_with_appended(states.block, rewrite)
@@ -92,27 +92,23 @@ def fresh_hit(
         if isinstance(merged, Reason):
             return merged
         shown = why_shown_above(located, block, rewrite, found, eligibility, options)
-        if shown is not None:
-            return shown
-        answers[id(rewrite)] = (found, merged)
-        return None
+        return shown or (found, merged)
 
-    chosen = registry.decide(states.block, options, veto)
-    if chosen.rewrite is None:
+    chosen = registry.decide(states.block, options, clear)
+    if chosen.served is None:
         by_value = None if matched else why_not_by_value(block)
         return chosen.reasons if by_value is None else (by_value,)
-    found, merged = answers[id(chosen.rewrite)]
+    rewrite, (found, merged) = chosen.served
     sides, appended = [found.sql], found.appended
     try:
         if appended is not None:
-            tail = eligibility.tail(found.cache, chosen.rewrite.grouping_set, appended)
+            tail = eligibility.tail(found.cache, rewrite.grouping_set, appended)
             appended, beside = _beside(appended, tail, states, options)
             sides += beside
         sql = render_merged(merged, sides)
     except NotRenderable as error:
         return (not_taken(ReasonCode.UNSUPPORTED_EXPRESSION, str(error)),)
-    steps = (*chosen.rewrite.steps, STEP)
-    rewrite = replace(chosen.rewrite, steps=steps)
+    rewrite = replace(rewrite, steps=(*rewrite.steps, STEP))
     return Hit(located.path, block, rewrite, found.cache, True, sql, located.split, appended)
 
 

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from matcher.model.ir import Block, Miss
 from matcher.model.reasons import Reason, ReasonCode
+
+# Refusals of a whole cache that no further table mends.
+_FOR_GOOD: Final = frozenset(
+    {
+        ReasonCode.PREDICATE_NOT_CONTAINED,
+        ReasonCode.JOIN_CONDITION_DIFFERS,
+        ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
+        ReasonCode.EXTRA_TABLE_FILTERED,
+        ReasonCode.LIMIT_NOT_CONTAINED,
+        ReasonCode.CACHE_IS_AGGREGATED,
+    }
+)
 
 
 def no_cache(block: Block) -> Reason:
@@ -100,3 +113,18 @@ def _of_nearest_sets(misses: Iterable[Miss]) -> Iterator[Miss]:
             if asked not in finest or keys > finest[asked][0]:
                 finest[asked] = (keys, miss)
     yield from (miss for _, miss in finest.values())
+
+
+def hopeless(misses: Iterable[Miss], served: Iterable[str]) -> frozenset[str]:
+    """The caches that were refused for nothing that a joined table could remedy, and those that
+    serve as they are and may not.
+
+    Args:
+        misses: The refusals.
+        served: The caches that have a rewrite as they are.
+    """
+    codes: dict[str, set[ReasonCode]] = {}
+    for miss in misses:
+        codes.setdefault(miss.cache, set()).update(reason.code for reason in miss.reasons)
+    serve = frozenset(served)
+    return frozenset(n for n, found in codes.items() if n in serve or found <= _FOR_GOOD)

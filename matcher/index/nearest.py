@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from matcher.index.shards import Shard, mask_of
-from matcher.model.ir import MatchOptions, Miss, Rewrite
+from matcher.model.ir import MatchOptions, Miss, Passed, Rewrite
 from matcher.model.reasons import Reason
 from matcher.normalize.normal_form import FIRST_UNKNOWN_TABLE, OCCURRENCE, NormalQuery, PreparedPlan
 from matcher.rules.choose import rank
@@ -65,9 +65,9 @@ def consider(
     query: NormalQuery,
     plans: Sequence[PreparedPlan],
     options: MatchOptions,
-    veto: Callable[[Rewrite], Reason | None] | None,
+    clear: Callable[[Rewrite], Passed | Reason],
     first_rows: bool,
-) -> tuple[Rewrite | None, list[Rewrite], list[Miss]]:
+) -> tuple[tuple[Rewrite, Passed] | None, list[Rewrite], list[Miss]]:
     """Try caches, also those that the index would not propose. Of a cube the first set that serves
     may be chosen, as where nobody asks why; the others are told.
 
@@ -75,14 +75,14 @@ def consider(
         query: The query.
         plans: The caches.
         options: The session's switches.
-        veto: Asked for each valid rewrite, best first.
+        clear: Asked for each valid rewrite, best first; a reason is a refusal.
         first_rows: The caches are of the first rows alone: nothing is joined to them.
 
     Returns:
-        The rewrite to take, the others that would do, and what was refused.
+        The rewrite to take with what `clear` gave, the others that would do, and what was refused.
     """
     misses: list[Miss] = []
-    chosen: Rewrite | None = None
+    served: tuple[Rewrite, Passed] | None = None
     valid: list[Rewrite] = []
     for may_join_tables in (False,) if first_rows else (False, True):
         rewrites: list[Rewrite] = []
@@ -95,13 +95,13 @@ def consider(
             known = [m for m in misses if m.cache == plan.name]
             misses += [f for f in found if isinstance(f, Miss) and f not in known]
         for rewrite in (*rank(rewrites), *others):
-            reason = veto(rewrite) if veto is not None else None
-            if reason is not None:
-                misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,), matched=True))
-            elif chosen is None and rewrite in rewrites:
-                chosen = rewrite
+            passed = clear(rewrite)
+            if isinstance(passed, Reason):
+                misses.append(Miss(rewrite.cache, rewrite.grouping_set, (passed,), matched=True))
+            elif served is None and rewrite in rewrites:
+                served = rewrite, passed
             else:
                 valid.append(rewrite)
-        if chosen is not None:
+        if served is not None:
             break
-    return chosen, valid, misses
+    return served, valid, misses

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from threading import Lock
-from typing import Final
+from typing import Any, Final, Generic, overload
 
 from matcher.index.explain import candidates_of
 from matcher.index.miss_reasons import (
     best_reasons,
+    hopeless,
     no_cache,
     none_near,
     out_of_steps,
@@ -35,7 +36,7 @@ from matcher.memory.decisions import Seen, Served, Shapes, shape_of, tables_of
 from matcher.model.budget import OutOfSteps, OutOfTime, decision, spent
 from matcher.model.expr import Lit
 from matcher.model.hash_consing import Sharing
-from matcher.model.ir import Block, CachePlan, Decision, MatchOptions, Miss, Rewrite
+from matcher.model.ir import Block, CachePlan, Choice, MatchOptions, Miss, Passed, Rewrite
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.normalize.normal_form import (
     FIRST_UNKNOWN_TABLE,
@@ -48,45 +49,39 @@ from matcher.normalize.normal_form import (
 from matcher.rules.choose import preference
 from matcher.rules.match_view import match_plan
 
-Veto = Callable[[Rewrite], Reason | None]
+Clear = Callable[[Rewrite], Passed | Reason]
 _DEFAULTS: Final = MatchOptions()
 # So many caches are asked what they lack where the index proposes none.
 _NEAREST: Final = 3
 _MOST_EXHAUSTED: Final = 1024
-# Refusals of a whole cache that no further table mends.
-_FOR_GOOD: Final = frozenset(
-    {
-        ReasonCode.PREDICATE_NOT_CONTAINED,
-        ReasonCode.JOIN_CONDITION_DIFFERS,
-        ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
-        ReasonCode.EXTRA_TABLE_FILTERED,
-        ReasonCode.LIMIT_NOT_CONTAINED,
-        ReasonCode.CACHE_IS_AGGREGATED,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Generic[Passed]):
     """What a decision is asked for; see `Registry.decide`."""
 
     block: Block
     options: MatchOptions
-    veto: Veto | None = None
+    clear: Clear[Passed]
     first_rows: bool = False
 
 
 @dataclass(slots=True)
-class _Found:
+class _Found(Generic[Passed]):
     """What the index proposed, and what came of it; `exhausted` if the steps ended before all were
     compared."""
 
     proposed: list[PreparedPlan] = field(default_factory=list)
     rewrites: list[tuple[Rewrite, PreparedPlan]] = field(default_factory=list)
     misses: list[Miss] = field(default_factory=list)
-    chosen: Rewrite | None = None
+    served: tuple[Rewrite, Passed] | None = None
     tried_joining: bool = False
     exhausted: bool = False
+
+
+def _passed(rewrite: Rewrite) -> Rewrite:
+    """Of a rewrite that nobody checks."""
+    return rewrite
 
 
 class Registry:
@@ -198,24 +193,49 @@ class Registry:
         """True if some cache keeps the first rows of an ORDER BY … LIMIT alone."""
         return bool(self._limited)
 
+    @overload
     def decide(
         self,
         block: Block,
         options: MatchOptions = _DEFAULTS,
-        veto: Veto | None = None,
         *,
         explain: bool = False,
         most: int | None = None,
         first_rows: bool = False,
         remember: bool = True,
-    ) -> Decision:
-        """The best rewrite of `block` that `veto` lets pass.
+    ) -> Choice[Rewrite]: ...
+
+    @overload
+    def decide(
+        self,
+        block: Block,
+        options: MatchOptions,
+        clear: Clear[Passed],
+        *,
+        explain: bool = False,
+        most: int | None = None,
+        first_rows: bool = False,
+        remember: bool = True,
+    ) -> Choice[Passed]: ...
+
+    def decide(
+        self,
+        block: Block,
+        options: MatchOptions = _DEFAULTS,
+        clear: Clear[Any] = _passed,
+        *,
+        explain: bool = False,
+        most: int | None = None,
+        first_rows: bool = False,
+        remember: bool = True,
+    ) -> Choice[Any]:
+        """The best rewrite of `block` that `clear` lets pass.
 
         Args:
             block: the query block, relation keys as in the registered plans.
             options: session switches.
-            veto: asked for valid rewrites, best first, until it returns None; its reason counts as
-                that candidate's refusal.
+            clear: asked for valid rewrites, best first, until it returns anything but a reason,
+                which is handed back with the rewrite; a reason counts as that candidate's refusal.
             explain: also try the caches that the index would not propose, so that every candidate
                 gets its reason.
             most: explain so many caches at most, the one that serves and those nearest to it; None
@@ -224,42 +244,42 @@ class Registry:
             remember: False to decide as at first sight, and to remember nothing of it.
         """
         if first_rows and not self._limited:
-            return Decision(None)
-        asked = _Asked(block, options, veto, first_rows)
+            return Choice(None)
+        asked = _Asked(block, options, clear, first_rows)
         if explain:
             served = None
             if most is not None:
-                served = self.decide(block, options, veto, first_rows=first_rows).rewrite
+                served = self.decide(block, options, clear, first_rows=first_rows).rewrite
             return self._explain(asked, most, served)
         since = self._changes.now  # before anything is looked at
         relations = self._relations(block)
         if relations is None:
-            return Decision(None, (), (no_cache(block),))
+            return Choice(None, (), (no_cache(block),))
         # made when it is first needed: a filled-in template needs none
         query = cache(lambda: NormalQuery(block, relations))
         if not remember:
             found = self._search(asked, query())
-            return Decision(found.chosen, (), _reasons(found, block), exhausted=found.exhausted)
+            return Choice(found.served, (), _reasons(found, block), exhausted=found.exhausted)
         shape, constants = shape_of(block)
         key = (shape, options, first_rows)
         seen = self._shapes.get(key, tables_of(block))
         if seen is not None:
             missed = seen.missed(block, constants)
             if missed is not None:
-                return Decision(None, (), missed)
+                return Choice(None, (), missed)
             again = _decide_again(asked, seen, query, constants)
             if again is not None:
                 return again
         exhausted = self._exhausted.get(key, tables_of(block))
         if exhausted is not None:
-            return Decision(None, (), (exhausted,), exhausted=True)
+            return Choice(None, (), (exhausted,), exhausted=True)
         before = spent().steps
         found = self._search(asked, query())
         reasons = _reasons(found, block)
         if found.exhausted:
-            if found.chosen is None and (spent().steps - before) * 2 > options.most_steps:
+            if found.served is None and (spent().steps - before) * 2 > options.most_steps:
                 self._exhausted.keep(key, tables_of(block), since, lambda: reasons[0])
-            return Decision(found.chosen, (), reasons, exhausted=True)
+            return Choice(found.served, (), reasons, exhausted=True)
         self._shapes.put(
             key,
             since,
@@ -270,15 +290,15 @@ class Registry:
             tried_joining=found.tried_joining,
             reasons=reasons,
         )
-        return Decision(found.chosen, (), reasons)
+        return Choice(found.served, (), reasons)
 
-    def _search(self, asked: _Asked, query: NormalQuery) -> _Found:
+    def _search(self, asked: _Asked[Passed], query: NormalQuery) -> _Found[Passed]:
         """Try the caches that have all tables; where none serves, those that must be joined with
         some."""
-        found = _Found()
+        found: _Found[Passed] = _Found()
         for may_join_tables in (False,) if asked.first_rows else (False, True):
             if may_join_tables:
-                without = _hopeless(found.misses, found.rewrites)
+                without = hopeless(found.misses, (rewrite.cache for rewrite, _ in found.rewrites))
                 plans = propose_joinable(
                     query, self._by_home, self._shards, without, asked.options.keys
                 )
@@ -290,28 +310,31 @@ class Registry:
             found.proposed += plans
             found.rewrites += matched
             found.tried_joining = may_join_tables
-            found.chosen = _first_passed(matched, asked.veto, found.misses)
-            if found.chosen is not None or found.exhausted:
+            found.served = _first_passed(matched, asked.clear, found.misses)
+            if found.served is not None or found.exhausted:
                 break
         return found
 
-    def _explain(self, asked: _Asked, most: int | None, served: Rewrite | None) -> Decision:
+    def _explain(
+        self, asked: _Asked[Passed], most: int | None, served: Rewrite | None
+    ) -> Choice[Passed]:
         relations = self._relations(asked.block)
         replaced = self._replaced(asked.block)
         if relations is None:
-            return Decision(None, (), replaced or (none_near(asked.block),))
+            return Choice(None, (), replaced or (none_near(asked.block),))
         query = NormalQuery(asked.block, relations)
         if most is None:
             near = [self._plans[name] for name in self.names()]
         else:
             near = self._some(query, most, served)
         plans = sharing_tables(query, near, asked.first_rows)
-        chosen, valid, misses = consider(query, plans, asked.options, asked.veto, asked.first_rows)
+        found, valid, misses = consider(query, plans, asked.options, asked.clear, asked.first_rows)
+        chosen = None if found is None else found[0]
         candidates = candidates_of(chosen, valid, misses, {p.name: p.plan for p in plans})
-        if chosen is not None:
-            return Decision(chosen, candidates, ())
+        if found is not None:
+            return Choice(found, candidates, ())
         reasons = best_reasons(misses, none_near(asked.block))
-        return Decision(None, candidates, (*replaced, *reasons))
+        return Choice(None, candidates, (*replaced, *reasons))
 
     def _replaced(self, block: Block) -> tuple[Reason, ...]:
         """Which caches read another table under the name of one that no cache reads: it was
@@ -352,7 +375,7 @@ class Registry:
             return reasons
         try:
             with decision(options.most_steps):
-                near = self._explain(_Asked(block, options), _NEAREST, None)
+                near = self._explain(_Asked(block, options, _passed), _NEAREST, None)
         except (OutOfSteps, OutOfTime):
             return reasons
         return reasons if near.rewrite is not None else near.reasons
@@ -387,8 +410,8 @@ class Registry:
                     yield from plans
 
 
-def _reasons(found: _Found, block: Block) -> tuple[Reason, ...]:
-    return () if found.chosen is not None else best_reasons(found.misses, no_cache(block))
+def _reasons(found: _Found[Passed], block: Block) -> tuple[Reason, ...]:
+    return () if found.served is not None else best_reasons(found.misses, no_cache(block))
 
 
 def _matched(
@@ -396,7 +419,7 @@ def _matched(
     plans: Iterable[PreparedPlan],
     options: MatchOptions,
     may_join_tables: bool,
-    so_far: _Found,
+    so_far: _Found[Passed],
 ) -> list[tuple[Rewrite, PreparedPlan]]:
     """The best rewrite of each plan that has one, the best first; what was refused is noted."""
     rewrites: list[tuple[Rewrite, PreparedPlan]] = []
@@ -417,46 +440,34 @@ def _matched(
     return rewrites
 
 
-def _hopeless(
-    misses: Iterable[Miss], rewrites: Iterable[tuple[Rewrite, PreparedPlan]]
-) -> frozenset[str]:
-    """The caches that were refused for nothing that a joined table could remedy, and those that
-    serve as they are and may not."""
-    codes: dict[str, set[ReasonCode]] = {}
-    for miss in misses:
-        codes.setdefault(miss.cache, set()).update(reason.code for reason in miss.reasons)
-    served = {rewrite.cache for rewrite, _ in rewrites}
-    return frozenset(n for n, found in codes.items() if n in served or found <= _FOR_GOOD)
-
-
 def _first_passed(
-    rewrites: Iterable[tuple[Rewrite, PreparedPlan]], veto: Veto | None, misses: list[Miss]
-) -> Rewrite | None:
+    rewrites: Iterable[tuple[Rewrite, PreparedPlan]], clear: Clear[Passed], misses: list[Miss]
+) -> tuple[Rewrite, Passed] | None:
     for rewrite, _ in rewrites:
-        reason = veto(rewrite) if veto is not None else None
-        if reason is None:
-            return rewrite
-        misses.append(Miss(rewrite.cache, rewrite.grouping_set, (reason,), matched=True))
+        passed = clear(rewrite)
+        if not isinstance(passed, Reason):
+            return rewrite, passed
+        misses.append(Miss(rewrite.cache, rewrite.grouping_set, (passed,), matched=True))
     return None
 
 
 def _decide_again(
-    asked: _Asked, seen: Seen, query: Callable[[], NormalQuery], constants: tuple[Lit, ...]
-) -> Decision | None:
+    asked: _Asked[Passed], seen: Seen, query: Callable[[], NormalQuery], constants: tuple[Lit, ...]
+) -> Choice[Passed] | None:
     """The decision by the caches that served such constants before; None to ask the index again."""
-    vetoed: list[Reason] = []
+    refused: list[Reason] = []
     remembered, tried_joining = seen.served(asked.block, constants)
     for served in remembered:
         filled = served.filled(constants)
         found = [filled] if filled is not None else _valid(query(), served, asked.options)
         for rewrite in found:
-            reason = asked.veto(rewrite) if asked.veto is not None else None
-            if reason is None:
-                return Decision(rewrite)
-            vetoed.append(reason)
-    if not vetoed or not tried_joining:  # a cache that must be joined may still serve
+            passed = asked.clear(rewrite)
+            if not isinstance(passed, Reason):
+                return Choice((rewrite, passed))
+            refused.append(passed)
+    if not refused or not tried_joining:  # a cache that must be joined may still serve
         return None
-    return Decision(None, (), tuple(dict.fromkeys(vetoed)))
+    return Choice(None, (), tuple(dict.fromkeys(refused)))
 
 
 def _valid(query: NormalQuery, served: Served, options: MatchOptions) -> list[Rewrite]:

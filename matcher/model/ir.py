@@ -9,13 +9,16 @@ knows Spark.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from matcher.model.budget import DECISION_STEPS
 from matcher.model.expr import Agg, Col, Expr
 from matcher.model.integer_bounds import Bounds
 from matcher.model.reasons import Reason
 
+# What a caller makes of a rewrite that may serve.
+Passed = TypeVar("Passed")
 ROWS_COLUMN = "__rows"
 GROUPING_ID_COLUMN = "__grouping_id"
 HIDDEN_PREFIX = "__"
@@ -370,11 +373,23 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """The outcome for one block: the winner if any, and every candidate considered; `exhausted` if
-    the steps of the decision ended before all were compared."""
+class Choice(Generic[Passed]):
+    """The outcome for one block.
 
-    rewrite: Rewrite | None
+    Args:
+        served: The rewrite that is taken, and what the check that let it pass gave; None for a
+            miss.
+        candidates: Every candidate considered, where somebody asked for them.
+        reasons: Why there is no rewrite.
+        exhausted: The steps of the decision ended before all caches were compared.
+    """
+
+    served: tuple[Rewrite, Passed] | None
     candidates: tuple[Candidate, ...] = ()
-    reasons: tuple[Reason, ...] = field(default=())
+    reasons: tuple[Reason, ...] = ()
     exhausted: bool = False
+
+    @property
+    def rewrite(self) -> Rewrite | None:
+        """The rewrite that is taken, if any."""
+        return None if self.served is None else self.served[0]

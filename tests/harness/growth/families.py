@@ -11,7 +11,7 @@ from typing import Final
 
 from matcher.index.registry import Registry
 from matcher.model import budget
-from matcher.model.ir import Decision, MatchOptions
+from matcher.model.ir import Choice, MatchOptions, Rewrite
 from matcher.normalize.stored_plan import plan_definition
 from matcher.sql.reader import parse_query
 from matcher.sql.schema import Schema
@@ -360,7 +360,7 @@ class Outcome:
 
     read: budget.Spent
     decided: budget.Spent
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Choice[Rewrite], ...]
 
 
 _schema: Schema | None = None

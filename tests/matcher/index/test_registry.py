@@ -86,21 +86,24 @@ def test_a_constant_in_an_aggregate_is_part_of_the_shape() -> None:
         assert (winner(registry, block) == "c") is hit
 
 
-def test_the_cheapest_wins_and_the_next_one_after_a_veto() -> None:
+def test_the_cheapest_wins_and_the_next_one_after_a_refusal() -> None:
     registry = Registry()
     for name, rows in (("b", 10), ("a", 10), ("big", 500)):
         registry.put(simple(name, "s_region", rows=rows))
     stale = Reason(ReasonCode.STALE, "old")
 
-    def veto(refused: set[str]):
-        return lambda rewrite: stale if rewrite.cache in refused else None
+    def clear(refused: set[str]):
+        return lambda rewrite: stale if rewrite.cache in refused else f"checked {rewrite.cache}"
 
     for _ in range(2):
         assert winner(registry, ask("s_region")) == "a"
-        assert winner(registry, ask("s_region"), veto=veto({"a"})) == "b"
-        assert winner(registry, ask("s_region"), veto=veto({"a", "b"})) == "big"
-        nothing = registry.decide(ask("s_region"), veto=veto({"a", "b", "big"}))
-        assert nothing.rewrite is None and nothing.reasons == (stale,)
+        assert winner(registry, ask("s_region"), clear=clear({"a"})) == "b"
+        assert winner(registry, ask("s_region"), clear=clear({"a", "b"})) == "big"
+        for explain in (False, True):
+            found = registry.decide(ask("s_region"), clear=clear({"a"}), explain=explain)
+            assert found.served == (found.rewrite, "checked b")
+        nothing = registry.decide(ask("s_region"), clear=clear({"a", "b", "big"}))
+        assert nothing.rewrite is nothing.served is None and nothing.reasons == (stale,)
 
 
 def test_replace_and_drop_take_effect_at_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from matcher.index.registry import Registry
 from matcher.model.expr import Agg, Call, Col, Expr, Lit
-from matcher.model.ir import Block, Decision, MatchOptions, Output, Relation
+from matcher.model.ir import Block, Choice, MatchOptions, Output, Relation, Rewrite
 from matcher.model.reasons import ReasonCode
 from matcher.normalize.stored_plan import plan_definition
 from matcher.predicates.captured_settings import WRAPPING_SUM
@@ -20,7 +20,7 @@ K, V, X, S = (
 FAR = Lit(10_000_000, "date")  # of no year that SQL has a literal for
 
 
-def decided(cache: Block, query: Block, **options: object) -> Decision:
+def decided(cache: Block, query: Block, **options: object) -> Choice[Rewrite]:
     registry = Registry()
     registry.put(plan_definition("c", cache))
     options = {"time_zone": "UTC", "ansi": True, **options}
@@ -40,7 +40,7 @@ def total(expr: Expr, func: str = "sum") -> Agg:
     return Agg(func, (expr,), "bigint")
 
 
-def codes(found: Decision) -> set[ReasonCode]:
+def codes(found: Choice[Rewrite]) -> set[ReasonCode]:
     assert found.rewrite is None
     return {reason.code for reason in found.reasons}
 

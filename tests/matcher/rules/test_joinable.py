@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cachemgr.text import offline
 from matcher.index.registry import Registry
-from matcher.model.ir import Block
+from matcher.model.ir import Block, MatchOptions
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.rules.match_view import match_plan
 from matcher.sql.reader import parse_query
@@ -156,12 +156,12 @@ def test_it_is_tried_when_the_others_are_refused() -> None:
     asked = block(BY_CITY.format(""))
     stale: set[str] = set()
 
-    def veto(rewrite):
-        return Reason(ReasonCode.STALE, "") if rewrite.cache in stale else None
+    def clear(rewrite):
+        return Reason(ReasonCode.STALE, "") if rewrite.cache in stale else rewrite.cache
 
     def winner() -> str | None:
-        rewrite = found.decide(asked, veto=veto).rewrite
-        return None if rewrite is None else rewrite.cache
+        served = found.decide(asked, MatchOptions(), clear).served
+        return None if served is None else served[1]
 
     assert winner() == "whole"
     stale.add("whole")
