@@ -10,7 +10,7 @@ from typing import Final
 from cachemgr.config.result_settings import ANSI
 from cachemgr.config.session_settings import Settings
 from cachemgr.errors import ConfigurationError, ErrorCode
-from matcher.model.ir import LapsedJoin, MatchOptions, RecordPreservingJoin
+from matcher.model.ir import MatchOptions
 
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 _PRECISION: Final = "spark.sql.decimalOperations.allowPrecisionLoss"
@@ -52,8 +52,6 @@ def match_options(
     values: Mapping[str, str],
     own: Settings | None = None,
     forced: frozenset[str] = frozenset(),
-    keys: tuple[RecordPreservingJoin, ...] = (),
-    lapsed: tuple[LapsedJoin, ...] = (),
     *,
     steps: int | None = None,
     only_declared: bool = False,
@@ -64,8 +62,6 @@ def match_options(
         values: All settings explicitly set.
         own: Our settings among them; those of a plain session if None.
         forced: Lower-case names of the caches that the query's hint asks for.
-        keys: What is known to be unique in the tables as the query reads them.
-        lapsed: What is declared to hold in them, and not known to.
         steps: What the query's hint lets its decision cost.
         only_declared: Whether there are declarations alone, and no refresh has looked at any row:
             then `assumeExactAverages` says what it would have found.
@@ -77,8 +73,6 @@ def match_options(
     spark = spark_settings(values)
     return MatchOptions(
         forced=forced,
-        keys=keys,
-        lapsed=lapsed,
         approximate_floats=own.approximate_floats,
         trust_unvalidated=own.trust_unvalidated,
         assume_exact_averages=only_declared and own.assume_exact_averages,

@@ -4,7 +4,8 @@ for declarations alone.
 Visits the query's blocks from the outermost inwards and asks the registry for each. Then looks at
 the query as a whole: all its parts read each base table at one version. A stale cache next to a
 table read live, or next to a cache with another snapshot, would join two moments; then the query is
-decided again with exact caches only, and what was dropped says `MIXED_SNAPSHOTS`.
+decided again by the next policy, at last with exact caches only, and what was dropped says
+`MIXED_SNAPSHOTS`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from cachemgr.metastore.records import JoinRecord
 from cachemgr.serving.decision import BlockOutcome, Decision, Exhausted, Hit, chosen_by
-from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
+from cachemgr.serving.eligibility import Cleared, Eligibility, Moved, QueryState
 from cachemgr.serving.fresh_hits import (
     fresh_hit,
     may_read_appended,
     not_needed,
     why_shown_above,
 )
-from cachemgr.serving.seen_tables import Seen
+from cachemgr.serving.policy import BY_KEYS_SEEN, BY_PROMISED_KEYS, KeysMoved, Policy
+from cachemgr.serving.seen_tables import Seen, SeenTables
+from cachemgr.serving.unique_keys import KnownKeys, known_keys, promised_keys
 from matcher.catalyst.once import Once
 from matcher.catalyst.reader import LocatedBlock
 from matcher.index.miss_reasons import out_of_steps
@@ -33,6 +37,7 @@ from matcher.model.row_order import refused_below
 from matcher.rules.choose import unheeded
 from matcher.rules.cost import LEAST_BESIDE
 
+_PLAIN: Final = Policy()
 # So many times the steps of a decision for one who asks why.
 _EXPLAINED: Final = 20
 _OUT_OF_TIME: Final = Reason(
@@ -90,24 +95,83 @@ def decide(
         most: So many candidates of each block at most; None for all.
 
     Returns:
-        What was found for each block; the hits among them are consistent with each other, unless
-        `keys_moved`.
+        What was found for each block; the hits among them are consistent with each other.
+    """
+    asked = _Asked(registry, eligibility, options, explain, most)
+    last: _Try | None = None
+    for policy in _policies(eligibility.query):
+        if last is None or last.calls_for(policy):
+            last = _tried(query, asked, policy, None if last is None else last.mixed)
+            if last.is_sound:
+                break
+    assert last is not None and last.decision is not None, "no key moves that was looked at"
+    return last.decision
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """What was found by one policy.
+
+    Args:
+        policy: The policy.
+        decision: What was found; None where a promised key turned out not to hold.
+        mixed: Why its hits must not stand in one query.
     """
 
-    def walk(eligibility: Eligibility) -> tuple[Decision, Reason | None]:
-        """What is found, and why it must not run as it is."""
-        found = _within_budget(query, _Asked(registry, eligibility, options, explain, most))
-        if found.keys_moved:
-            return found, None
-        live = query.tables_outside(found.hits) | _read_beside(found.hits)
-        return found, mixed_snapshots(found.hits, eligibility.query.seen, live)
+    policy: Policy
+    decision: Decision | None
+    mixed: Reason | None = None
 
-    found, mixed = walk(eligibility)
-    if mixed is not None and any(hit.appended is not None for hit in found.hits):
-        found, mixed = walk(eligibility.alone_first())  # all may lag alike
-    if mixed is not None:
-        found, _ = walk(eligibility.exact_only(mixed))
-    return found
+    @property
+    def is_sound(self) -> bool:
+        """Whether what was found may run."""
+        return self.decision is not None and self.mixed is None
+
+    def calls_for(self, policy: Policy) -> bool:
+        """Whether a later policy may find what this one did not, which is not sound."""
+        if self.decision is None:
+            return not policy.promised
+        if policy.promised is not self.policy.promised:
+            return False
+        # where no appended rows are read, the hits are those of caches that are taken alone
+        has_appended = any(hit.appended is not None for hit in self.decision.hits)
+        return policy.exact_only or has_appended
+
+
+def _policies(query: QueryState) -> tuple[Policy, ...]:
+    """The policies for a query, in order: to look at its tables takes time, so what can be decided
+    by promised keys is."""
+    seen = query.seen
+    if query.joins is None or not isinstance(seen, SeenTables) or seen.are_looked_up:
+        return BY_KEYS_SEEN
+    return BY_PROMISED_KEYS
+
+
+def _tried(query: QueryBlocks, asked: _Asked, policy: Policy, mixed: Reason | None) -> _Try:
+    state, options, promised = asked.eligibility.query, asked.options, asked.eligibility.promised
+    if state.joins is not None:
+        known = _known(state.joins, state.seen, policy)
+        promised = known.promised
+        if known.keys or known.lapsed:
+            options = replace(options, keys=known.keys, lapsed=known.lapsed)
+    eligibility = asked.eligibility.in_a_try(promised, mixed if policy.exact_only else None)
+    try:
+        found = _within_budget(
+            query,
+            _Asked(asked.registry, eligibility, options, asked.explain, asked.most, policy),
+        )
+    except KeysMoved:
+        return _Try(policy, None)
+    if policy.exact_only:
+        return _Try(policy, found)
+    live = query.tables_outside(found.hits) | _read_beside(found.hits)
+    return _Try(policy, found, mixed_snapshots(found.hits, state.seen, live))
+
+
+def _known(joins: tuple[JoinRecord, ...], seen: Seen, policy: Policy) -> KnownKeys:
+    if policy.promised and isinstance(seen, SeenTables):
+        return promised_keys(joins, seen.places)
+    return known_keys(joins, seen)
 
 
 def _read_beside(hits: Iterable[Hit]) -> frozenset[str]:
@@ -126,6 +190,7 @@ class _Asked:
     options: MatchOptions
     explain: bool
     most: int | None
+    policy: Policy = _PLAIN
     first_sight: bool = False
 
 
@@ -185,7 +250,6 @@ def _walk(query: QueryBlocks, asked: _Asked) -> Decision:
         _unheeded(outcomes, registry, eligibility.query.only),
         lambda block, reasons: registry.why(block, asked.options, reasons),
         served_once,
-        eligibility.keys_moved,
         spent=spent(),
         exhausted=exhausted,
     )
@@ -215,12 +279,17 @@ def _outcome(located: LocatedBlock, asked: _Asked) -> BlockOutcome:
 def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcome:
     registry, eligibility, options = asked.registry, asked.eligibility, asked.options
     behind: dict[Reason, float] = {}
+    moved = False
 
     def clear(rewrite: Rewrite) -> Cleared | Reason:
+        nonlocal moved
         found = eligibility.clear(located, block, rewrite)
         if isinstance(found, Cleared):
             return why_shown_above(located, block, rewrite, found, eligibility, options) or found
-        if not isinstance(found, Behind):
+        if isinstance(found, Moved):
+            moved = True
+            return found.reason
+        if isinstance(found, Reason):
             return found
         if may_read_appended(located, eligibility):
             behind[found.reason] = min(rewrite.cost, behind.get(found.reason, rewrite.cost))
@@ -235,11 +304,13 @@ def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcom
         first_rows=located.is_tail,
         remember=not asked.first_sight,
     )
+    if moved:  # not before: what the caches are to this shape is remembered
+        raise KeysMoved
     hit, reasons, candidates = None, chosen.reasons, chosen.candidates
     if chosen.served is not None:
         rewrite, found = chosen.served
         hit = Hit(located.path, block, rewrite, found.cache, found.exact, found.sql, located.split)
-    if behind and (hit is None or _may_cost_less(min(behind.values()), hit, eligibility)):
+    if behind and (hit is None or _may_cost_less(min(behind.values()), hit, asked.policy)):
         with_appended = fresh_hit(located, block, registry, eligibility, options, hit)
         if isinstance(with_appended, Hit):
             hit, candidates = with_appended, chosen_by(candidates, with_appended)
@@ -252,9 +323,9 @@ def _compared(located: LocatedBlock, block: Block, asked: _Asked) -> BlockOutcom
     return BlockOutcome(located.path, block, hit, not_needed(candidates, behind, hit), ())
 
 
-def _may_cost_less(cost: float, alone: Hit, eligibility: Eligibility) -> bool:
+def _may_cost_less(cost: float, alone: Hit, policy: Policy) -> bool:
     """Whether a rewrite with appended rows beside it may cost less than one that needs none."""
-    return not eligibility.query.alone_first and cost + LEAST_BESIDE < alone.rewrite.cost
+    return not policy.alone_first and cost + LEAST_BESIDE < alone.rewrite.cost
 
 
 def mixed_snapshots(hits: Iterable[Hit], seen: Seen, live: frozenset[str]) -> Reason | None:

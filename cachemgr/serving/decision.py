@@ -92,8 +92,6 @@ class Decision:
         why: Gives all that can be said of a block's miss.
         served_once: Some rewrite of a subquery gives each of its rows once, which is right if it is
             that of EXISTS or IN.
-        keys_moved: Some rewrite relies on a promised key that does not hold: this is not what may
-            run, and the query has to be decided by the keys that do.
         apart: What was decided of the queries of EXISTS and IN, which Spark asks about apart;
             filled where a query is explained.
         spent: What it took; None where nothing was compared.
@@ -104,7 +102,6 @@ class Decision:
     unheeded: tuple[Reason, ...] = ()
     why: Why = _no_more
     served_once: bool = False
-    keys_moved: bool = False
     apart: tuple[Decision, ...] = ()
     spent: Spent | None = None
     exhausted: Exhausted | None = None

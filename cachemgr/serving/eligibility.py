@@ -53,11 +53,9 @@ class QueryState:
         only: Lower-case names of the only caches that the query's hint allows; empty allows all.
         fresh: What a hit may read of the base tables beside a cache; None where a query cannot name
             single files.
-        promised: Joins whose keys are taken to hold in the tables that the query sees, before
-            anybody looked.
+        joins: The joins as they are declared now; None where the matcher's switches say all that is
+            known of keys.
         vouched: Somebody has authenticated that name, see `Asker`.
-        alone_first: A cache that may answer by itself is taken before one beside which appended
-            rows are read, whatever they cost.
     """
 
     seen: Seen
@@ -68,9 +66,8 @@ class QueryState:
     exact_only: Reason | None = None
     only: frozenset[str] = frozenset()
     fresh: FreshLimits | None = None
-    promised: tuple[JoinRecord, ...] = ()
+    joins: tuple[JoinRecord, ...] | None = None
     vouched: bool = True
-    alone_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,42 +113,50 @@ class Behind:
     reason: Reason
 
 
+@dataclass(frozen=True)
+class Moved:
+    """A rewrite that relies on a promised key that does not hold: the query has to be decided by
+    the keys that do."""
+
+    reason: Reason
+
+
 class Eligibility:
     """Says of the rewrites of one query whether their caches may serve.
 
     Args:
         query: The query's state.
         checks: What to ask.
+        promised: Joins whose keys are taken to hold in the tables that the query sees, before
+            anybody looked.
     """
 
-    def __init__(self, query: QueryState, checks: Checks) -> None:
+    def __init__(
+        self, query: QueryState, checks: Checks, promised: tuple[JoinRecord, ...] = ()
+    ) -> None:
         self.query = query
         self.checks = checks
-        # A rewrite relies on a promised key that does not hold, so that the query has to be decided
-        # by the keys that do.
-        self.keys_moved = False
+        self.promised = promised
 
-    def exact_only(self, reason: Reason) -> Self:
-        """The same for caches alone that are equal to the tables now.
+    def in_a_try(self, promised: tuple[JoinRecord, ...], exact_only: Reason | None = None) -> Self:
+        """The same in one of the tries at the query.
 
         Args:
-            reason: Why others are refused.
+            promised: As above.
+            exact_only: Why caches alone that are equal to the tables now may serve; None if that is
+                as the query itself has it.
         """
-        return self._asking(replace(self.query, exact_only=reason))
-
-    def alone_first(self) -> Self:
-        """The same where no cache is read with appended rows that another one spares."""
-        return self._asking(replace(self.query, alone_first=True))
-
-    def _asking(self, query: QueryState) -> Self:
+        if exact_only is None and promised == self.promised:
+            return self
         found = copy(self)
-        found.query = query
-        found.keys_moved = False
+        found.promised = promised
+        if exact_only is not None:
+            found.query = replace(self.query, exact_only=exact_only)
         return found
 
     def clear(
         self, located: LocatedBlock, block: Block, rewrite: Rewrite
-    ) -> Cleared | Behind | Reason:
+    ) -> Cleared | Behind | Moved | Reason:
         """Whether a valid rewrite may serve, with all that was checked; why not if it may not.
 
         Args:
@@ -160,7 +165,7 @@ class Eligibility:
             rewrite: What the matcher found for it.
         """
         found = self._cleared(block, rewrite)
-        if isinstance(found, Reason):
+        if not isinstance(found, tuple):
             return found
         cache, sql = found
         verdict = self._verdict(block, cache)
@@ -171,7 +176,7 @@ class Eligibility:
             return refused
         return self._files(rewrite, cache) or Cleared(cache, verdict.exact, sql)
 
-    def clear_with_appended(self, block: Block, rewrite: Rewrite) -> Cleared | Reason:
+    def clear_with_appended(self, block: Block, rewrite: Rewrite) -> Cleared | Moved | Reason:
         """The same of a rewrite for the states of a block, beside which the rows that were
         appended since are read.
 
@@ -180,7 +185,7 @@ class Eligibility:
             rewrite: What the matcher found for its states.
         """
         found = self._cleared(block, rewrite)
-        if isinstance(found, Reason):
+        if not isinstance(found, tuple):
             return found
         cache, sql = found
         verdict = self._verdict(block, cache)
@@ -235,7 +240,7 @@ class Eligibility:
             for table in seen.get(place, ())
         )
 
-    def _cleared(self, block: Block, rewrite: Rewrite) -> tuple[ServedCache, str] | Reason:
+    def _cleared(self, block: Block, rewrite: Rewrite) -> tuple[ServedCache, str] | Moved | Reason:
         """The cache and the rewrite as SQL, if nothing but its freshness may stand against it."""
         cache = self.checks.served(rewrite.cache)
         if cache is None or cache.stamp > self.query.stamp:
@@ -266,9 +271,9 @@ class Eligibility:
             self.query.settings, cache.settings, lambda: used_functions(block, cache.plan)
         )
 
-    def _keys(self, rewrite: Rewrite) -> Reason | None:
+    def _keys(self, rewrite: Rewrite) -> Moved | None:
         """Whether the joins that the rewrite relies on hold in what the query sees."""
-        relied = [join for join in self.query.promised if join.name in rewrite.joins_used]
+        relied = [join for join in self.promised if join.name in rewrite.joins_used]
         if not relied:
             return None  # nothing is looked up
         finding = {out.join.name for out in rewrite.left_out if out.join.finds_each}
@@ -277,11 +282,12 @@ class Eligibility:
         moved = [join.name for join in relied if join.name not in hold]
         if not moved:
             return None
-        self.keys_moved = True
-        return Reason(
-            ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
-            f"tables of {', '.join(moved)} changed after the join was validated",
-            "; ".join(f"VALIDATE RECORD PRESERVING JOIN {name}" for name in moved),
+        return Moved(
+            Reason(
+                ReasonCode.EXTRA_TABLE_NOT_PRESERVING,
+                f"tables of {', '.join(moved)} changed after the join was validated",
+                "; ".join(f"VALIDATE RECORD PRESERVING JOIN {name}" for name in moved),
+            )
         )
 
     def _access(self, block: Block, rewrite: Rewrite, cache: ServedCache) -> Reason | None:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from cachemgr.serving.appended import Appended
 from cachemgr.serving.averages import averages_proven, not_exact, why_not_averaged
 from cachemgr.serving.decision import Hit
-from cachemgr.serving.eligibility import Cleared, Eligibility
+from cachemgr.serving.eligibility import Cleared, Eligibility, Moved
+from cachemgr.serving.policy import KeysMoved
 from cachemgr.serving.tails import Tail
 from cachemgr.serving.unique_keys import keys_seen
 from matcher.catalyst.reader import LocatedBlock
@@ -66,6 +67,9 @@ def fresh_hit(
         eligibility: Says of each rewrite whether its cache may serve.
         options: The matcher's switches.
         alone: How the block is answered without such rows; only what costs less is looked for.
+
+    Raises:
+        KeysMoved: A rewrite relies on a promised key that does not hold.
     """
     states = split(block, options)
     if isinstance(states, Reason):
@@ -73,28 +77,30 @@ def fresh_hit(
     bare = _merged_by_any(block, states, options)
     if isinstance(bare, Reason):
         return (bare,)
-    matched = False
+    matched = moved = False
 
     def clear(rewrite: Rewrite) -> tuple[Cleared, Rewrite] | Reason:
         """The cache, and the block from its states."""
-        nonlocal matched
+        nonlocal matched, moved
         matched = True
         found = eligibility.clear_with_appended(states.block, rewrite)
+        if isinstance(found, Moved):
+            moved = True
+            return found.reason
         if isinstance(found, Reason):
             return found
         dearer = None if alone is None else _dearer(rewrite, found, block, alone)
         if dearer is not None:
             return dearer
-        merged: Rewrite | Reason | None = bare
-        if merged is None:
-            joined = _keys(eligibility, options) if rewrite.extra else None
-            merged = _merged_by(block, states, options, found, joined)
+        merged = bare or _merged_by(block, states, options, found, rewrite, eligibility)
         if isinstance(merged, Reason):
             return merged
         shown = why_shown_above(located, block, rewrite, found, eligibility, options)
         return shown or (found, merged)
 
     chosen = registry.decide(states.block, options, clear)
+    if moved:
+        raise KeysMoved
     if chosen.served is None:
         by_value = None if matched else why_not_by_value(block)
         return chosen.reasons if by_value is None else (by_value,)
@@ -181,8 +187,8 @@ def _merged_by_any(block: Block, states: States, options: MatchOptions) -> Rewri
 def _keys(eligibility: Eligibility, options: MatchOptions) -> tuple[RecordPreservingJoin, ...]:
     """The joins whose right side has a unique key in what the query reads; those that are promised
     are looked at first."""
-    query = eligibility.query
-    return keys_seen(query.promised, query.seen) if query.promised else options.keys
+    promised, seen = eligibility.promised, eligibility.query.seen
+    return keys_seen(promised, seen) if promised else options.keys
 
 
 def _merged_by(
@@ -190,9 +196,11 @@ def _merged_by(
     states: States,
     options: MatchOptions,
     found: Cleared,
-    joined: tuple[RecordPreservingJoin, ...] | None,
+    rewrite: Rewrite,
+    eligibility: Eligibility,
 ) -> Rewrite | Reason:
     """The block from its states over the rows behind one cache and those that were appended."""
+    joined = _keys(eligibility, options) if rewrite.extra else None
     proven = averages_proven(states, found.cache, found.appended, joined)
     if isinstance(proven, Reason):
         return proven

@@ -8,13 +8,52 @@ that very state.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cachemgr.base_state import BaseState
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.vocabulary import JoinState
 from matcher.model.ir import LapsedJoin, RecordPreservingJoin
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKeys:
+    """What is known of unique keys where a query is decided.
+
+    Args:
+        keys: The joins whose right side has a unique key.
+        lapsed: What is declared and not known to hold.
+        promised: Of which joins nobody has looked at the tables: where a rewrite relies on one,
+            somebody has to.
+    """
+
+    keys: tuple[RecordPreservingJoin, ...]
+    lapsed: tuple[LapsedJoin, ...]
+    promised: tuple[JoinRecord, ...] = ()
+
+
+def known_keys(joins: Collection[JoinRecord], seen: Seen) -> KnownKeys:
+    """What holds in the tables as a query sees them.
+
+    Args:
+        joins: The joins as they are declared now.
+        seen: The query's tables by location.
+    """
+    return KnownKeys(keys_seen(joins, seen), lapsed_in(joins, seen))
+
+
+def promised_keys(joins: Collection[JoinRecord], places: Collection[str]) -> KnownKeys:
+    """What holds in the tables of a query if none of them moved, before anybody looked.
+
+    Args:
+        joins: The joins as they are declared now.
+        places: Where the query's tables lie.
+    """
+    keys = keys_promised(joins, places)
+    names = {key.name for key in keys}
+    promised = tuple(join for join in joins if join.name in names)
+    return KnownKeys(keys, lapsed_at(joins, places), promised)
 
 
 def keys_seen(joins: Iterable[JoinRecord], seen: Seen) -> tuple[RecordPreservingJoin, ...]:

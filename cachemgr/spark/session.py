@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -44,10 +44,6 @@ from cachemgr.serving.fresh_hits import base_columns
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.unique_keys import (
-    keys_promised,
-    keys_seen,
-    lapsed_at,
-    lapsed_in,
     validated_places,
 )
 from cachemgr.spark.application import Application
@@ -71,8 +67,6 @@ from matcher.index.explain import set_names
 from matcher.model.ir import (
     GROUPING_ID_COLUMN,
     GroupingSet,
-    LapsedJoin,
-    RecordPreservingJoin,
 )
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.placeholders import CACHE, STORED, TAIL, bases, joined
@@ -281,31 +275,13 @@ class CacheSession:
             only=self._hinted(context),
             # a server's query waits for its time-out at most
             fresh=_fresh_limits(settings, waits=waits and self._fixed is None),
+            joins=self.feed.joins(),
         )
-        joins = self.feed.joins()
-
-        def examined(
-            query: QueryState,
-            keys: tuple[RecordPreservingJoin, ...],
-            lapsed: tuple[LapsedJoin, ...] = (),
-        ) -> Decision:
-            steps = context.hinted_steps
-            options = match_options(
-                context.settings, settings, query.only, keys, lapsed, steps=steps
-            )
-            registry = self.feed.registry
-            eligibility = Eligibility(query, self.checks)
-            return decide(PlanBlocks(document), registry, eligibility, options, explain=explain)
-
-        if not seen.are_looked_up:
-            promised = keys_promised(joins, seen.places)
-            names = {key.name for key in promised}
-            relied = tuple(join for join in joins if join.name in names)
-            lapsed = lapsed_at(joins, seen.places)
-            found = examined(replace(query, promised=relied), promised, lapsed)
-            if not found.keys_moved:
-                return found
-        return examined(query, keys_seen(joins, seen), lapsed_in(joins, seen))
+        options = match_options(context.settings, settings, query.only, steps=context.hinted_steps)
+        eligibility = Eligibility(query, self.checks)
+        return decide(
+            PlanBlocks(document), self.feed.registry, eligibility, options, explain=explain
+        )
 
     def why_not(self, asker: Asker, settings: Settings, name: str) -> Reason | None:
         """Why somebody may not be answered from a cache, whatever he asks; None if he may.

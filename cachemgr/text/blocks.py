@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from cachemgr.base_state import TableAt
 from cachemgr.serving.decision import Decision, Hit
-from cachemgr.serving.eligibility import Behind, Cleared, Eligibility
+from cachemgr.serving.eligibility import Behind, Cleared, Eligibility, Moved
 from cachemgr.serving.served_cache import collapsing_sql
 from matcher.catalyst.reader import LocatedBlock
 from matcher.model.ir import Block, Rewrite
@@ -94,7 +94,7 @@ class TextEligibility(Eligibility):
 
     def clear(
         self, located: LocatedBlock, block: Block, rewrite: Rewrite
-    ) -> Cleared | Behind | Reason:
+    ) -> Cleared | Behind | Moved | Reason:
         """See `Eligibility`."""
         wanted = [(o.name, o.expr.type) for o in block.outputs]
         given = [(o.name, o.expr.type) for o in rewrite.outputs]

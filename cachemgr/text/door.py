@@ -37,7 +37,6 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.sources import metastore_of
-from cachemgr.serving.unique_keys import keys_seen, lapsed_in
 from cachemgr.telemetry import logger
 from cachemgr.text.blocks import TextBlocks, TextEligibility, text_at_versions
 from cachemgr.text.limits import check_text
@@ -332,16 +331,13 @@ class TextDoor:
                 now_ms=int(self._clock() * 1000),
                 stamp=asked.stamp,
                 only=hinted,
+                joins=self._feed.joins(),
             )
-            joins = self._feed.joins()
-            keys, lapsed = keys_seen(joins, query.seen), lapsed_in(joins, query.seen)
             hint = parsed.hinted_steps
             wanted = asked.conf.own.decision_steps if hint is None else hint
             # who may only ask is not to make others wait
             steps = min(wanted, DECISION_STEPS)
-            options = match_options(
-                stated.merged, asked.conf.own, hinted, keys, lapsed, steps=steps
-            )
+            options = match_options(stated.merged, asked.conf.own, hinted, steps=steps)
             eligibility = TextEligibility(query, self._checks)
             sql, decision = self._safely(
                 lambda: self._written(TextBlocks(parsed), eligibility, options, heads, explain)

@@ -17,7 +17,7 @@ from cachemgr.ddl.statements import CreateRecordPreservingJoin, CreateRelational
 from cachemgr.errors import CacheManagerError, ConfigurationError, DefinitionError, ErrorCode
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, refused
-from cachemgr.serving.eligibility import Behind, Checks, Cleared, Eligibility, QueryState
+from cachemgr.serving.eligibility import Behind, Checks, Cleared, Eligibility, Moved, QueryState
 from cachemgr.serving.explain import explanation_of
 from cachemgr.serving.unbuilt import checks_of, tables_of_nowhere, unbuilt
 from cachemgr.text.blocks import TextBlocks
@@ -277,7 +277,7 @@ class _Declared(Eligibility):
 
     def clear(
         self, located: LocatedBlock, block: Block, rewrite: Rewrite
-    ) -> Cleared | Behind | Reason:
+    ) -> Cleared | Behind | Moved | Reason:
         """See `Eligibility`."""
         found = super().clear(located, block, rewrite)
         if not isinstance(found, Cleared):

@@ -108,9 +108,7 @@ def world(
     registry, served = Registry(), {c.name: c for c in caches}
     for one in caches:
         registry.put(one.plan)
-    state = QueryState(
-        seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 1 << 40), promised=promised
-    )
+    state = QueryState(seen, frozenset(), "ann", 100, 5, fresh=FreshLimits(10, 1 << 40, 1 << 40))
     comparer = SettingsComparer(lambda key: None)
     checks = Checks(served.get, comparer, histories, dict, new_keys=_AllNew())
-    return registry, Eligibility(state, checks)
+    return registry, Eligibility(state, checks, promised)

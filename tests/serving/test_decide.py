@@ -9,14 +9,18 @@ from dataclasses import dataclass, replace
 import pytest
 
 from cachemgr.base_state import BaseState
+from cachemgr.metastore.records import JoinRecord, JoinSide
+from cachemgr.serving import decide as deciding
 from cachemgr.serving.decide import decide
 from cachemgr.serving.decision import Decision, Hit
+from cachemgr.serving.policy import Policy
+from cachemgr.serving.seen_tables import SeenTables, TableRef
 from cachemgr.serving.served_cache import ServedCache
-from cachemgr.vocabulary import FreshnessKind
+from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.catalyst.reader import LocatedBlock
 from matcher.examples import block_of
 from matcher.model.ir import MatchOptions
-from tests.serving.grown_sales import BY_STORE, SALES, cache, world
+from tests.serving.grown_sales import BY_STORE, SALES, STORES, cache, world
 
 BY_ITEM = BY_STORE.replace("store", "store, item")
 QUERY = "SELECT store, SUM(qty) AS q FROM sales GROUP BY store"
@@ -105,3 +109,107 @@ def test_beside_a_table_that_is_read_as_it_is_now() -> None:
     """The one that lags is out for another reason, and the appended rows are read at any cost."""
     found = asked(strict(), lagging(50_000), queries=(QUERY, "SELECT price FROM sales"))
     assert answering(found) == [("strict", True)]
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[Policy]:
+    """The policies that are tried, in order."""
+    policies: list[Policy] = []
+    within = deciding._within_budget
+
+    def noting(query, asked):
+        policies.append(asked.policy)
+        return within(query, asked)
+
+    monkeypatch.setattr(deciding, "_within_budget", noting)
+    return policies
+
+
+PLAIN, ALONE, EXACT = Policy(), Policy(alone_first=True), Policy(exact_only=True)
+LIVE = "SELECT price FROM sales"
+
+
+@pytest.mark.parametrize(
+    ("other", "queries", "policies"),
+    [
+        (lagging(), (QUERY,), [PLAIN]),
+        (lagging(), (QUERY, BY_ITEM_ASKED), [PLAIN, ALONE]),
+        # no appended rows are read in the first: to take none changes nothing
+        (lagging(50_000), (QUERY, LIVE), [PLAIN, EXACT]),
+        (lagging(), (QUERY, BY_ITEM_ASKED, LIVE), [PLAIN, ALONE, EXACT]),
+    ],
+)
+def test_no_more_is_tried_than_may_help(
+    tried: list[Policy], other: ServedCache, queries: tuple[str, ...], policies: list[Policy]
+) -> None:
+    asked(strict(), other, queries=queries)
+    assert tried == policies
+
+
+def up_to_date() -> ServedCache:
+    one = strict()
+    return replace(one, snapshot=one.snapshot | {SALES: state(SALES, 6)})
+
+
+LEFT_OUT = "SELECT store, SUM(qty) AS q FROM sales JOIN stores USING (store) GROUP BY store"
+
+
+def join(stores: int) -> JoinRecord:
+    """One that was validated at a version of the stores and at the sales as they are now."""
+    states = {SALES: state(SALES, 6), STORES: state(STORES, stores)}
+    sides = [JoinSide(place, place, f"id-{place}") for place in (SALES, STORES)]
+    return JoinRecord(
+        "j", "", *sides, (("store", "store"),), state=JoinState.VALID, validated_versions=states
+    )
+
+
+def state(place: str, version: int) -> BaseState:
+    return BaseState(f"id-{place}", version, f"txn:{version}", version * 10)
+
+
+def unseen(looks: list[str]) -> SeenTables:
+    """The tables before anybody looked at them; each look is noted."""
+
+    def look() -> dict[str, BaseState]:
+        looks.append("look")
+        return {SALES: state(SALES, 6), STORES: state(STORES, 5)}
+
+    refs = [
+        TableRef(place, place, f"id-{place}", None, "delta", False, later=True)
+        for place in (SALES, STORES)
+    ]
+    return SeenTables(refs, look)
+
+
+@pytest.mark.parametrize(
+    ("validated", "query", "policies", "looked"),
+    [
+        (5, LEFT_OUT, [Policy(promised=True)], True),
+        (4, LEFT_OUT, [Policy(promised=True), PLAIN], True),
+        (4, QUERY, [Policy(promised=True)], True),
+        # no cache has it: nobody asks where its tables stand
+        (4, "SELECT price FROM sales", [Policy(promised=True)], False),
+    ],
+)
+def test_keys_are_promised_until_a_rewrite_relies_on_one(
+    tried: list[Policy], validated: int, query: str, policies: list[Policy], looked: bool
+) -> None:
+    looks: list[str] = []
+    registry, eligibility = world(up_to_date())
+    eligibility.query = replace(eligibility.query, seen=unseen(looks), joins=(join(validated),))
+    found = decide(Blocks((query,)), registry, eligibility, MatchOptions())
+    assert tried == policies and bool(looks) is looked
+    hits = [hit.rewrite for hit in found.hits]
+    assert [bool(rewrite.left_out) for rewrite in hits] == [
+        query == LEFT_OUT and validated == 5
+    ] * len(hits)
+    assert bool(hits) is looked
+
+
+def test_where_the_tables_were_looked_at_nothing_is_promised(tried: list[Policy]) -> None:
+    seen = unseen([])
+    assert seen[SALES] and seen.are_looked_up
+    registry, eligibility = world(up_to_date())
+    eligibility.query = replace(eligibility.query, seen=seen, joins=(join(5),))
+    found = decide(Blocks((LEFT_OUT,)), registry, eligibility, MatchOptions())
+    assert tried == [PLAIN] and found.hits[0].rewrite.left_out

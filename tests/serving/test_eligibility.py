@@ -14,7 +14,7 @@ from cachemgr.delta.changes import DataFile
 from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.appended import FreshLimits
-from cachemgr.serving.eligibility import Behind, Checks, Cleared, Eligibility, QueryState
+from cachemgr.serving.eligibility import Behind, Checks, Cleared, Eligibility, Moved, QueryState
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.spark.hook import HookContext
@@ -159,7 +159,7 @@ def test_a_cache_that_may_lag_behind_is_not_exact_beside_appended_rows() -> None
     found = after_delete.clear_with_appended(block, REWRITE)
     assert isinstance(found, Reason) and found.code is ReasonCode.STALE
     why = Reason(ReasonCode.NOT_STRICT_FOR_WRITE, "a write", "")
-    assert after_delete.exact_only(why).clear_with_appended(block, REWRITE) == why
+    assert after_delete.in_a_try((), why).clear_with_appended(block, REWRITE) == why
     same = grown(lagging, appended=False).clear_with_appended(block, REWRITE)
     assert isinstance(same, Cleared) and same.exact
 
@@ -223,12 +223,11 @@ def test_a_promised_key_of_a_table_that_moved(
     version: int, used: tuple[str, ...], moved: bool
 ) -> None:
     seen = {"file:/pay": [replace(SEEN, version=version)]}
-    eligibility = Eligibility(replace(QUERY, seen=seen, promised=(JOIN,)), checks(CACHE))
+    eligibility = Eligibility(replace(QUERY, seen=seen), checks(CACHE), (JOIN,))
     block = reading("file:/pay")
     found = eligibility.clear(LocatedBlock((), block), block, replace(REWRITE, joins_used=used))
-    assert eligibility.keys_moved is moved
     if moved:
-        assert isinstance(found, Reason)
-        assert found.code is ReasonCode.EXTRA_TABLE_NOT_PRESERVING
+        assert isinstance(found, Moved)
+        assert found.reason.code is ReasonCode.EXTRA_TABLE_NOT_PRESERVING
     else:
         assert isinstance(found, Cleared)
