@@ -9,12 +9,12 @@ its own) is opaque too: written as SQL it would be resolved under the session's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
 from matcher.catalyst import document as doc
 from matcher.catalyst.aggregates import EVALUATED, aggregate_name, aggregate_params
 from matcher.catalyst.document import Aggregate, Function, Settings
+from matcher.model.codec import decode_value
 from matcher.model.errors import NotSupported
 from matcher.model.expr import OPAQUE_PREFIX, Agg, Call, Expr, Lit
 from matcher.model.functions import is_known
@@ -120,7 +120,7 @@ def decode(data: Sequence[Any], env: Env, settings: Settings) -> Expr:
         return _attribute(data, env)
     if kind == doc.LITERAL:
         value, type_ = doc.literal(data)
-        return Lit(_value(value), type_)
+        return Lit(decode_value(value), type_)
     if kind == doc.ALIAS:
         return decode(doc.aliased(data), env, settings)
     if kind == doc.FUNCTION:
@@ -144,16 +144,6 @@ def _attribute(data: Sequence[Any], env: Env) -> Expr:
     if isinstance(found, NotSupported):
         raise found
     return found
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "d" in value:
-            return Decimal(value["d"])
-        if "b" in value:
-            return bytes.fromhex(value["b"])
-        return float(value["f"])
-    return value
 
 
 def _window_of(expr: Call) -> Expr:

@@ -27,14 +27,14 @@ from matcher.memory.constant_sensitivity import (
 )
 from matcher.model.expr import Call, Expr, Lit, columns, rebuild, walk
 from matcher.model.ir import Block, Rewrite
-from matcher.model.operators import COMPARISONS
+from matcher.model.operators import COMPARES, TEXT_TESTS
 from matcher.model.reasons import Reason
 from matcher.normalize.normal_form import NormalQuery, PreparedPlan, relabel
 from matcher.predicates.context import PredicateContext
 from matcher.predicates.implication import implies
 from matcher.predicates.negative_zeros import is_minus_zero
 
-_COMPARES: Final = COMPARISONS | {"nseq", "in", "like", "startswith", "endswith", "contains"}
+_LOOK_AT_VALUES: Final = COMPARES | TEXT_TESTS
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _CAPACITY: Final = 1024
 _MAX_TESTS: Final = 16
@@ -303,7 +303,7 @@ def _lift(predicate: Expr, parts: list[object], constants: list[Lit]) -> None:
             _lift(arg, parts, constants)
         return
     for arg in predicate.args:
-        if predicate.op in _COMPARES and isinstance(arg, Lit) and _is_free(arg):
+        if predicate.op in _LOOK_AT_VALUES and isinstance(arg, Lit) and _is_free(arg):
             parts.append(arg.type)
             constants.append(arg)
         else:

@@ -15,9 +15,8 @@ from typing import Final, TypeAlias
 
 from matcher.model.expr import Call, Col, Expr, Lit, walk
 from matcher.model.ir import Block
-from matcher.model.operators import COMPARISONS
+from matcher.model.operators import NULL_REJECTING
 
-_COMPARES: Final = COMPARISONS | {"in"}
 _CONNECTS: Final = frozenset(("and", "or", "not"))
 _FIRST_NUMBER: Final = 900_000_001
 
@@ -57,7 +56,7 @@ def slots_of(predicate: Expr, places: Mapping[Mark, int], types: Collection[str]
     if predicate.op in _CONNECTS:
         below = tuple(slots_of(arg, places, types) for arg in predicate.args)
         return below if any(found is not None for found in below) else None
-    if predicate.op not in _COMPARES:
+    if predicate.op not in NULL_REJECTING:
         return None
     columns = [a for a in predicate.args if not isinstance(a, Lit)]
     if len(columns) != 1 or not isinstance(columns[0], Col) or columns[0].type not in types:

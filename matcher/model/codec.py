@@ -69,7 +69,7 @@ def decode_expr(data: list[Any], share: Sharing | None = None) -> Expr:
     if kind == "c":
         found = Col(data[1], data[2], data[3], bool(data[4]))
     elif kind == "l":
-        found = Lit(_decode_value(data[1]), data[2])
+        found = Lit(decode_value(data[1]), data[2])
     elif kind == "f":
         args = tuple(decode_expr(arg, share) for arg in data[2])
         found = Call(data[1], args, data[3], bool(data[4]), tuple(data[5]))
@@ -92,7 +92,8 @@ def _encode_value(value: Scalar) -> Any:
     return value
 
 
-def _decode_value(value: Any) -> Scalar:
+def decode_value(value: Any) -> Scalar:
+    """A constant, as stored plans and the plan document have it."""
     if isinstance(value, dict):
         if "d" in value:
             return Decimal(value["d"])

@@ -100,6 +100,12 @@ STRICT: Final = frozenset(row.name for row in _ROWS if row.strict)
 NULL_FOR_NULL_ONLY: Final = frozenset(row.name for row in _ROWS if row.null_for_null_only)
 # `=` and its kind; `<=>` is none of them, for it is never NULL
 COMPARISONS: Final = frozenset(row.name for row in _ROWS if row.signs and row.strict)
+# the same and IN: never TRUE of a NULL
+NULL_REJECTING: Final = COMPARISONS | {"in"}
+# whatever tells whether values are equal, or which is less
+COMPARES: Final = NULL_REJECTING | {"nseq"}
+# what looks at a text's letters
+TEXT_TESTS: Final = frozenset({"like", "startswith", "endswith", "contains"})
 ORDER_COMPARISONS: Final = frozenset(row.name for row in _ROWS if row.needs_order)
 
 # Aggregates that take no notice of a row in which their argument is NULL, unless a parameter says

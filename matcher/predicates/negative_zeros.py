@@ -12,14 +12,10 @@ answers (`matcher.rules.subsume_predicates`).
 
 from __future__ import annotations
 
-from typing import Final
-
 from matcher.model.expr import Call, Expr, Lit, rebuild, walk
-from matcher.model.operators import COMPARISONS
+from matcher.model.operators import COMPARES
 from matcher.model.types import FLOATS
 from matcher.predicates.constant_folding import fold, fold_all
-
-_COMPARES: Final = COMPARISONS | {"nseq", "in"}
 
 
 def is_zero(expr: Expr) -> bool:
@@ -41,7 +37,7 @@ def compares_minus_zero(predicate: Expr) -> bool:
     if not any(node.type in FLOATS for node in walk(predicate)):
         return False
     return any(
-        isinstance(node, Call) and node.op in _COMPARES and any(map(is_minus_zero, node.args))
+        isinstance(node, Call) and node.op in COMPARES and any(map(is_minus_zero, node.args))
         for node in walk(fold_all(predicate))
     )
 

@@ -14,10 +14,12 @@ from matcher.model.expr import Call, Col
 from matcher.model.functions import FUNCTIONS
 from matcher.model.operators import (
     COMMUTES,
+    COMPARES,
     COMPARISONS,
     FLIPPED,
     NEGATION,
     NULL_FOR_NULL_ONLY,
+    NULL_REJECTING,
     OPERATORS,
     ORDER_COMPARISONS,
     SKIPS_NULLS,
@@ -72,6 +74,16 @@ def test_signs_say_where_a_comparison_is_true(a: Any, b: Any) -> None:
         assert value(op, a, b) == (sign in OPERATORS[op].signs), op
         if a == a and b == b:
             assert value(op, a, b) == compared(op, a, b), op
+
+
+@given(NUMBERS, NUMBERS)
+def test_what_compares_looks_at_values_alone(a: Any, b: Any) -> None:
+    """Of -0.0 and 0.0 it says the same."""
+    assert COMPARES == FLIPPED.keys() | {"in"} and COMPARES - NULL_REJECTING == {"nseq"}
+    for op in COMPARES:
+        assert (value(op, None, b) is None) is (op in NULL_REJECTING), op
+        plain = [0.0 if arg == 0 else arg for arg in (a, b)]
+        assert value(op, a, b) == value(op, *plain), op
 
 
 def test_what_needs_order_tells_less_from_more() -> None:
