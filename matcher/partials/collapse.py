@@ -40,6 +40,7 @@ from matcher.partials.partial_rows import (
 from matcher.partials.split import LONG_DECIMAL, WIDE_SUM
 from matcher.render.placeholders import PARTS
 from matcher.render.select import quote, render_expr
+from matcher.rules.roll_up.arithmetic import opposite
 from matcher.rules.roll_up.distinct import united
 
 SIGN: Final = "__sign"
@@ -322,7 +323,9 @@ class _Adding:
         if not self.signed:
             return column
         taken = Call("lt", (_SIGN, Lit(0, "int")), "boolean")
-        return Call("case", (taken, Call("neg", (column,), column.type), column), column.type)
+        less = opposite(column)
+        assert less is not None  # `why_not_partials` has looked at that
+        return Call("case", (taken, less, column), column.type)
 
 
 def _column(measure: Measure) -> Col:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from matcher.model.expr import Agg
+from matcher.model.expr import Agg, Col
 from matcher.model.ir import CachePlan, MatchOptions, Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.row_order import adds_floats
 from matcher.model.types import INTEGRAL, decimal_parts, is_collated
 from matcher.partials.split import not_mergeable, why_not_merged
 from matcher.render.select import readable
+from matcher.rules.roll_up.arithmetic import opposite
 from matcher.rules.roll_up.averages import decimal_average_is_exact
 
 ADDED: Final = frozenset({"sum", "count", "avg", "bit_xor"})
@@ -87,6 +88,11 @@ def _why_not_measure(
             ReasonCode.FLOAT_NOT_EXACT,
             f"{shown} adds up in DOUBLE, and the sum of sums may differ in the last digits",
             "use DECIMAL",
+        )
+    if signed and agg.func in ("sum", "try_sum") and opposite(Col(0, "", agg.type)) is None:
+        return not_mergeable(
+            f"{shown} is a {agg.type.upper()}, of which Spark's minus rounds digits away",
+            f"use a DECIMAL of fewer digits, or refresh {plan.name} FULL",
         )
     if agg.func == "try_sum":  # the sum of an AVG, which is asked for with it
         return None if measure.hidden else why_not_merged(agg, options)

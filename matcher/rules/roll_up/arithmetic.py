@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Final
 
 from matcher.model.expr import Call, Expr, Lit
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, decimal_type
+from matcher.model.values import NEGATED_DIGITS
 from matcher.rules.attempt import Refused, ViewAttempt, cast_to, spell
 
 # Digits of a number of rows: 10^15 of them are not met.
 _ROW_DIGITS: Final = 15
 _LONG_DIGITS: Final = 20
+_ZERO: Final = Lit(Decimal(0), "decimal(1,0)")
 _NARROW: Final = 1 << 31
 # So many digits behind the point are kept whatever is in front of it.
 _KEPT_SCALE: Final = 6
@@ -80,7 +83,8 @@ def refuse_wrap(attempt: ViewAttempt, arg: Call) -> None:
     kind, parts = arg.type, decimal_parts(arg.type)
     narrow = kind in INTEGRAL and kind != "bigint"
     # no digit was cut off
-    exact_decimal = parts is not None and parts[0] < MAX_DECIMAL and parts[1] == _scale(arg)
+    most = NEGATED_DIGITS if arg.op == "neg" else MAX_DECIMAL - 1
+    exact_decimal = parts is not None and parts[0] <= most and parts[1] == _scale(arg)
     floats = kind in FLOATS and (arg.op == "neg" or attempt.options.approximate_floats)
     if kind == "bigint" or exact_decimal or floats or (narrow and attempt.options.ansi):
         return
@@ -92,6 +96,28 @@ def refuse_wrap(attempt: ViewAttempt, arg: Call) -> None:
             f"store SUM({spell(arg)})",
         )
     )
+
+
+def opposite(value: Expr) -> Expr | None:
+    """`-value` in its type and with every digit; None where Spark has no operator that keeps them.
+
+    Spark's unary minus rounds a decimal to 34 digits. A subtraction does not, but its type has one
+    digit more in front of the point, for which one behind it may have to go.
+
+    Args:
+        value: Of any type of numbers.
+
+    >>> from matcher.model.expr import Col
+    >>> opposite(Col(0, "s", "decimal(22,2)")), opposite(Col(0, "s", "decimal(38,18)"))
+    (neg($0.s), None)
+    >>> opposite(Col(0, "s", "decimal(38,2)"))
+    sub(Decimal('0'):decimal(1,0), $0.s)
+    """
+    parts = decimal_parts(value.type)
+    if parts is None or parts[0] <= NEGATED_DIGITS:
+        return Call("neg", (value,), value.type)
+    kind = sum_of_sums_type(_ZERO.type, value.type)
+    return None if kind is None else cast_to(Call("sub", (_ZERO, value), kind), value.type)
 
 
 def _scale(arg: Call) -> int:

@@ -22,7 +22,13 @@ from matcher.model.ir import Measure
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.model.types import FLOATS, INTEGRAL, MAX_DECIMAL, decimal_parts, sum_type
 from matcher.rules.attempt import Refused, ViewAttempt, cast_to, may_be_error, per_group_sum, spell
-from matcher.rules.roll_up.arithmetic import product, refuse_wrap, same_type, sum_of_sums_type
+from matcher.rules.roll_up.arithmetic import (
+    opposite,
+    product,
+    refuse_wrap,
+    same_type,
+    sum_of_sums_type,
+)
 from matcher.rules.roll_up.common import (
     ZERO,
     branches,
@@ -188,7 +194,10 @@ class Summing:
         if part is None:
             return None
         refuse_wrap(self.attempt, arg)
-        return Call("neg", (part,), part.type)
+        found = opposite(part)
+        if found is None:
+            raise _may_overflow(self.like, arg, "has too many digits")
+        return found
 
     def _coalesce(self, arg: Call) -> Expr | None:
         """COALESCE(x, 0) adds what x adds, and 0 where every x is NULL."""
