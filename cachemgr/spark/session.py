@@ -45,6 +45,7 @@ from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.tails import TAIL
 from cachemgr.serving.unique_keys import (
+    JoinsUnderSettings,
     keys_promised,
     keys_seen,
     lapsed_at,
@@ -123,6 +124,7 @@ class CacheSession:
         self.feed = feed
         self.telemetry = telemetry
         self.comparer = application.comparer
+        self._joins = JoinsUnderSettings(self.comparer)
         self.histories = application.histories
         self.stored = application.stored
         self.checks = Checks(
@@ -283,7 +285,7 @@ class CacheSession:
             # a server's query waits for its time-out at most
             fresh=_fresh_limits(settings, waits=waits and self._fixed is None),
         )
-        joins = self.feed.joins()
+        joins = self._joins.of(self.feed.joins(), query.settings)
 
         def examined(
             query: QueryState,

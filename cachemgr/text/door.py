@@ -37,7 +37,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.sources import metastore_of
-from cachemgr.serving.unique_keys import keys_seen, lapsed_in
+from cachemgr.serving.unique_keys import JoinsUnderSettings, keys_seen, lapsed_in
 from cachemgr.telemetry import logger
 from cachemgr.text.blocks import TextBlocks, TextEligibility, text_at_versions
 from cachemgr.text.limits import check_text
@@ -162,6 +162,7 @@ class TextDoor:
         self._defaults = dict(defaults)
         self._clock = clock
         self._comparer = SettingsComparer(default_of)
+        self._joins = JoinsUnderSettings(self._comparer)
         self._stored = StoredFiles(lambda location: LocalFiles())
         self._checks = Checks(
             feed.served,
@@ -333,7 +334,7 @@ class TextDoor:
                 stamp=asked.stamp,
                 only=hinted,
             )
-            joins = self._feed.joins()
+            joins = self._joins.of(self._feed.joins(), query.settings)
             keys, lapsed = keys_seen(joins, query.seen), lapsed_in(joins, query.seen)
             hint = parsed.hinted_steps
             wanted = asked.conf.own.decision_steps if hint is None else hint
