@@ -47,9 +47,17 @@ def functions(source: str) -> tuple[Function, ...]:
         Function(name, node.body[0].lineno, node.end_lineno or 0, _digest(node))
         for name, node in found
     ]
-    for _, node in found:
-        node.body = []
-    return (*made, Function(REST, 0, 0, _digest(module)))
+    return (*made, Function(REST, 0, 0, _digest(_WithoutFunctions().visit(module))))
+
+
+class _WithoutFunctions(ast.NodeTransformer):
+    """Takes functions out, with their decorators and defaults, which are parts of them."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        return None
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        return None
 
 
 def _named(parent: ast.AST, prefix: str) -> Iterator[tuple[str, _Function]]:

@@ -1,6 +1,8 @@
 """Records what each test covers: the functions that run in it, in this process and in those that it
 starts, by coverage.py's contexts.
 
+Files among the tests that a module of theirs opens are noted for that module.
+
 Only `make test-long` records, since it takes longer. What is common to a file's tests (a fixture of
 its module) counts as covered by each of them; what is common to a process's (its Spark session), by
 none.
@@ -10,11 +12,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import coverage
@@ -29,6 +33,8 @@ FOLDER = ROOT / "build" / "gate"
 RECORDED = FOLDER / "recorded"
 _SETTINGS = Path(__file__).with_name("coveragerc")
 _OTHERS = FOLDER / "processes"
+_TESTS = f"{ROOT}/tests/"
+_PYTHON = (".py", ".pyc")
 _NOBODY = "-"
 
 
@@ -52,6 +58,8 @@ class Recorder:
         RECORDED.mkdir(parents=True, exist_ok=True)
         os.environ["COVERAGE_PROCESS_START"] = str(_SETTINGS)
         os.environ["COVERAGE_FILE"] = str(_OTHERS / f"of-{os.getpid()}")
+        self._opened: defaultdict[str, set[str]] = defaultdict(set)
+        sys.addaudithook(self._hear)  # for as long as the process lives
         self._coverage.start()
         self._switch(_NOBODY)
 
@@ -83,6 +91,19 @@ class Recorder:
         finally:
             self._switch(before)
 
+    def _hear(self, event: str, told: tuple[Any, ...]) -> None:
+        """Note which of the tests' modules opens a file that lies among the tests."""
+        if event != "open" or not isinstance(told[0], str | os.PathLike):
+            return
+        path = os.fspath(told[0])
+        if not isinstance(path, str) or not path.startswith(_TESTS) or path.endswith(_PYTHON):
+            return
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not frame.f_code.co_filename.startswith(_TESTS):
+            frame = frame.f_back
+        if frame is not None:
+            self._opened[_relative(frame.f_code.co_filename)].add(_relative(path))
+
     def _switch(self, context: str) -> None:
         self._context = context
         self._coverage.switch_context(context)
@@ -91,10 +112,8 @@ class Recorder:
         """Note the file's tests, and begin with nothing again."""
         self._coverage.stop()
         ran = _functions_run(self._coverage.get_data())
-        for data in _of_others():
-            by_starter = _functions_run(data, lambda context: _starter(context, self._file))
-            for name, covered in by_starter.items():
-                ran[name] |= covered
+        for name, covered in _of_others(self._file):
+            ran[name] |= covered
         shared = ran.pop(self._file, set())
         noted = {
             name: {
@@ -104,12 +123,20 @@ class Recorder:
             }
             for name, seconds in self._seconds.items()
         }
+        noted |= {
+            module: {"seconds": 0, "cases": 1, "covers": sorted(paths)}
+            for module, paths in self._opened.items()
+        }
         path = RECORDED / (self._file.replace("/", ".") + f".{os.getpid()}.json")
         path.write_text(json.dumps(noted))
         self._seconds.clear()
         self._coverage.erase()
         self._coverage.start()
         self._switch(_NOBODY)
+
+
+def _relative(path: str) -> str:
+    return path.removeprefix(f"{ROOT}/")
 
 
 def _functions_run(
@@ -140,17 +167,17 @@ def _spans(path: str) -> dict[int, str]:
     }
 
 
-def _of_others() -> Iterator[CoverageData]:
+def _of_others(file: str) -> Iterator[tuple[str, set[str]]]:
     """What processes noted that this one's tests have started."""
     for path in sorted(_OTHERS.glob(f"of-{os.getpid()}.*")):
         data = CoverageData(str(path))
         try:
             data.read()
-        except coverage.CoverageException:  # it was killed while it wrote
-            continue
-        finally:
-            path.unlink(missing_ok=True)
-        yield data
+            yield from _functions_run(data, lambda context: _starter(context, file)).items()
+        except coverage.CoverageException:
+            pass  # it was killed before it had written all
+        data.close()
+        path.unlink(missing_ok=True)
 
 
 def _starter(context: str, file: str) -> str:

@@ -63,7 +63,6 @@ def test_both_doors_agree_on_generated_queries(spark) -> None:
     assert totals.numbers["doors"] >= 20
 
 
-@pytest.mark.long
 @pytest.mark.spark
 def test_actions_through_the_hook_give_the_rows_without_us(spark) -> None:
     totals, actions = Totals(), SparkActions(spark, 4)
