@@ -3,6 +3,7 @@ N ?= 20
 MINUTES ?= 10
 ARGS ?=
 PROCESSES ?= 2
+SHARD ?= all
 # in the order of tests/conftest.py
 SHARED := -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 VENV := .venv
@@ -20,15 +21,17 @@ PACKAGES := matcher cachemgr scheduler migrations
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo figures check test test-long proofs jar lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
+.PHONY: help setup demo figures check test test-left test-long dist proofs jar lint bench tpc mutants fuzz fuzz-ledger chaos load fuzz-api fuzz-growth fuzz-refresh fuzz-refresh-ledger live
 
 help:
 	@echo "make setup   build $(VENV) from pyproject.toml and constraints.txt"
 	@echo "make demo    the 13 SSB queries without and with a cache (SCALE=$(SCALE), ARGS='…')"
 	@echo "make figures the demo, and its figures into README and docs/ssb.svg (SCALE=$(SCALE))"
 	@echo "make check   lint, and the quick tests, without Spark and PostgreSQL: what to run before each commit"
-	@echo "make test    the tests, in PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
-	@echo "make test-long   the tests that make test leaves out: minutes each, the other database, more cases, all proofs again"
+	@echo "make test    the tests that the change asks for, in 13 minutes and PROCESSES=$(PROCESSES) with a Spark of its own each (ARGS='…' goes to pytest)"
+	@echo "make test-left   those that cover a change, and make test had no time for"
+	@echo "make test-long   all tests, or SHARD=k/24 of them; what passed at this commit is not run again"
+	@echo "make dist    a wheel in dist/, of a tree whose tests have passed"
 	@echo "make proofs  add what Spark says of new and changed text cases to tests/proofs.txt"
 	@echo "make jar     the Java classes anew, after a change in cachemgr/jvm/java; needs a JDK"
 	@echo "make lint    ruff, mypy, import-linter, deptry, and the check for one migration head"
@@ -67,13 +70,21 @@ figures: $(STAMP)
 	$(VENV)/bin/python -m bench.readme build/ssb-figures.json
 
 check: lint
-	$(VENV)/bin/python -m pytest -m 'not long and not ($(LATER))' $(SHARED) $(ARGS)
+	$(VENV)/bin/python -m pytest -m 'not ($(LATER))' $(SHARED) $(ARGS)
 
 test: $(PREPARED)
-	$(VENV)/bin/python -m pytest -m 'not long' $(SHARED) $(ARGS)
+	@echo "choosing tests by what has changed; the first result takes half a minute"
+	@$(VENV)/bin/python -m pytest --choose $(SHARED) $(ARGS)
+
+test-left: $(PREPARED)
+	$(VENV)/bin/python -m pytest --left $(SHARED) $(ARGS)
 
 test-long: $(PREPARED)
-	$(VENV)/bin/python -m pytest -m long --execute-proofs $(SHARED) $(ARGS)
+	$(VENV)/bin/python -m pytest --shard $(SHARD) --record $(SHARED) $(ARGS)
+
+dist: $(STAMP)
+	$(VENV)/bin/python -m tests.gate.ledger
+	$(VENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
 
 proofs: $(PREPARED)
 	$(VENV)/bin/python -m pytest --write-proofs --forget-proofs $(SHARED) $(PROVED) $(ARGS)

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,10 @@ import pytest
 from sqlalchemy import make_url
 
 from cachemgr.metastore import migrate
-from tests import processes, rotation
-from tests.proofs.plugin import (  # noqa: F401
-    is_proof,
-    proofs,
-    pytest_addoption,
-    pytest_configure,
-    pytest_deselected,
-    pytest_sessionfinish,
-    pytest_terminal_summary,
-    pytest_testnodedown,
-)
+from tests import processes
+from tests.gate import plugin as gate
+from tests.proofs import plugin as proofs_plugin
+from tests.proofs.plugin import is_proof, proofs  # noqa: F401
 from tests.spark_session import spark_session
 
 # The Python of Spark's workers is this one, which has pandas, whatever PATH says.
@@ -41,13 +34,6 @@ hypothesis.settings.load_profile("unhurried")
 _database_numbers = itertools.count(1)
 
 
-# What these tests ask goes through the metastore, whose own tests run on both databases.
-BY_TURNS = ("api", "cli", "config", "server", "serving", "statements")
-
-
-# Seconds each, against milliseconds of the others. Proofs have turns of their own.
-SPARK_SHARES = 12
-
 # Whole worlds, services and walks over all guards, one by one.
 HARNESS = Path(__file__).parent / "harness"
 
@@ -55,44 +41,62 @@ HARNESS = Path(__file__).parent / "harness"
 DOORS = Path(__file__).parent / "doors"
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """See `_on_databases_by_turns`, `_on_spark_by_turns` and `_large_pieces_first`."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of proofs, and of which tests run."""
+    proofs_plugin.add_options(parser)
+    gate.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Which tests run is found out before processes are started."""
+    gate.configure(config)
+    proofs_plugin.configure(config, gate.shards_due(config))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    """Give tests their marks, before any are left out by them, and choose of what is kept."""
     for item in items:
         if _needs_spark(item):
             item.add_marker(pytest.mark.spark)
-        if is_proof(item) and config.getoption("--execute-proofs"):
-            item.add_marker(pytest.mark.long)
         if HARNESS in item.path.parents:
             item.add_marker(pytest.mark.slow)
-    _on_databases_by_turns(items)
-    _on_spark_by_turns(items)
     _large_pieces_first(items)
+    yield
+    gate.choose_items(config, items, _dealt_by(items))
+
+
+def _dealt_by(items: list[pytest.Item]) -> Callable[[str], str]:
+    """What tests are dealt out to the shards by: their file, so that what its tests share is made
+    once; one by one, where it says that they are `SPREAD`, being too many or too long.
+    """
+    spread = {
+        item.nodeid for item in items if getattr(getattr(item, "module", None), "SPREAD", False)
+    }
+    return lambda nodeid: nodeid if nodeid in spread else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test, unless it need not be and the time is up."""
+    return gate.is_out_of_time(item, nextitem) or None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Who hands out tests, where they are chosen."""
+    return gate.scopes(config, log)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that started this one what it did not run."""
+    gate.send(session.config)
 
 
 def _needs_spark(item: pytest.Item) -> bool:
     return is_proof(item) or "spark" in getattr(item, "fixturenames", ())
-
-
-def _on_databases_by_turns(items: list[pytest.Item]) -> None:
-    """Half of the tests of these folders run on SQLite and half on PostgreSQL, and each the other
-    way round with the next commit; on the other database they run in `make test-long`.
-    """
-    for item in items:
-        database = getattr(item, "callspec", None) and item.callspec.params.get("metastore_url")
-        if database is not None and item.path.parent.name in BY_TURNS:
-            due = rotation.is_due_by_name(item.nodeid.replace(database, ""), 2)
-            chosen = "sqlite" if due else "postgres"
-            item.add_marker(pytest.mark.turns if database == chosen else pytest.mark.long)
-
-
-def _on_spark_by_turns(items: list[pytest.Item]) -> None:
-    """Of the tests that start Spark a twelfth run, and others with the next commit."""
-    rotation.by_turns((item for item in items if _starts_spark(item)), SPARK_SHARES)
-
-
-def _starts_spark(item: pytest.Item) -> bool:
-    return item.get_closest_marker("spark") is not None and not is_proof(item)
 
 
 def _large_pieces_first(items: list[pytest.Item]) -> None:

@@ -98,6 +98,10 @@ class ServedJoin(_Model):
     finds_each: Annotated[
         bool, Field(description="False of a LEFT JOIN: a row finds one row or none.")
     ]
+    validated_under: Annotated[
+        dict[str, str] | None,
+        Field(description="The settings under which the tables were read when it was validated."),
+    ] = None
 
 
 class Catalog(_Model):

@@ -265,6 +265,7 @@ class JoinRow(Base):
     message: Mapped[str | None] = mapped_column(Text)
     validated_versions: Mapped[dict[str, Any]]
     validated_at: Mapped[datetime | None]
+    validated_under: Mapped[dict[str, Any] | None]
     created_at: Mapped[datetime]
     finds_each: Mapped[bool] = mapped_column(server_default=true())
 

@@ -240,6 +240,7 @@ def join_record(row: JoinRow) -> JoinRecord:
         validated_at=row.validated_at,
         created_at=row.created_at,
         finds_each=row.finds_each,
+        validated_under=row.validated_under,
     )
 
 
@@ -260,7 +261,12 @@ def join_row(record: JoinRecord, now: datetime) -> JoinRow:
         validated_at=record.validated_at,
         created_at=now,
         finds_each=record.finds_each,
+        validated_under=_settings(record.validated_under),
     )
+
+
+def _settings(settings: Mapping[str, str] | None) -> dict[str, str] | None:
+    return None if settings is None else dict(settings)
 
 
 def _side(side: JoinSide) -> dict[str, Any]:

@@ -27,6 +27,9 @@ Json = Mapping[str, Any]
 ASKED: Final = "asked"
 """Among the facts of a run: the mode that somebody asked for, since `mode` says the way taken."""
 
+CHECKED_UNDER_SETTINGS: Final = "joins_checked_under_settings"
+"""Among the facts of a run: its joins were checked under the settings that the cache is refreshed
+under, and not as by earlier releases under Spark's defaults."""
 BROKEN_JOINS: Final = "joins_broken"
 """Among the facts of a run: the record-preserving joins that did not hold, with what is wrong."""
 
@@ -376,7 +379,9 @@ class JoinRecord:
     `finds_each` (INNER JOIN), else one or none (LEFT JOIN).
 
     `validated` says whether the declaration asked for validation (it is False after
-    NOT VALIDATED); `state` is what the last validation found.
+    NOT VALIDATED); `state` is what the last validation found, of the tables in the states
+    `validated_versions`, read under the settings `validated_under` (those that can change rows;
+    None where an earlier release did not note them).
     """
 
     name: str
@@ -392,6 +397,7 @@ class JoinRecord:
     validated_at: datetime | None = None
     created_at: datetime | None = None
     finds_each: bool = True
+    validated_under: Mapping[str, str] | None = None
 
     @property
     def kind(self) -> Literal["INNER", "LEFT"]:

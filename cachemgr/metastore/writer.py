@@ -74,6 +74,7 @@ class Writer(
         *,
         message: str | None = None,
         validated_versions: Mapping[str, BaseState] | None = None,
+        validated_under: Mapping[str, str] | None = None,
         validated_at: datetime | int | None = None,
         validated: bool | None = None,
     ) -> JoinRecord | None:
@@ -85,6 +86,7 @@ class Writer(
             state: What was found.
             message: In words, with an example key if it is broken.
             validated_versions: Location to the state that was read; None keeps.
+            validated_under: The settings under which it was read; None keeps.
             validated_at: When; None keeps.
             validated: Whether the join is to be validated from now on; None keeps.
 
@@ -100,6 +102,8 @@ class Writer(
             row.message = message
             if validated_versions is not None:
                 row.validated_versions = {p: list(v) for p, v in validated_versions.items()}
+            if validated_under is not None:
+                row.validated_under = dict(validated_under)
             if validated_at is not None:
                 row.validated_at = as_utc(validated_at)
             if validated is not None:

@@ -12,6 +12,7 @@ from cachemgr.delta.log import size_in_bytes
 from cachemgr.metastore.column_bounds import BOUNDS, encode_bounds
 from cachemgr.metastore.records import (
     BROKEN_JOINS,
+    CHECKED_UNDER_SETTINGS,
     READ_AT,
     ColumnRecord,
     Followed,
@@ -129,6 +130,7 @@ def _groups(job: Job, plan: CachePlan) -> dict[str, int]:
 def _join_facts(job: Job, progress: Progress) -> dict[str, Any]:
     return {
         "joins_declared": joins_text(declared_joins(job.metastore, job.plan)),
+        CHECKED_UNDER_SETTINGS: True,
         "joins": [j.name for j in progress.joins or ()],
         BROKEN_JOINS: dict(progress.broken),
     }

@@ -12,7 +12,7 @@ from cachemgr.delta.changes import ChangeKind
 from cachemgr.delta.commits import Head
 from cachemgr.delta.log import head, size_in_bytes
 from cachemgr.errors import ErrorCode
-from cachemgr.metastore.records import JoinRecord, RefreshRunRecord
+from cachemgr.metastore.records import CHECKED_UNDER_SETTINGS, JoinRecord, RefreshRunRecord
 from cachemgr.refresh.by_change.adopt import Written, find_written
 from cachemgr.refresh.by_change.past_runs import REMEMBERED, PastRun, past_runs
 from cachemgr.refresh.job import Job
@@ -133,7 +133,10 @@ def _joins_known(job: Job, joins: tuple[JoinRecord, ...]) -> bool:
         return True
     if any(_checked_before(join, job.tables) for join in joins):
         return False
-    return job.published.run.facts.get("joins_declared") == joins_text(joins)
+    facts = job.published.run.facts
+    if joins and not facts.get(CHECKED_UNDER_SETTINGS):
+        return False
+    return facts.get("joins_declared") == joins_text(joins)
 
 
 def _checked_before(join: JoinRecord, tables: Sequence[TableAt]) -> bool:

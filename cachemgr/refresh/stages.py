@@ -52,6 +52,7 @@ from cachemgr.refresh.steps import (
 )
 from cachemgr.refresh.totals import Watched, asked_totals
 from cachemgr.refresh.validate_snapshot_joins import (
+    JoinChecks,
     check_joins,
     check_joins_on_delta,
     declared_joins,
@@ -159,9 +160,7 @@ def _work(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> None
             pass
         case ValidateJoins():
             joins = declared_joins(job.metastore, job.plan)
-            progress.joins, progress.broken = check_joins(
-                job.session, job.metastore, joins, job.tables, _moment(job)
-            )
+            progress.joins, progress.broken = check_joins(_checks(job), joins, job.tables)
         case CheckJoins(delta=delta):
             adopted = any(isinstance(each, Adopt) for each in plan.stages)
             _check_joins(job, delta, progress, adopted=adopted)
@@ -187,11 +186,12 @@ def _follow_joins(job: Job) -> None:
     here costs hits of such queries, until the joins are validated."""
     if job.published is None:
         return
-    joins = joins_to_follow(job.metastore, job.published.tables, job.changes)
+    checks = _checks(job)
+    joins = joins_to_follow(checks, job.published.tables, job.changes)
     if not joins:
         return
     try:
-        follow_joins(job.session, job.metastore, joins, job.tables, job.changes, _moment(job))
+        follow_joins(checks, joins, job.tables, job.changes)
     except (PySparkException, Py4JJavaError, CacheManagerError) as error:
         logger.warning(
             "cache %s was refreshed, but whether its new rows keep %s was not looked at: %s; "
@@ -204,8 +204,9 @@ def _follow_joins(job: Job) -> None:
         )
 
 
-def _moment(job: Job) -> datetime:
-    return job.now() or datetime.now(UTC)
+def _checks(job: Job) -> JoinChecks:
+    now = job.now() or datetime.now(UTC)
+    return JoinChecks(job.session, job.metastore, job.cache.settings, now)
 
 
 def _check_joins(job: Job, delta: Delta, progress: Progress, *, adopted: bool) -> None:
@@ -214,13 +215,11 @@ def _check_joins(job: Job, delta: Delta, progress: Progress, *, adopted: bool) -
     facts, before = job.published.run.facts, job.stored.plan
     held = [j for j in before.joins if j.validated]
     progress.joins, progress.broken = check_joins_on_delta(
-        job.session,
-        job.metastore,
+        _checks(job),
         declared_joins(job.metastore, job.plan),
         held,
         job.tables,
         delta,
-        _moment(job),
         kept=joins_that_kept_all_rows(job.plan, held, facts, delta, progress.measured),
         before=job.published.tables,
         # what happened to the tables of an adopted commit nobody has looked at

@@ -87,6 +87,7 @@ def validate_join(
     right: str,
     keys: Sequence[tuple[str, str]],
     versions: Mapping[str, int],
+    settings: Mapping[str, str],
     *,
     told: str = "",
     names: tuple[str, str] | None = None,
@@ -100,6 +101,8 @@ def validate_join(
         right: Location of the table joined to it.
         keys: (left column, right column) pairs.
         versions: Location to the version that is read.
+        settings: Those under which it is read: they decide what a time zone, a calendar or a
+            collation makes of the keys.
         told: The join's name, for messages.
         names: Those of both tables; None takes their places.
         finds_each: Whether a left row without a partner is lost, as by an INNER JOIN.
@@ -121,7 +124,7 @@ def validate_join(
             f"the join of {left} and {right} cannot be checked: {what}; declare it on Delta "
             "tables with ON a.k = b.k",
         )
-    session = own_session(spark, {})
+    session = own_session(spark, settings)
     reads = {"__l": TableRead(left, versions[left]), "__r": TableRead(right, versions[right])}
     try:
         return _checked(session, reads, keys, versions, finds_each)
@@ -136,6 +139,7 @@ def rows_lost(
     joins: Sequence[JoinRecord],
     delta: Delta,
     versions: Mapping[str, int],
+    settings: Mapping[str, str],
 ) -> dict[str, JoinCheck]:
     """Which appended rows would be lost by joins whose joined sides are unique on the key; one
     query for all of them.
@@ -145,11 +149,12 @@ def rows_lost(
         joins: The joins, all of whose left sides are the table that grew.
         delta: What was appended to it.
         versions: Location to the version that is read.
+        settings: Those under which it is read.
 
     Returns:
         What was found, by the join's name.
     """
-    own = own_session(session, {})
+    own = own_session(session, settings)
     relations: dict[str, object] = {"__l": rows_that_came(own, delta)}
     parts = []
     for number, join in enumerate(joins):

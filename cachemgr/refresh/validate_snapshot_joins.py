@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
 from cachemgr.access.redaction import is_marked, marked_keys, untold
 from cachemgr.base_state import BaseState, TableAt, versions_of
+from cachemgr.config.result_settings import agree
 from cachemgr.delta.changes import Changes
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import JoinValidationError
@@ -27,6 +29,28 @@ from cachemgr.vocabulary import JoinState
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
 
+@dataclass(frozen=True, slots=True)
+class JoinChecks:
+    """With what the joins of a cache are checked.
+
+    Attributes:
+        session: A session of ours.
+        metastore: Where the joins' states are kept.
+        settings: Those that the cache is refreshed under: what a join's keys are depends on them,
+            as on the time zone, so that it is right for those who read under the same ones.
+        now: This moment.
+    """
+
+    session: SparkSession
+    metastore: Metastore
+    settings: Mapping[str, str]
+    now: datetime
+
+    def covers(self, join: JoinRecord) -> bool:
+        """Whether a join was validated under these settings."""
+        return join.validated_under is not None and agree(join.validated_under, self.settings)
+
+
 def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, ...]:
     """The declared joins both of whose tables the plan reads."""
     places = {r.key for r in plan.relations}
@@ -38,7 +62,7 @@ def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, .
 
 
 def joins_to_follow(
-    metastore: Metastore,
+    checks: JoinChecks,
     before: Sequence[SnapshotTableRecord],
     changes: Mapping[str, Changes],
 ) -> tuple[JoinRecord, ...]:
@@ -50,9 +74,9 @@ def joins_to_follow(
     """
     then = _not_redefined(before, changes)
     found = []
-    for join in metastore.reader.joins() if then else ():
+    for join in checks.metastore.reader.joins() if then else ():
         left = join.left.location
-        checked = join.validated_versions.get(left)
+        checked = join.validated_versions.get(left) if checks.covers(join) else None
         if left in then and join.finds_each and checked is not None:
             if join.state is JoinState.VALID and checked.agrees(then[left]):
                 found.append(join)
@@ -77,24 +101,18 @@ def is_checked(join: JoinRecord) -> bool:
 
 
 def check_joins(
-    session: SparkSession,
-    metastore: Metastore,
-    joins: Sequence[JoinRecord],
-    tables: Sequence[TableAt],
-    now: datetime,
+    checks: JoinChecks, joins: Sequence[JoinRecord], tables: Sequence[TableAt]
 ) -> tuple[tuple[RecordPreservingJoin, ...], dict[str, str]]:
     """Validate joins at pinned versions, and note down what was found.
 
     A join that no longer holds becomes BROKEN at once and is left out of the snapshot; the cache
     itself is right either way, since its rows come from the join as it is. One that was validated
-    at these very versions is not validated again.
+    at these very versions and under the same settings is not validated again.
 
     Args:
-        session: A session of ours.
-        metastore: Where the joins' states are kept.
+        checks: With what.
         joins: The joins to check.
         tables: The pinned base tables.
-        now: This moment.
 
     Returns:
         The joins that hold or were declared NOT VALIDATED, and the messages of those that do not
@@ -107,10 +125,10 @@ def check_joins(
         if not is_checked(join):
             facts.append(join.as_fact(validated=False))
             continue
-        message = _known(join, pinned)
+        message = _known(join, pinned) if checks.covers(join) else None
         if message is None:
-            check, message = _checked(session, join, versions_of(tables))
-            message = _note(metastore, join, check, message, pinned, now)
+            check, message = _checked(checks, join, versions_of(tables))
+            message = _note(checks, join, check, message, pinned)
         if message:
             broken[join.name] = message
         else:
@@ -119,13 +137,11 @@ def check_joins(
 
 
 def check_joins_on_delta(
-    session: SparkSession,
-    metastore: Metastore,
+    checks: JoinChecks,
     joins: Sequence[JoinRecord],
     held: Collection[RecordPreservingJoin],
     tables: Sequence[TableAt],
     delta: Delta,
-    now: datetime,
     *,
     kept: Collection[RecordPreservingJoin],
     before: Sequence[SnapshotTableRecord] = (),
@@ -138,14 +154,12 @@ def check_joins_on_delta(
     validated as a whole.
 
     Args:
-        session: A session of ours.
-        metastore: Where the joins' states are kept.
+        checks: With what.
         joins: The joins to check.
         held: Those that held at the versions that the appended rows came after. One that was
             declared since under the name of another is none of them.
         tables: The pinned base tables.
         delta: What was appended.
-        now: This moment.
         kept: Those of which the counts tell already that each appended row found its partner.
         before: The base tables as that snapshot read them.
         changes: What happened to them since, by location; empty where that is not known.
@@ -163,9 +177,9 @@ def check_joins_on_delta(
             proven.append(join)
         else:
             rows.append(join)
-    facts, broken = check_joins(session, metastore, whole, tables, now)
+    facts, broken = check_joins(checks, whole, tables)
     found = [join.as_fact() for join in proven]
-    lost = rows_lost(session, rows, delta, versions_of(tables)) if rows else {}
+    lost = _lost(checks, rows, delta, tables) if rows else {}
     pinned = {t.location: t for t in tables}
     for join in rows:
         check = lost[join.name]
@@ -174,11 +188,11 @@ def check_joins_on_delta(
             proven.append(join)
             continue
         message = check.message(join.name, join.left.name, join.right.name, join.keys)
-        broken[join.name] = _note(metastore, join, check, message, pinned, now)
+        broken[join.name] = _note(checks, join, check, message, pinned)
     same = _not_redefined(before, changes)
-    for join in proven:
+    for join in filter(checks.covers, proven):
         if all(_has_same_keys(join, pinned[side.location], same) for side in join.telling):
-            _note(metastore, join, JoinCheck(ok=True), "", pinned, now)
+            _note(checks, join, JoinCheck(ok=True), "", pinned)
     return (*facts, *found), broken
 
 
@@ -192,28 +206,24 @@ def _has_same_keys(join: JoinRecord, table: TableAt, before: Mapping[str, BaseSt
 
 
 def follow_joins(
-    session: SparkSession,
-    metastore: Metastore,
+    checks: JoinChecks,
     joins: Sequence[JoinRecord],
     tables: Sequence[TableAt],
     changes: Mapping[str, Changes],
-    now: datetime,
 ) -> None:
     """Note down whether joins hold for the rows that tables have now: a look at the rows that came
     tells, however they were refreshed. Where the joined side changed, a join is left to VALIDATE.
 
     Args:
-        session: A session of ours.
-        metastore: Where the joins' states are kept.
+        checks: With what.
         joins: See `joins_to_follow`.
         tables: The pinned base tables.
         changes: What happened to them since the snapshot before, by location.
-        now: This moment.
     """
     pinned = {t.location: t for t in tables}
     joins = [join for join in joins if not _is_at(join, pinned[join.left.location])]
     others = {j.right.location: j.right.name for j in joins if j.right.location not in pinned}
-    heads = dict(pinned) | current_versions(session, others)
+    heads = dict(pinned) | current_versions(checks.session, others)
     by_table: dict[str, list[JoinRecord]] = {}
     for join in joins:
         head = heads[join.right.location]
@@ -226,7 +236,7 @@ def follow_joins(
         lost: dict[str, JoinCheck] = {}
         if changes[place].added:
             came = Delta(pinned[place], since, changes[place], (), (), 0, 0.0, 0.0)
-            lost = rows_lost(session, some, came, versions_of(pinned.values()))
+            lost = _lost(checks, some, came, list(pinned.values()))
         for join in some:
             check = lost.get(join.name, JoinCheck(ok=True))
             message = check.message(join.name, join.left.name, join.right.name, join.keys)
@@ -238,7 +248,13 @@ def follow_joins(
                     join.name,
                     join.name,
                 )
-            _note(metastore, join, check, message, pinned, now)
+            _note(checks, join, check, message, pinned)
+
+
+def _lost(
+    checks: JoinChecks, joins: Sequence[JoinRecord], delta: Delta, tables: Sequence[TableAt]
+) -> dict[str, JoinCheck]:
+    return rows_lost(checks.session, joins, delta, versions_of(tables), checks.settings)
 
 
 def _is_at(join: JoinRecord, table: TableAt) -> bool:
@@ -248,17 +264,18 @@ def _is_at(join: JoinRecord, table: TableAt) -> bool:
 
 
 def _checked(
-    session: SparkSession, join: JoinRecord, versions: Mapping[str, int]
+    checks: JoinChecks, join: JoinRecord, versions: Mapping[str, int]
 ) -> tuple[JoinCheck, str]:
     """What a validation finds; a join by a column that is gone does not hold."""
     left, right = join.left, join.right
     try:
         check = validate_join(
-            session,
+            checks.session,
             left.location,
             right.location,
             join.keys,
             versions,
+            checks.settings,
             told=join.name,
             names=(left.name, right.name),
             finds_each=join.finds_each,
@@ -283,24 +300,24 @@ def _known(join: JoinRecord, pinned: Mapping[str, TableAt]) -> str | None:
 
 
 def _note(
-    metastore: Metastore,
+    checks: JoinChecks,
     join: JoinRecord,
     check: JoinCheck,
     message: str,
     pinned: Mapping[str, TableAt],
-    now: datetime,
 ) -> str:
     """Note down what was found of a join; the message as others may be told it."""
-    if message and is_marked(join, marked_keys(metastore.reader.restricted_tables())):
+    if message and is_marked(join, marked_keys(checks.metastore.reader.restricted_tables())):
         message = untold(join.name)
-    metastore.writer.update_join_state(
+    checks.metastore.writer.update_join_state(
         join.id,
         JoinState.VALID if check.ok else JoinState.BROKEN,
         message=message or None,
         validated_versions={
             side.location: pinned[side.location].state for side in (join.left, join.right)
         },
-        validated_at=now,
+        validated_under=checks.settings,
+        validated_at=checks.now,
     )
     return message
 

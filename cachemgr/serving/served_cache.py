@@ -14,9 +14,20 @@ from cachemgr.access.grants import reads_of
 from cachemgr.base_state import BaseState, millis
 from cachemgr.config.cache_properties import has_fresh_hits
 from cachemgr.config.match_options import match_options
+from cachemgr.config.result_settings import (
+    TIME_ZONE,
+    Fingerprint,
+    fingerprint,
+    result_settings,
+)
 from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.column_bounds import noted_bounds
-from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
+from cachemgr.metastore.records import (
+    CHECKED_UNDER_SETTINGS,
+    CacheRecord,
+    JoinRecord,
+    RegistryEntry,
+)
 from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing
@@ -145,10 +156,12 @@ def serve(
     tables = published.tables if published else ()
     snapshot = published.states if published else {}
     stored = decode_plan(dict(payload), share)
+    if not _is_checked_as_read(entry):
+        stored = replace(stored, joins=())
     plan = replace(
         stored,
         name=matcher_name(cache),
-        **_of_joins(stored, snapshot, joins),
+        **_of_joins(stored, snapshot, joins, settings),
         grouping_sets=_sized(stored.grouping_sets, entry),
         partition_by=tuple(cache.partition_by),
         **_base_sizes(published.run.facts if published else {}),
@@ -185,18 +198,29 @@ def rejoined(cache: ServedCache, joins: Iterable[JoinRecord]) -> ServedCache:
         joins: All record-preserving joins as they are now.
     """
     stored = replace(cache.plan, joins=cache.held)
-    plan = replace(cache.plan, **_of_joins(stored, cache.snapshot, joins))
+    plan = replace(cache.plan, **_of_joins(stored, cache.snapshot, joins, cache.settings))
     if (plan.joins, plan.lapsed) == (cache.plan.joins, cache.plan.lapsed):
         return cache
     return replace(cache, plan=plan, unvalidated=_unvalidated(plan.joins))
 
 
+def _is_checked_as_read(entry: RegistryEntry) -> bool:
+    """Whether the joins of a snapshot were checked under the settings that the cache is read under.
+    Earlier releases checked them under Spark's defaults, in the time zone of the refresh."""
+    if entry.published is None or entry.published.run.facts.get(CHECKED_UNDER_SETTINGS):
+        return True
+    return result_settings(entry.cache.settings).keys() <= {TIME_ZONE}
+
+
 def _of_joins(
-    plan: CachePlan, snapshot: Mapping[str, BaseState], joins: Iterable[JoinRecord]
+    plan: CachePlan,
+    snapshot: Mapping[str, BaseState],
+    joins: Iterable[JoinRecord],
+    settings: Fingerprint,
 ) -> dict[str, Any]:
     """The joins that rewrites may rely on, and the others between the cache's tables."""
     declared = tuple(joins)
-    holding = joins_holding(plan, snapshot, declared)
+    holding = joins_holding(plan, snapshot, declared, settings)
     names, tables = {join.name for join in holding}, {relation.key for relation in plan.relations}
     lapsed = tuple(
         LapsedJoin(
@@ -214,12 +238,16 @@ def _unvalidated(joins: Iterable[RecordPreservingJoin]) -> frozenset[str]:
 
 
 def joins_holding(
-    plan: CachePlan, snapshot: Mapping[str, BaseState], joins: Iterable[JoinRecord]
+    plan: CachePlan,
+    snapshot: Mapping[str, BaseState],
+    joins: Iterable[JoinRecord],
+    settings: Fingerprint,
 ) -> tuple[RecordPreservingJoin, ...]:
     """The joins that rewrites over this snapshot may rely on.
 
     A join that was dropped or found broken since is out at once, though it held then. One that was
-    validated at the very versions of the snapshot is in, though it was declared after the refresh.
+    validated at the very versions of the snapshot is in, though it was declared after the refresh,
+    if it was read under the same settings.
     A cache without a snapshot answers nothing: what it would rely on is in, so that no query is
     told to declare a join that is declared.
 
@@ -227,6 +255,7 @@ def joins_holding(
         plan: The plan published with the snapshot; its joins held when it was refreshed.
         snapshot: Location to the state that was read; empty if it was never refreshed.
         joins: The joins as they are declared now.
+        settings: Fingerprint of those that the cache is refreshed under.
 
     Returns:
         The joins, those NOT VALIDATED marked so.
@@ -241,7 +270,12 @@ def joins_holding(
         proven = replace(join.as_fact(), name=join.name.lower()) in held or (
             join.state is JoinState.VALID
             and (
-                not snapshot or all(_same_version(join, s.location, snapshot) for s in join.telling)
+                not snapshot
+                or (
+                    join.validated_under is not None
+                    and fingerprint(join.validated_under) == settings
+                    and all(_same_version(join, s.location, snapshot) for s in join.telling)
+                )
             )
         )
         if proven or not join.validated:

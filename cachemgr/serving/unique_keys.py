@@ -11,10 +11,46 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from cachemgr.base_state import BaseState
+from cachemgr.config.result_settings import Fingerprint, SettingsComparer, fingerprint
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.seen_tables import Seen
 from cachemgr.vocabulary import JoinState
 from matcher.model.ir import LapsedJoin, RecordPreservingJoin
+
+
+class JoinsUnderSettings:
+    """The joins as a session may rely on them, at the cost of a look-up while neither they nor its
+    settings change.
+
+    Args:
+        comparer: Compares settings.
+    """
+
+    def __init__(self, comparer: SettingsComparer) -> None:
+        self._comparer = comparer
+        self._last: tuple[tuple[JoinRecord, ...], Fingerprint, tuple[JoinRecord, ...]] | None = None
+
+    def of(self, joins: tuple[JoinRecord, ...], settings: Fingerprint) -> tuple[JoinRecord, ...]:
+        """The joins, where one that was validated under other settings is as if nobody had: its
+        keys may be others here, as days and instants of another time zone or calendar are.
+
+        Args:
+            joins: The joins as they are declared now.
+            settings: The session's.
+        """
+        last = self._last
+        if last is not None and last[0] is joins and last[1] == settings:
+            return last[2]
+        made = tuple(
+            join if self._covers(join, settings) else replace(join, validated_versions={})
+            for join in joins
+        )
+        self._last = (joins, settings, made)
+        return made
+
+    def _covers(self, join: JoinRecord, settings: Fingerprint) -> bool:
+        under = join.validated_under
+        return under is not None and self._comparer.compare(settings, fingerprint(under)) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +146,7 @@ def lapsed_in(joins: Iterable[JoinRecord], seen: Seen) -> tuple[LapsedJoin, ...]
 
 
 def lapsed_at(joins: Iterable[JoinRecord], places: Collection[str]) -> tuple[LapsedJoin, ...]:
-    """The same before anybody looked at the tables: those that do not hold in any state.
+    """The same before anybody looked at the tables: those that were validated in no state of them.
 
     Args:
         joins: The joins as they are declared now.
@@ -120,7 +156,7 @@ def lapsed_at(joins: Iterable[JoinRecord], places: Collection[str]) -> tuple[Lap
         _as_lapsed(join)
         for join in joins
         if join.finds_each
-        and join.state is not JoinState.VALID
+        and (join.state is not JoinState.VALID or not join.validated_versions)
         and join.left.location in places
         and join.right.location in places
     )

@@ -189,6 +189,7 @@ def encode_join(join: JoinRecord) -> dict[str, Any]:
         "state": join.state.value,
         "validatedVersions": {p: list(v) for p, v in join.validated_versions.items()},
         "findsEach": join.finds_each,
+        "validatedUnder": None if join.validated_under is None else dict(join.validated_under),
     }
 
 
@@ -212,6 +213,7 @@ def decode_join(data: Mapping[str, Any]) -> JoinRecord:
         state=JoinState(data["state"]),
         validated_versions={p: BaseState(*v) for p, v in data["validatedVersions"].items()},
         finds_each=data["findsEach"],
+        validated_under=data.get("validatedUnder"),  # not told by an earlier release
     )
 
 

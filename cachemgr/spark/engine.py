@@ -150,7 +150,8 @@ class SparkEngine:
         return base_tables(self._spark, names)
 
     def validate(self, join: JoinRecord) -> JoinVerdict:
-        """Check a record-preserving join at the tables' versions of now.
+        """Check a record-preserving join at the tables' versions of now, under the session's
+        settings.
 
         Raises:
             JoinValidationError: A table is gone.
@@ -173,19 +174,21 @@ class SparkEngine:
                     f"{side.location} any more: drop the join, or restore the table",
                 )
             versions[side.location] = state.version
+        under = result_settings(explicit_settings(self._spark))
         check = validate_join(
             self._spark,
             join.left.location,
             join.right.location,
             join.keys,
             versions,
+            under,
             told=join.name,
             names=(join.left.name, join.right.name),
             finds_each=join.finds_each,
         )
         seen = {place: s.state for place, s in states.items() if isinstance(s, TableAt)}
         return JoinVerdict(
-            check.message(join.name, join.left.name, join.right.name, join.keys), seen
+            check.message(join.name, join.left.name, join.right.name, join.keys), seen, under
         )
 
     def refuse_place(self, place: str, what: str) -> None:

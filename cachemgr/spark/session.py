@@ -44,6 +44,7 @@ from cachemgr.serving.fresh_hits import base_columns
 from cachemgr.serving.plan_blocks import PlanBlocks
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql
 from cachemgr.serving.unique_keys import (
+    JoinsUnderSettings,
     validated_places,
 )
 from cachemgr.spark.application import Application
@@ -116,6 +117,7 @@ class CacheSession:
         self.feed = feed
         self.telemetry = telemetry
         self.comparer = application.comparer
+        self._joins = JoinsUnderSettings(self.comparer)
         self.histories = application.histories
         self.stored = application.stored
         self.checks = Checks(
@@ -264,9 +266,10 @@ class CacheSession:
             return refused(refusal)
         seen = context.seen()
         asker = context.asker.believed(settings.trust_user_names)
+        counted = fingerprint(context.settings)
         query = QueryState(
             seen=seen,
-            settings=fingerprint(context.settings),
+            settings=counted,
             principal=asker.principal(self.principal),
             vouched=asker.vouched,
             now_ms=int(time.time() * 1000),
@@ -275,7 +278,7 @@ class CacheSession:
             only=self._hinted(context),
             # a server's query waits for its time-out at most
             fresh=_fresh_limits(settings, waits=waits and self._fixed is None),
-            joins=self.feed.joins(),
+            joins=self._joins.of(self.feed.joins(), counted),
         )
         options = match_options(context.settings, settings, query.only, steps=context.hinted_steps)
         eligibility = Eligibility(query, self.checks)

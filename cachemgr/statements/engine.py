@@ -49,10 +49,12 @@ class JoinVerdict:
     Args:
         message: What is wrong; empty if it holds.
         versions: Location to the state that was read.
+        under: The settings under which it was read.
     """
 
     message: str
     versions: Mapping[str, BaseState]
+    under: Mapping[str, str]
 
 
 class Engine(Protocol):

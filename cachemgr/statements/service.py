@@ -505,6 +505,7 @@ class CacheService:
             validated=True,
             state=JoinState.VALID,
             validated_versions=verdict.versions,
+            validated_under=verdict.under,
             validated_at=self._now(),
         )
 
@@ -538,6 +539,7 @@ class CacheService:
             state,
             message=message or None,
             validated_versions=verdict.versions,
+            validated_under=verdict.under,
             validated_at=self._now(),
             validated=True,
         )

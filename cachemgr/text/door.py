@@ -37,6 +37,7 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.freshness import Histories
 from cachemgr.serving.served_cache import ServedCache
 from cachemgr.serving.sources import metastore_of
+from cachemgr.serving.unique_keys import JoinsUnderSettings
 from cachemgr.telemetry import logger
 from cachemgr.text.blocks import TextBlocks, TextEligibility, text_at_versions
 from cachemgr.text.limits import check_text
@@ -161,6 +162,7 @@ class TextDoor:
         self._defaults = dict(defaults)
         self._clock = clock
         self._comparer = SettingsComparer(default_of)
+        self._joins = JoinsUnderSettings(self._comparer)
         self._stored = StoredFiles(lambda location: LocalFiles())
         self._checks = Checks(
             feed.served,
@@ -331,7 +333,7 @@ class TextDoor:
                 now_ms=int(self._clock() * 1000),
                 stamp=asked.stamp,
                 only=hinted,
-                joins=self._feed.joins(),
+                joins=self._joins.of(self._feed.joins(), stated.fingerprint),
             )
             hint = parsed.hinted_steps
             wanted = asked.conf.own.decision_steps if hint is None else hint

@@ -242,6 +242,7 @@ JOIN = JoinRecord(
     right=JoinSide("b", "file:/b", "ib"),
     keys=(("x", "y"),),
     state=JoinState.VALID,
+    validated_under={"spark.sql.session.timeZone": "UTC"},
     validated_versions={
         "file:/a": BaseState("ia", 1, "txn:a", 7),
         "file:/b": BaseState("ib", None),

@@ -71,7 +71,7 @@ def test_a_start_that_fails_says_how_the_log_ends(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.long  # .ci/run looks at what its own demo prints
+@pytest.mark.slow
 def test_the_demo_prints_nothing_of_ivy_and_no_warning(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     conf.mkdir()

@@ -19,8 +19,7 @@ from cachemgr.demo.ssb_words import NATIONS
 
 #: A tiny fact may lack two cities in one month; see the generator.
 MAY_BE_EMPTY = {"Q3.3", "Q3.4"}
-further = (pytest.param(number, marks=pytest.mark.long) for number in range(1, 5))
-by_set = pytest.mark.parametrize("number", [0, *further])
+by_set = pytest.mark.parametrize("number", range(5))
 by_name = pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.name)
 
 

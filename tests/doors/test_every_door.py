@@ -34,9 +34,7 @@ from cachemgr.statements.columns import columns_of
 from cachemgr.vocabulary import FreshnessKind, RefreshMode
 from scheduler.triggers import Trigger
 from tests.doors.spark_server import Server, server, server_conf, spark_home
-from tests.doors.turns import SHARES
 from tests.processes import SMALL_JVM, Started
-from tests.rotation import unless_due
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -44,9 +42,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 _SECONDS: Final = 240.0
 _USER: Final = "ann"
 _FAULTS: Final = ("Traceback", "INTERNAL_ERROR", "SIDECAR_LOST")
-
-
-(_first,), (_second,) = (unless_due(number, SHARES) for number in (4, 5))
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +236,6 @@ def _seen_by_spark_sql(folder: Path, conf: Mapping[str, str]) -> dict[str, _Seen
     return {door: _Seen(*on, *off) for door, on, off in both}
 
 
-@_first
 def test_a_cache_of_each_door_answers_at_each_door(made: Server) -> None:
     folder, conf = made.folder, server_conf(made.folder)
     made.sql(*(_filled(folder, door) for door in _DOORS))
@@ -422,7 +416,6 @@ _OF_ONE_RUN: Final = {
 }
 
 
-@_second
 def test_each_statement_is_carried_out_by_beeline_and_through_connect(made: Server) -> None:
     _no_kind_is_left_out()
     for schema in ("at_beeline", "at_connect"):

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors.spark_server import server_conf, spark_sql
-from tests.doors.turns import SHARES
 from tests.processes import ROOT
-from tests.rotation import due
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -22,7 +20,6 @@ _REFRESH = "REFRESH RELATIONAL CACHE c"
 _QUERY = "SELECT k, COUNT(*) FROM t GROUP BY k"
 
 
-@due(7, SHARES)
 def test_spark_sql_hits_and_takes_statements(tmp_path: Path) -> None:
     texts = [_TABLE, _CREATE, _REFRESH, f"EXPLAIN {_QUERY}", f"{_QUERY} ORDER BY k"]
     texts += ["SET statement=SHOW", "${statement} RELATIONAL CACHES", "DROP RELATIONAL CACHE c"]
@@ -67,7 +64,6 @@ print("RESULT", "/caches/" in found, sidecar(), rows)
 """
 
 
-@due(8, SHARES)
 def test_in_a_python_driver_it_serves_where_nobody_of_ours_is_called(tmp_path: Path) -> None:
     conf = server_conf(tmp_path)
     place = tmp_path / "warehouse" / "t"

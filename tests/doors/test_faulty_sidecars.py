@@ -15,14 +15,11 @@ import pytest
 
 from tests.doors.faulty_sidecar import SLOW_SECONDS
 from tests.doors.spark_server import Server, server, server_conf
-from tests.doors.turns import SHARES
 from tests.processes import postgres_server, until
-from tests.rotation import unless_due
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _CONNECTIONS = 8
-(_by_turns,) = unless_due(3, SHARES)
 _TABLE = "CREATE TABLE sales USING delta AS SELECT id, id % 7 AS shop FROM range(1000)"
 _CREATE = "CREATE RELATIONAL CACHE c AS SELECT shop, COUNT(*) AS n FROM sales GROUP BY shop"
 _REFRESH = "REFRESH RELATIONAL CACHE c"
@@ -33,9 +30,9 @@ _ROWS = [(shop, len(range(shop, 1000, 7))) for shop in range(7)]
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param("slow", marks=unless_due(0, SHARES)),
-        pytest.param("nonsense", marks=unless_due(1, SHARES)),
-        pytest.param("out of memory", marks=unless_due(2, SHARES)),
+        "slow",
+        "nonsense",
+        "out of memory",
     ],
 )
 def test_queries_run_while_the_sidecar_is_faulty(tmp_path: Path, fault: str) -> None:
@@ -58,7 +55,6 @@ def test_queries_run_while_the_sidecar_is_faulty(tmp_path: Path, fault: str) -> 
         until(lambda: _hits(made), 120, "hits again", every=1)
 
 
-@_by_turns
 def test_queries_run_while_the_metastore_is_down(tmp_path: Path) -> None:
     with ExitStack() as kept:
         running = kept.enter_context(ExitStack())

@@ -9,9 +9,7 @@ import pytest
 
 from tests import spark_start
 from tests.doors.spark_server import CLASS_PATH, server_conf, spark_sql
-from tests.doors.turns import SHARES
 from tests.javac import compiled, write_jar
-from tests.rotation import unless_due
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -23,8 +21,8 @@ _QUERY = "SELECT k, COUNT(*) FROM t GROUP BY k"
 @pytest.mark.parametrize(
     "order",
     [
-        pytest.param((_THEIRS, _OURS), id="before", marks=unless_due(9, SHARES)),
-        pytest.param((_OURS, _THEIRS), id="after", marks=unless_due(10, SHARES)),
+        pytest.param((_THEIRS, _OURS), id="before"),
+        pytest.param((_OURS, _THEIRS), id="after"),
     ],
 )
 def test_a_rule_that_authorises_sees_the_tables_of_the_query(

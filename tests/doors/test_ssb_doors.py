@@ -21,12 +21,9 @@ from cachemgr.demo.ssb_queries import QUERIES
 from cachemgr.demo.ssb_schema import TABLES
 from tests.doors.spark_server import Server, server, server_conf, spark_sql
 from tests.doors.ssb_frames import ssb_frame
-from tests.doors.turns import SHARES
-from tests.rotation import unless_due
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-(_by_turns,) = unless_due(6, SHARES)
 _SCALE = 0.005
 _SEED = 7
 _OFF = "SET spark.cachemgr.enabled=false"
@@ -36,7 +33,6 @@ _CUBE = f"relational_cache.{CUBE_NAME}@v"
 _TEXTS = [" ".join(query.sql().split()) for query in QUERIES]
 
 
-@_by_turns
 def test_the_queries_hit_through_each_door(spark: SparkSession, tmp_path: Path) -> None:
     prepare(spark, tmp_path / "ssb", _SCALE, _SEED)
     for name in TABLES:  # the files stay; other tests have tables of these names

@@ -16,7 +16,6 @@ import pytest
 import cachemgr
 from cachemgr.errors import ConfigurationError
 from tests.doors.spark_server import Server, server, server_conf
-from tests.rotation import turn
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -114,12 +113,10 @@ def _mistakes() -> Iterator[str]:
             yield from (f"SELECT {left} {operator} {right} AS x" for right in _VALUES)
 
 
-def _statements(plain: Server, one_in: int) -> list[str]:
-    """One in so many of them, others with each commit, those of Spark's functions among them; the
-    list of DDL stays as it is, one statement needs another."""
-    share = slice(turn() % one_in, None, one_in)
+def _statements(plain: Server) -> list[str]:
+    """All of them, those of Spark's functions among them."""
     names = [row[0] for row in plain.sql("SHOW FUNCTIONS")[0] if row[0].isidentifier()]
-    told = plain.sql(*(f"DESCRIBE FUNCTION EXTENDED `{name}`" for name in names[share]))
+    told = plain.sql(*(f"DESCRIBE FUNCTION EXTENDED `{name}`" for name in names))
     texts = [str(row[0]) for rows in told for row in rows]
     examples = [
         line.strip().removeprefix(">").strip().rstrip(";")
@@ -127,7 +124,7 @@ def _statements(plain: Server, one_in: int) -> list[str]:
         for line in text.splitlines()
         if line.strip().startswith("> SELECT")
     ]
-    found = [*_OTHERS, *examples, *list(_mistakes())[share]]
+    found = [*_OTHERS, *examples, *_mistakes()]
     return [text for text in dict.fromkeys(found) if not _OF_THE_MOMENT.search(text)]
 
 
@@ -149,16 +146,15 @@ def _answer(cursor: Any, text: str) -> object:
     return columns, sorted(rows)
 
 
-@pytest.mark.parametrize("one_in", [10, pytest.param(1, marks=pytest.mark.long)])
 def test_statements_of_others_are_answered_as_without_us(
-    tmp_path_factory: pytest.TempPathFactory, one_in: int
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     with_us, without = (tmp_path_factory.mktemp(name) for name in ("with", "without"))
     conf = server_conf(without)
     conf["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
     with server(without, conf) as plain, server(with_us, server_conf(with_us)) as ours:
-        texts = _statements(plain, one_in)
-        assert len(texts) >= _LEAST / one_in
+        texts = _statements(plain)
+        assert len(texts) >= _LEAST
         expected, found = _answers(plain, texts), _answers(ours, texts)
         _is_told_what_to_configure(plain)
     errors = [each for each in expected if isinstance(each, str)]

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 
 import cachemgr
 from cachemgr.metastore import open_metastore
-from tests import rotation
 from tests.worlds.lab_star import exact
 
 pytestmark = pytest.mark.spark
@@ -268,7 +267,7 @@ def test_sql_text(gestures_lab, gesture):
 
 @pytest.mark.parametrize(
     "gesture",
-    [pytest.param(g, marks=rotation.unless_due(i, 5)) for i, g in enumerate(GESTURES)],
+    GESTURES,
     ids=lambda g: g.shown,
 )
 def test_dataframes(gestures_lab, gesture):

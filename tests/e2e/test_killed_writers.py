@@ -127,7 +127,7 @@ def test_nothing_acknowledged_is_lost(store: Metastore, tmp_path: Path):
     _kill_while_they_write(store, tmp_path, kills=1, waits=False)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_by_several_kills(store: Metastore, tmp_path: Path):
     _kill_while_they_write(store, tmp_path, kills=4, waits=True)
 

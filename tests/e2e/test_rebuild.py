@@ -16,7 +16,7 @@ from cachemgr.cli import main
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.database import metastore_url as parsed
 from cachemgr.refresh.run import run_refresh
-from tests.databases import on_postgres, on_sqlite
+from tests.databases import on_both
 from tests.worlds.lab_star import JOIN, make_lab
 from tests.worlds.refresh_star import Crash, crash_at
 
@@ -83,7 +83,7 @@ def stale_commit(lab, name: str) -> None:
             )
 
 
-@on_postgres
+@on_both
 def test_every_cache_serves_again(lab):
     lab.sql(JOIN)
     lab.cache(f"totals COMMENT 'of regions' STRICT AS {TOTALS}")
@@ -129,7 +129,7 @@ def test_every_cache_serves_again(lab):
     run("db", "check", "--metastore", lab.url, "--location", str(lab.folder / "caches"))
 
 
-@on_sqlite
+@on_both
 def test_texts_are_answered_again_at_once(lab):
     """No Spark, and no refresh, has to tell what the tables' names and columns are."""
     lab.sql(JOIN)
@@ -155,7 +155,7 @@ def test_texts_are_answered_again_at_once(lab):
         door.feed.close()
 
 
-@on_sqlite
+@on_both
 def test_what_was_never_published_stays_so(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     lab.cache(f"days STRICT AS {BY_DAY}", refresh=False)
@@ -178,7 +178,7 @@ def test_what_was_never_published_stays_so(lab):
         lab.hit(query)
 
 
-@on_sqlite
+@on_both
 def test_a_log_that_is_not_the_records_is_not_served(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     lab.cache(f"days STRICT AS {BY_DAY}")
@@ -198,7 +198,7 @@ def test_a_log_that_is_not_the_records_is_not_served(lab):
     lab.miss(BY_DAY)
 
 
-@on_sqlite
+@on_both
 def test_check_tells_what_records_and_logs_say_otherwise(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     place = ("--metastore", lab.url, "--location", str(lab.folder / "caches"))
@@ -214,7 +214,7 @@ def test_check_tells_what_records_and_logs_say_otherwise(lab):
     assert done.exit_code == 1 and "BEHIND" in done.stdout
 
 
-@on_sqlite
+@on_both
 def test_a_metastore_with_caches_is_left_alone(lab):
     lab.cache(f"totals STRICT AS {TOTALS}")
     command = ["db", "rebuild", "--metastore", lab.url, "--location", str(lab.folder / "caches")]

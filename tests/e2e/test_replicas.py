@@ -99,7 +99,7 @@ def pair(request, spark, postgres_url: str, tmp_path: Path) -> Iterator[Pair]:
                 second.close()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [120], indirect=True)
 def test_what_runs_may_finish(pair: Pair):
     refresh_id = pair.refreshing()
@@ -125,7 +125,7 @@ def test_what_may_not_finish_is_handed_over(pair: Pair):
     assert taken.requested_by == "ann"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [60], indirect=True)
 def test_a_replica_without_its_jvm_hands_over_and_ends(pair: Pair):
     """As after the JVM ran out of memory: the refresh is no failure of the cache."""

@@ -257,7 +257,7 @@ def test_the_survivor_takes_over(spark, postgres_url: str, tmp_path: Path, stack
     tell_the_story(make_stage(stack, spark, postgres_url, tmp_path, "local[1]", lease_seconds=6))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_whole_story_on_a_cluster(spark, postgres_url: str, tmp_path: Path, stack: ExitStack):
     """With the lease that replicas have by default: taken over within 30 s."""
     cluster = stack.enter_context(spark_cluster(tmp_path))

@@ -90,6 +90,7 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
             side,
             (("a", "b"),),
             validated_versions={"/t": BaseState("id", 7, "txn:a", 8)},
+            validated_under={"spark.sql.ansi.enabled": "true"},
         )
         store.writer.create_join(join, now=store.reader.now())
         store.writer.restrict_table("t", "/t", "id", by="ann")
@@ -105,7 +106,9 @@ def test_all_of_a_cache_comes_back(metastore_url, tmp_path):
         assert store.reader.published(cache.id) == known[1]
         assert store.reader.grants(cache.id) == ("ann",)
         assert store.reader.cache_by_id(other.id).dropped_at is not None
-        assert store.reader.joins()[0].validated_versions == {"/t": BaseState("id", 7, "txn:a", 8)}
+        [join] = store.reader.joins()
+        assert join.validated_versions == {"/t": BaseState("id", 7, "txn:a", 8)}
+        assert join.validated_under == {"spark.sql.ansi.enabled": "true"}
         assert [m.location for m in store.reader.restricted_tables()] == ["/t"]
         assert store.reader.base_tables() == (SALES,)
         assert [r.cache_version for r in store.reader.refreshes(cache.id)] == [2, 1, 0]

@@ -1,4 +1,4 @@
-"""The fixture `proofs`: executes what is not proved yet, and each known proof when it is its turn.
+"""The fixture `proofs`: executes what is not proved yet, and what is known with its shard.
 
 `--execute-proofs` executes all; `--write-proofs` adds what the run proved to the ledger, which no
 other run touches.
@@ -6,16 +6,14 @@ other run touches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
-from tests import rotation
+from tests.gate.ledger import shard_of
 from tests.proofs import keys, ledger
 
-# Of what is known, one in so many is executed again: all of it in so many commits.
-SHARES = 16
 FOLDER = ledger.FOLDER
 _HOW = pytest.StashKey["Run"]()
 
@@ -30,11 +28,15 @@ class Run:
     Args:
         known: The ledger.
         every: Whether known proofs are executed as well.
+        shards: Those of which known proofs are executed as well.
     """
 
-    def __init__(self, known: ledger.Proofs, every: bool) -> None:
+    def __init__(
+        self, known: ledger.Proofs, every: bool = False, shards: Iterable[int] = ()
+    ) -> None:
         self.known = known
         self.every = every
+        self.shards = frozenset(shards)
         self.found = ledger.Proofs()
         self.asked: set[str] = set()
         self.executed = 0
@@ -43,7 +45,7 @@ class Run:
 
     def is_due(self, key: str) -> bool:
         """Whether a known proof is executed in this run."""
-        return self.every or rotation.is_due(int(key, 16), SHARES)
+        return self.every or shard_of(key) in self.shards
 
 
 class Executed:
@@ -114,7 +116,8 @@ def proofs(request: pytest.FixtureRequest) -> Executed:
     return Executed(request.config.stash[_HOW], request.getfixturevalue)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def add_options(parser: pytest.Parser) -> None:
+    """Add the options of this module."""
     group = parser.getgroup("proofs")
     group.addoption(
         "--execute-proofs", action="store_true", help="execute what the ledger of proofs knows too"
@@ -130,9 +133,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    rotation.turn()  # before processes are started, which all have the same one
-    config.stash[_HOW] = Run(ledger.read(FOLDER), bool(config.getoption("--execute-proofs")))
+def configure(config: pytest.Config, shards: Iterable[int]) -> None:
+    """Read the ledger.
+
+    Args:
+        config: Of the run.
+        shards: Those whose known proofs are executed too.
+    """
+    every = bool(config.getoption("--execute-proofs"))
+    run = config.stash[_HOW] = Run(ledger.read(FOLDER), every, shards)
+    config.pluginmanager.register(_Reports(config, run), "proofs-reports")
 
 
 def is_proof(item: pytest.Item) -> bool:
@@ -140,12 +150,40 @@ def is_proof(item: pytest.Item) -> bool:
     return "proofs" in getattr(item, "fixturenames", ())
 
 
-@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_testnodedown(node: Any, error: object) -> None:
-    """A process of several has ended: what it proved is its controller's."""
-    sent = getattr(node, "workeroutput", {}).get("proofs")
-    if sent is not None:
-        _take(node.config.stash[_HOW], sent)
+class _Reports:
+    """Gathers what processes proved, writes it and tells of it."""
+
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        self._config = config
+        self._run = run
+
+    @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """A process of several has ended: what it proved is its controller's."""
+        sent = getattr(node, "workeroutput", {}).get("proofs")
+        if sent is not None:
+            _take(self._run, sent)
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self._run.partial = self._run.partial or bool(items)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        option, run = self._config.getoption, self._run
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output["proofs"] = _sent(run)
+        elif option("--write-proofs"):
+            forget = option("--forget-proofs") and exitstatus == 0 and not run.partial
+            ledger.add(run.found, run.asked if forget else None, FOLDER)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        run = self._run
+        if run.asked:
+            new = len(run.found.outcomes.keys() - run.known.outcomes.keys())
+            terminalreporter.write_line(
+                f"proofs: {len(run.asked)} asked for, {run.executed} executed, {new} of them new"
+            )
 
 
 def _sent(run: Run) -> tuple[Any, ...]:
@@ -160,32 +198,3 @@ def _take(run: Run, sent: tuple[Any, ...]) -> None:
     run.asked.update(asked)
     run.executed += executed
     run.partial |= partial
-
-
-def pytest_deselected(items: list[pytest.Item]) -> None:
-    for item in items:
-        item.config.stash[_HOW].partial = True
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    config = session.config
-    run = config.stash[_HOW]
-    output = getattr(config, "workeroutput", None)
-    if output is not None:
-        output["proofs"] = _sent(run)
-        return
-    if config.getoption("--write-proofs"):
-        forget = config.getoption("--forget-proofs") and exitstatus == 0 and not run.partial
-        ledger.add(run.found, run.asked if forget else None, FOLDER)
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    run = config.stash[_HOW]
-    if run.asked:
-        new = len(run.found.outcomes.keys() - run.known.outcomes.keys())
-        terminalreporter.write_line(
-            f"proofs: {len(run.asked)} asked for, {run.executed} executed, {new} of them new"
-        )

@@ -1,4 +1,4 @@
-"""A ledger that says what is not so is found out, by each turn's share or by a run of all."""
+"""A ledger that says what is not so is found out, by its shard or by a run of all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests import rotation
+from tests.gate.ledger import SHARDS, shard_of
 from tests.matcher import spark_cases
 from tests.matcher.spark_cases import Tables
-from tests.proofs import keys, ledger, plugin
+from tests.proofs import keys, ledger
 from tests.proofs.plugin import Executed, ProofDiffers, Run
 
 NOTHING: dict[str, Any] = {"schemas": [], "tables": [], "real": [], "views": []}
@@ -29,29 +29,23 @@ RIGHT = {
 WRONG = {**RIGHT, "rewritten": "SELECT COUNT(k) AS n FROM numbers"}
 
 
-def claimed(inputs: Any, every: bool = False) -> Run:
+def claimed(inputs: Any, every: bool = False, shards: tuple[int, ...] = ()) -> Run:
     """A run whose ledger has a proof of the inputs that nobody has made."""
-    return Run(ledger.Proofs({keys.key(spark_cases.same_rows, inputs): "f" * 32}), every)
+    return Run(ledger.Proofs({keys.key(spark_cases.same_rows, inputs): "f" * 32}), every, shards)
 
 
 def judged(run: Run, inputs: Any, tables: Any) -> str:
     return Executed(run, lambda name: tables).outcome(spark_cases.same_rows, inputs, "case_tables")
 
 
-@pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch) -> Any:
-    return lambda turn: monkeypatch.setattr(rotation, "turn", lambda: turn)
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize(("inputs", "says"), [(WRONG, AssertionError), (RIGHT, ProofDiffers)])
-def test_a_false_proof_is_found_in_one_turn_of_ten(
-    inputs: Any, says: type[Exception], at: Any, case_tables: Tables
+def test_a_false_proof_is_found_with_its_shard(
+    inputs: Any, says: type[Exception], case_tables: Tables
 ) -> None:
     found = 0
-    for turn in range(400, 400 + plugin.SHARES):
-        at(turn)
-        run = claimed(inputs)
+    for shard in range(1, SHARDS + 1):
+        run = claimed(inputs, shards=(shard,))
         if run.is_due(keys.key(spark_cases.same_rows, inputs)):
             with pytest.raises(says):
                 judged(run, inputs, case_tables)
@@ -65,12 +59,10 @@ def test_a_false_proof_is_found_in_one_turn_of_ten(
 @pytest.mark.spark
 @pytest.mark.parametrize(("inputs", "says"), [(WRONG, AssertionError), (RIGHT, ProofDiffers)])
 def test_a_run_of_all_finds_each_false_proof(
-    inputs: Any, says: type[Exception], at: Any, case_tables: Tables
+    inputs: Any, says: type[Exception], case_tables: Tables
 ) -> None:
-    for turn in range(plugin.SHARES):
-        at(turn)
-        with pytest.raises(says):
-            judged(claimed(inputs, every=True), inputs, case_tables)
+    with pytest.raises(says):
+        judged(claimed(inputs, every=True), inputs, case_tables)
 
 
 @pytest.mark.spark
@@ -99,12 +91,11 @@ def text_of(run: Run, said: str, *, lasts: bool = True) -> str:
     return executed.text(lambda place, inputs: place, [], "said", lasts=lasts)
 
 
-def test_a_text_is_read_again_or_made_again(at: Any) -> None:
+def test_a_text_is_read_again_or_made_again() -> None:
     run = Run(ledger.Proofs(), every=False)
     assert text_of(run, "plan") == "plan"
     (key,) = run.asked
-    at(1 - int(key, 16) % plugin.SHARES)
-    known = Run(run.found, every=False)
+    known = Run(run.found, shards=(shard_of(key) % SHARDS + 1,))
     assert text_of(known, "another plan") == "plan" and not known.executed
     with pytest.raises(ProofDiffers):
         text_of(Run(run.found, every=True), "another plan")
@@ -112,7 +103,7 @@ def test_a_text_is_read_again_or_made_again(at: Any) -> None:
     assert text_of(lost, "plan") == "plan" and lost.executed
 
 
-def test_a_text_that_does_not_last_is_made_in_every_run(at: Any) -> None:
+def test_a_text_that_does_not_last_is_made_in_every_run() -> None:
     run = Run(ledger.Proofs(), every=False)
     assert text_of(run, "9 o'clock", lasts=False) == "9 o'clock"
     assert text_of(run, "10 o'clock", lasts=False) == "10 o'clock"
@@ -123,8 +114,15 @@ CONFTEST = """
 from pathlib import Path
 from tests.proofs import plugin
 plugin.FOLDER = Path(__file__).parent
-from tests.proofs.plugin import *
-from tests.proofs.plugin import pytest_terminal_summary
+from tests.proofs.plugin import proofs
+
+
+def pytest_addoption(parser):
+    plugin.add_options(parser)
+
+
+def pytest_configure(config):
+    plugin.configure(config, ())
 """
 MODULE = """
 import pytest

@@ -21,7 +21,7 @@ def check(
 ) -> JoinCheck:
     places = (star.key("sales"), star.key("shops"))
     versions = versions_of(base_tables(star.spark, dict(zip(places, places, strict=True))))
-    return validate_join(star.spark, *places, keys, versions, finds_each=finds_each)
+    return validate_join(star.spark, *places, keys, versions, {}, finds_each=finds_each)
 
 
 def text(found: JoinCheck) -> str:
@@ -92,13 +92,13 @@ def test_keys_of_two_columns(star: Star) -> None:
 def test_it_is_checked_at_the_pinned_versions(star: Star) -> None:
     star.sell((7, "pen", 1, 1, "1.00"))
     places = (star.key("sales"), star.key("shops"))
-    assert validate_join(star.spark, *places, KEYS, dict.fromkeys(places, 0)).ok
+    assert validate_join(star.spark, *places, KEYS, dict.fromkeys(places, 0), {}).ok
     assert not check(star).ok
 
 
 def test_a_table_without_versions_cannot_be_checked(star: Star) -> None:
     with pytest.raises(JoinValidationError, match="no version is known"):
-        validate_join(star.spark, star.key("sales"), star.key("shops"), KEYS, {})
+        validate_join(star.spark, star.key("sales"), star.key("shops"), KEYS, {}, {})
     with pytest.raises(JoinValidationError, match="no key columns"):
         check(star, ())
 
@@ -108,7 +108,9 @@ def test_a_key_column_that_is_gone_is_named(star: Star) -> None:
         places = (star.key("sales"), star.key("shops"))
         versions = versions_of(base_tables(star.spark, dict(zip(places, places, strict=True))))
         with pytest.raises(JoinValidationError, match="JOIN_COLUMN_LOST") as caught:
-            validate_join(star.spark, *places, KEYS, versions, told="o_c", names=("sales", "shops"))
+            validate_join(
+                star.spark, *places, KEYS, versions, {}, told="o_c", names=("sales", "shops")
+            )
         assert "\n" not in str(caught.value)
         return str(caught.value)
 

@@ -7,6 +7,7 @@ import pytest
 from cachemgr.errors import JoinValidationError
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.refresh import validate_snapshot_joins
+from cachemgr.refresh.validate_snapshot_joins import JoinChecks
 
 JOIN = JoinRecord(
     "o_c", "ddl", JoinSide("orders", "/o", "i"), JoinSide("cust", "/c", "j"), (("k", "id"),)
@@ -19,7 +20,8 @@ def checked(monkeypatch, code: str):
         raise JoinValidationError(code, f"record-preserving join {told}: no column id")
 
     monkeypatch.setattr(validate_snapshot_joins, "validate_join", fails)
-    return validate_snapshot_joins._checked(None, JOIN, {"/o": 1, "/c": 1})
+    checks = JoinChecks(None, None, {}, None)
+    return validate_snapshot_joins._checked(checks, JOIN, {"/o": 1, "/c": 1})
 
 
 def test_a_lost_key_breaks_the_join(monkeypatch):

@@ -9,7 +9,6 @@ import textwrap
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ from cachemgr.refresh.full.build import build_rows
 from cachemgr.refresh.steps import PinVersions
 from cachemgr.refresh.write import read_back, table_spec, write_commit
 from cachemgr.vocabulary import RunState
-from tests.databases import on_postgres
+from tests.databases import on_both
 from tests.processes import SMALL_SPARK, Started, until
 from tests.worlds.refresh_star import (
     SALES,
@@ -39,12 +38,8 @@ from tests.worlds.refresh_star import (
 pytestmark = pytest.mark.spark
 
 
-def long(step: str) -> Any:
-    return pytest.param(step, marks=pytest.mark.long)
-
-
-BEFORE_THE_COMMIT = (*map(long, ("started", "pinned", "PinVersions")), "writing")
-AFTER_THE_COMMIT = ("written", *map(long, ("WriteFull", "Measure")), "publishing")
+BEFORE_THE_COMMIT = ("started", "pinned", "PinVersions", "writing")
+AFTER_THE_COMMIT = ("written", "WriteFull", "Measure", "publishing")
 
 
 def published_cache(star: Star):
@@ -237,7 +232,7 @@ def fenced(spark: object, tmp_path: Path, metastore_url: str):
         yield made
 
 
-@on_postgres
+@on_both
 def test_a_lost_lease_publishes_nothing(fenced: Star) -> None:
     """Taken over after the commit and before publishing: the later token wins, the earlier one's
     commit is undone.
@@ -266,7 +261,7 @@ def test_a_lost_lease_publishes_nothing(fenced: Star) -> None:
     assert "RestorePublished" in [s["stage"] for s in run.stages] and has_cup(star.stored(cache))
 
 
-@on_postgres
+@on_both
 def test_two_refreshes_at_once_one_runs(fenced: Star) -> None:
     star = fenced
     cache = published_cache(star)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cachemgr.base_state import BaseState
+from cachemgr.config.result_settings import TIME_ZONE, fingerprint
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.delta.stored_files import LOOK_SECONDS, StoredFiles
 from cachemgr.errors import MetastoreError
@@ -245,13 +246,14 @@ def join(**fields):
         "validated": True,
         "state": JoinState.VALID,
         "validated_versions": SNAPSHOT,
+        "validated_under": {TIME_ZONE: "UTC"},
     }
     return JoinRecord(name="j", definition="", **{**given, **fields})
 
 
 def holding(declared, *in_plan):
     found = replace(plan("c", A, B), joins=in_plan)
-    return joins_holding(found, SNAPSHOT, declared)
+    return joins_holding(found, SNAPSHOT, declared, fingerprint({TIME_ZONE: "UTC"}))
 
 
 def test_a_join_that_held_at_the_refresh_serves():
@@ -262,10 +264,15 @@ def test_a_join_validated_at_the_very_versions_serves_though_declared_later():
     assert holding([join()]) == (HELD,)
 
 
+@pytest.mark.parametrize("under", [None, {}, {TIME_ZONE: "Europe/Oslo"}])
+def test_noop_a_join_validated_at_the_very_versions_under_other_settings(under):
+    assert holding([join(validated_under=under)]) == ()
+
+
 @pytest.mark.parametrize("state", JoinState)
 def test_a_cache_that_was_never_refreshed_lacks_no_join_that_is_declared(state):
     """It answers nothing by them, and a miss names the refresh."""
-    found = joins_holding(plan("c", A, B), {}, [join(state=state)])
+    found = joins_holding(plan("c", A, B), {}, [join(state=state)], frozenset())
     assert found == ((HELD,) if state is JoinState.VALID else ())
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cachemgr.base_state import BaseState
+from cachemgr.config.result_settings import SettingsComparer, fingerprint
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.serving.seen_tables import TableRef
 from cachemgr.serving.unique_keys import (
+    JoinsUnderSettings,
     keys_promised,
     keys_seen,
     lapsed_at,
@@ -103,3 +105,25 @@ def test_what_is_declared_and_not_proven_is_told():
     assert lapsed_at([join()], {A, B}) == () == lapsed_at([join(state=JoinState.BROKEN)], {A})
     assert lapsed_at([join(state=JoinState.BROKEN)], {A, B}) == (broken,)
     assert lapsed_at([join(state=JoinState.NOT_VALIDATED)], {A, B}) == (lapsed,)
+
+
+def test_a_join_validated_under_other_settings_is_as_if_nobody_had():
+    zone = "spark.sql.session.timeZone"
+    joins = JoinsUnderSettings(SettingsComparer({"spark.sql.ansi.enabled": "true"}.get))
+    here = fingerprint({zone: "UTC"})
+    states = {A: [at("ia", 1)], B: [at("ib", 2)]}
+
+    def found(under, settings=here):
+        declared = (join(validated_under=under),)
+        usable = joins.of(declared, settings)
+        assert joins.of(declared, settings) is usable
+        assert bool(keys_promised(usable, {A, B})) == bool(keys_seen(usable, states))
+        assert bool(lapsed_at(usable, {A, B})) != bool(keys_promised(usable, {A, B}))
+        return bool(keys_seen(usable, states))
+
+    assert found({zone: "UTC"})
+    assert found({zone: "UTC", "spark.sql.ansi.enabled": "TRUE"}), "as by default"
+    assert found({zone: "Europe/Oslo"}, fingerprint({zone: "Europe/Oslo"}))
+    assert not found({zone: "Europe/Oslo"})
+    assert not found({zone: "UTC", "spark.sql.ansi.enabled": "false"})
+    assert not found(None), "an earlier release did not say"

@@ -409,9 +409,7 @@ def test_commits_that_were_undone_go_and_what_they_removed_stays(table, kind, is
     assert table.files() == holding(chain, last)
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 60))]
-)
+@pytest.mark.parametrize("seed", range(60))
 def test_whatever_a_chain_does_tidying_keeps_what_is_served_and_nothing_else(table, seed):
     """Random refreshes, deaths, restores and looks by processes old and new."""
     rng = random.Random(seed)

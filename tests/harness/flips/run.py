@@ -3,7 +3,8 @@ change one.
 
 Each boolean or enumerated setting of that kind is given another value, and a hundred queries give
 the rows, names and types that they give without it. `python -m tests.harness.flips.run` flips all,
-each alone, or `--together N` at once: where rows differ each of those is then flipped alone.
+each alone, or `--together N` at once: where rows differ, the ones that make a difference are looked
+for by halves.
 """
 
 from __future__ import annotations
@@ -229,12 +230,17 @@ def _run(session: Any, found: Sequence[Flip], together: int, begin: int = 1) -> 
         if number < begin:
             continue
         print(f"flips {number} of {len(dealt)}: {some[0].key}, …", flush=True)
-        different = list(changed(session, usual, some))
-        if not different or len(some) == 1:
-            yield from different
-            continue
-        alone = [each for flip in some for each in changed(session, usual, (flip,))]
-        yield from alone or different
+        yield from _fewest(session, usual, some)
+
+
+def _fewest(session: Any, usual: Sequence[str], some: Sequence[Flip]) -> list[Changed]:
+    """What changes under flips at once, told of as few of them as change something: by halves."""
+    different = list(changed(session, usual, some))
+    if not different or len(some) == 1:
+        return different
+    middle = len(some) // 2
+    halves = (some[:middle], some[middle:])
+    return [each for half in halves for each in _fewest(session, usual, half)] or different
 
 
 @contextlib.contextmanager

@@ -63,11 +63,10 @@ def test_both_doors_agree_on_generated_queries(spark) -> None:
     assert totals.numbers["doors"] >= 20
 
 
-@pytest.mark.long
 @pytest.mark.spark
 def test_actions_through_the_hook_give_the_rows_without_us(spark) -> None:
     totals, actions = Totals(), SparkActions(spark, 4)
-    for seed in SEEDS[:2]:
+    for seed in SEEDS[:3]:  # the first two have no pair with one answer
         try_actions(generated(seed, 4, 4), actions, totals)
     assert totals.wrong == []
     assert totals.numbers["actions equal"] >= 2, (totals.numbers, totals.skipped)

@@ -17,7 +17,6 @@ from tests.harness.fuzz_refresh.run import Options, entry, fuzz
 from tests.harness.fuzz_refresh.shapes import SHAPES, at_versions, named
 from tests.harness.fuzz_refresh.shrink import shrink
 from tests.harness.fuzz_refresh.steps import CacheSpec, Change, Declare, Query, Refresh, Walk
-from tests.rotation import unless_due
 
 
 @pytest.mark.spark
@@ -146,9 +145,7 @@ def templates(spark, tmp_path_factory):
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "bug", [pytest.param(bug, marks=unless_due(n, 8)) for n, bug in enumerate(SHOWN)]
-)
+@pytest.mark.parametrize("bug", SHOWN)
 def test_a_planted_bug_is_found(templates, bug):
     walk = SHOWN[bug]
     for name, shows in ((bug, True), ("", False)):
@@ -160,7 +157,6 @@ def test_a_planted_bug_is_found(templates, bug):
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_walk_is_shortened(templates):
     noise = (Change("comment", "sales", ("COMMENT ON TABLE sales IS 'x'",)), Refresh("whole"))
     told = Walk(

@@ -82,14 +82,14 @@ def assert_same(session: Any, found: str, wanted: str) -> None:
     assert result(one) == result(other)
 
 
-LEGACY = [pytest.param(False, marks=pytest.mark.long), True]
+LEGACY = [False, True]
 
 
 @pytest.mark.parametrize("ansi", LEGACY)
 @pytest.mark.parametrize("definition", DEFINITIONS)
 @pytest.mark.parametrize(
     "sizes",
-    [(25, 25, 10), pytest.param((20, 0, 0), marks=pytest.mark.long), (0, 0, 0)],
+    [(25, 25, 10), (20, 0, 0), (0, 0, 0)],
     ids=str,
 )
 def test_results_over_parts(spark: Any, ansi: bool, definition: str, sizes: Sequence[int]) -> None:

@@ -109,7 +109,7 @@ QUERIES = (
     "SELECT g, COUNT(*) AS n FROM facts LEFT ANTI JOIN dims ON facts.k = dims.k GROUP BY g",
 )  # fmt: skip
 # ANSI, rows in part 0, rows in part 1
-WORLDS = ((True, 40, 25), pytest.param((False, 60, 3), marks=pytest.mark.long))
+WORLDS = ((True, 40, 25), (False, 60, 3))
 EMPTY = ((True, 30, 0), (True, 0, 30), (True, 0, 0))
 
 
@@ -165,7 +165,7 @@ def test_empty_parts(empty: World, query: str) -> None:
     assert_whole(empty, query)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [q for q in QUERIES if "GROUP BY" in q and "ROLLUP" not in q])
 def test_empty_parts_of_groups(empty: World, query: str) -> None:
     assert_whole(empty, query)

@@ -23,7 +23,6 @@ from matcher.model.ir import Block, CachePlan, MatchOptions, Output
 from matcher.normalize.stored_plan import plan_definition
 from matcher.partials.collapse import render_collapsed
 from matcher.render.select import quote, render_stored
-from tests.rotation import unless_due
 from tests.worlds.refresh_star import (
     AMOUNT,
     CITY,
@@ -311,12 +310,12 @@ SIGNED = {
 @pytest.mark.parametrize(
     ("few_rows", "vectors"),
     [
-        pytest.param(100_000, False, id="anew", marks=unless_due(0, 10)),
-        pytest.param(-1, True, id="partials-vectors", marks=unless_due(2, 10)),
-        pytest.param(2, True, id="mixed-vectors", marks=unless_due(4, 10)),
-        pytest.param(100_000, True, id="anew-vectors", marks=pytest.mark.long),
-        pytest.param(-1, False, id="partials", marks=pytest.mark.long),
-        pytest.param(2, False, id="mixed", marks=pytest.mark.long),
+        pytest.param(100_000, False, id="anew"),
+        pytest.param(-1, True, id="partials-vectors"),
+        pytest.param(2, True, id="mixed-vectors"),
+        pytest.param(100_000, True, id="anew-vectors"),
+        pytest.param(-1, False, id="partials"),
+        pytest.param(2, False, id="mixed"),
     ],
 )
 def test_rows_that_went_are_taken_away(
@@ -371,8 +370,8 @@ def short_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "few_rows",
     [
-        pytest.param(100_000, id="anew", marks=unless_due(6, 10)),
-        pytest.param(-1, id="partials", marks=unless_due(8, 10)),
+        pytest.param(100_000, id="anew"),
+        pytest.param(-1, id="partials"),
     ],
 )
 def test_changed_rows_are_read_from_the_change_data_feed(

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +22,6 @@ from cachemgr.metastore.records import RefreshRunRecord
 from cachemgr.refresh.write import check_replaced
 from cachemgr.vocabulary import RunState
 from tests.processes import SMALL_SPARK, Started, until
-from tests.rotation import due, unless_due
 from tests.worlds.incremental_ways import PLANS, Made, sale, sets_are_large
 from tests.worlds.refresh_star import SHOPS, Crash, Star, crash_at
 
@@ -32,13 +30,8 @@ pytestmark = pytest.mark.spark
 WAYS = tuple(PLANS)
 BEFORE = ("started", "pinned", "PinVersions", "writing")
 AFTER = ("written", "WriteDelta", "Measure", "CheckJoins", "publishing")
-IN_SHORT = {"writing", "written", "publishing"}
-ALSO = {
-    ("APPEND", "written"),
-    ("REPLACE", "Measure"),
-    ("PARTIALS", "written"),
-    ("APPEND", "writing"),
-}
+# minutes, of which each case is seconds
+SPREAD = True
 
 
 @pytest.fixture(autouse=True)
@@ -52,31 +45,6 @@ def sales(star: Star) -> Iterator[Callable[[int], None]]:
     """Sells so many things, each like no other one."""
     numbers = itertools.count(1)
     return lambda count: star.sell(*(sale(next(numbers)) for _ in range(count)))
-
-
-def deaths(names: tuple[str, ...], *more: Any) -> list[Any]:
-    """Each way with each step, and with `more`; `make test` has a few of each step and way."""
-    numbers = itertools.count()
-    return [
-        pytest.param(
-            *case,
-            marks=unless_due(next(numbers), SHARES) if _is_short(*case) else pytest.mark.long,
-        )
-        for case in itertools.product(WAYS, names, *more)
-    ]
-
-
-# `make test` has one of so many of the cases that are left to it
-SHARES = 12
-
-
-def _is_short(way: str, step: str, grows: bool = True) -> bool:
-    return grows and ((way == "MIXED" and step in IN_SHORT) or (way, step) in ALSO)
-
-
-def ways(*short: str) -> list[Any]:
-    """All ways, of which `make test` has some."""
-    return [w if w in short else pytest.param(w, marks=pytest.mark.long) for w in WAYS]
 
 
 def begin(star: Star, way: str, sales: Callable[[int], None]) -> Made:
@@ -109,7 +77,7 @@ def check(made: Made) -> None:
     made.check_as_full()
 
 
-@pytest.mark.parametrize("way", ways("APPEND", "MIXED"))
+@pytest.mark.parametrize("way", WAYS)
 def test_these_are_all_steps(star: Star, sales, way: str) -> None:
     """A step that comes later is one to die at."""
     made = begin(star, way, sales)
@@ -119,7 +87,7 @@ def test_these_are_all_steps(star: Star, sales, way: str) -> None:
     check(made)
 
 
-@pytest.mark.parametrize(("way", "step"), deaths(BEFORE))
+@pytest.mark.parametrize(("way", "step"), itertools.product(WAYS, BEFORE))
 def test_a_death_before_the_commit(star: Star, sales, way: str, step: str) -> None:
     made = begin(star, way, sales)
     before, top = made.served(), star.head(made.cache)
@@ -130,7 +98,7 @@ def test_a_death_before_the_commit(star: Star, sales, way: str, step: str) -> No
     check(made)
 
 
-@pytest.mark.parametrize(("way", "step", "grows"), deaths(AFTER, (False, True)))
+@pytest.mark.parametrize(("way", "step", "grows"), itertools.product(WAYS, AFTER, (False, True)))
 def test_a_death_after_the_commit(star: Star, sales, way: str, step: str, grows: bool) -> None:
     """What was written is published at its own versions, and the rest added by a second run."""
     made = begin(star, way, sales)
@@ -151,7 +119,7 @@ def test_a_death_after_the_commit(star: Star, sales, way: str, step: str, grows:
     check(made)
 
 
-@pytest.mark.parametrize("way", ways("PARTIALS"))
+@pytest.mark.parametrize("way", WAYS)
 def test_what_was_adopted_is_served_before_the_rest_is_added(star: Star, sales, way: str) -> None:
     """The second run dies as well."""
     made = begin(star, way, sales)
@@ -175,7 +143,6 @@ def test_what_was_adopted_is_served_before_the_rest_is_added(star: Star, sales, 
 
 @pytest.mark.parametrize("step", ["PinVersions", "Adopt", "Measure", "publishing"])
 @pytest.mark.parametrize("way", ["PARTIALS", "MIXED"])
-@pytest.mark.long
 def test_a_death_while_adopting(star: Star, sales, way: str, step: str) -> None:
     """The next run finds a commit of another run than the last, and undoes it."""
     made = begin(star, way, sales)
@@ -189,14 +156,8 @@ def test_a_death_while_adopting(star: Star, sales, way: str, step: str) -> None:
     check(made)
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        pytest.param(s, marks=unless_due(n, 2))
-        for n, s in enumerate(("RestorePublished", "written"))
-    ],
-)
-@pytest.mark.parametrize("way", ways("MIXED"))
+@pytest.mark.parametrize("step", ["RestorePublished", "written"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_death_above_a_version_that_was_put_back(star: Star, sales, way: str, step: str) -> None:
     """A commit above a restored version is not looked into: it is undone too, never doubled."""
     made = begin(star, way, sales)
@@ -210,7 +171,7 @@ def test_a_death_above_a_version_that_was_put_back(star: Star, sales, way: str, 
     check(made)
 
 
-@pytest.mark.parametrize("way", ways("MIXED"))
+@pytest.mark.parametrize("way", WAYS)
 def test_a_full_commit_is_adopted_though_the_table_grew(star: Star, sales, way: str) -> None:
     made = begin(star, way, sales)
     dies(made, "written", "FULL")
@@ -222,7 +183,6 @@ def test_a_full_commit_is_adopted_though_the_table_grew(star: Star, sales, way: 
     check(made)
 
 
-@due(0, SHARES)
 def test_full_adopts_no_commit_of_the_change_alone(star: Star, sales) -> None:
     made = begin(star, "PARTIALS", sales)
     dies(made, "written")
@@ -230,7 +190,6 @@ def test_full_adopts_no_commit_of_the_change_alone(star: Star, sales) -> None:
     check(made)
 
 
-@due(1, SHARES)
 def test_rows_that_went_since_are_taken_away_after_the_adoption(star: Star, sales) -> None:
     made = begin(star, "MIXED", sales)
     dies(made, "written")
@@ -240,7 +199,6 @@ def test_rows_that_went_since_are_taken_away_after_the_adoption(star: Star, sale
     check(made)
 
 
-@due(2, SHARES)
 def test_a_commit_over_a_history_that_is_gone_is_undone(star: Star, sales) -> None:
     """The table was put back from a copy that has the same version with other rows."""
     import shutil
@@ -261,7 +219,6 @@ def test_a_commit_over_a_history_that_is_gone_is_undone(star: Star, sales) -> No
     check(made)
 
 
-@due(3, SHARES)
 def test_a_table_that_was_compacted_since(star: Star, sales) -> None:
     """The files that the commit read are no longer the table's, and some are gone."""
     made = begin(star, "MIXED", sales)
@@ -272,7 +229,6 @@ def test_a_table_that_was_compacted_since(star: Star, sales) -> None:
     check(made)
 
 
-@due(4, SHARES)
 def test_two_tables_that_changed_since(star: Star, sales) -> None:
     made = begin(star, "MIXED", sales)
     dies(made, "written")
@@ -283,7 +239,7 @@ def test_two_tables_that_changed_since(star: Star, sales) -> None:
     check(made)
 
 
-@pytest.mark.parametrize("way", ways("MIXED"))
+@pytest.mark.parametrize("way", WAYS)
 def test_a_refresh_that_was_thought_dead_commits_late(star: Star, sales, way: str) -> None:
     """Its commit holds what the new one is about to add as well: above that nothing is added."""
     made = begin(star, way, sales)
@@ -319,14 +275,8 @@ def test_a_refresh_that_was_thought_dead_commits_late(star: Star, sales, way: st
     check(made)
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        pytest.param(s, marks=unless_due(n, SHARES))
-        for n, s in enumerate(("pinned", "PinVersions", "writing"))
-    ],
-)
-@pytest.mark.parametrize("way", ways("APPEND"))
+@pytest.mark.parametrize("step", ["pinned", "PinVersions", "writing"])
+@pytest.mark.parametrize("way", WAYS)
 def test_somebody_else_writes_to_the_table(star: Star, sales, way: str, step: str) -> None:
     """Whenever it happens, nothing is added above rows that are not ours."""
     made = begin(star, way, sales)
@@ -347,7 +297,6 @@ def test_somebody_else_writes_to_the_table(star: Star, sales, way: str, step: st
     check(made)
 
 
-@due(5, SHARES)
 def test_a_commit_that_removed_what_it_should_not_is_not_adopted(
     star: Star, sales, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,7 +317,6 @@ def test_a_commit_that_removed_what_it_should_not_is_not_adopted(
     assert check_replaced  # what has refused it
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_many_deaths_in_a_row(star: Star, sales, way: str) -> None:
     """One cache through deaths at random steps, on a table that grows all the time."""
@@ -505,7 +453,6 @@ def test_killed_inside_the_write(star: Star, sales) -> None:
         one.check_as_full()
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_killed_two_hundred_times_inside_the_write(star: Star, sales) -> None:
     """Fifty processes with four writes each, killed at random moments of these. KILLS takes another
