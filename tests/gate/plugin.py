@@ -159,6 +159,8 @@ def choose_items(
     if run is None:
         return
     asked = run.asked
+    if asked.choose:  # minutes each
+        _keep(config, items, [i.nodeid for i in items if i.get_closest_marker("long") is None])
     shards = {item.nodeid: ledger.shard_of(name(item.nodeid)) for item in items}
     for nodeid, shard in shards.items():
         if shard in asked.shards:

@@ -29,6 +29,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: not quick")
+    config.addinivalue_line("markers", "long: minutes")
     gate.configure(config)
 
 
@@ -208,6 +209,16 @@ def test_time_ends_between_tests_that_share_a_fixture(project: Path) -> None:
     printed = run(project, "--choose", "--seconds=1", "-n", "1")
     assert ran(printed) <= {"tests/test_a.py::test_one"}, printed
     assert (project / "ended").exists() == bool(ran(printed))
+
+
+def test_tests_of_minutes_are_left_to_a_run_of_all(project: Path) -> None:
+    text = TESTS.format(name="a").replace("def test_alone", "@pytest.mark.long\ndef test_alone")
+    (project / "tests" / "test_a.py").write_text(text)
+    commit(project)
+    assert ran(run(project, "--choose", "--seconds=60")) == all_of(*NAMES) - {
+        "tests/test_a.py::test_alone"
+    }
+    assert "tests/test_a.py::test_alone" in ran(run(project, "--shard=all"))
 
 
 def test_a_part_of_a_shard_is_not_noted(project: Path) -> None:

@@ -13,8 +13,6 @@ pytestmark = pytest.mark.spark
 # so many flips at once, where no row changes; which of them it was is looked for where one does
 TOGETHER = 16
 SHARES = 17
-# minutes, of which each case is one or two
-SPREAD = True
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +41,7 @@ def test_each_setting_of_words_has_other_values(session):
     assert sorted(keys - WORDS.keys()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", range(SHARES))
 def test_no_flip_changes_a_row(session, share):
     found = flips_of(session)[share::SHARES]
