@@ -40,6 +40,7 @@ from matcher.model.reasons import Reason, ReasonCode, not_taken
 from matcher.model.row_order import Shown
 from matcher.normalize.nested_aggregates import merged
 from matcher.normalize.simplify import simplified
+from matcher.predicates.captured_settings import WRAPPING_SUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,7 +441,9 @@ def _renamed(project: Node, block: Block, document: Document) -> Block:
 def _refuse_aggregates(expr: Expr) -> None:
     for agg in aggregates(expr):
         if agg.params not in ((), (IGNORE_NULLS,)) and agg.func != "approx_count_distinct":
+            wraps = agg.func == WRAPPING_SUM
+            what = "SUM as a view with spark.sql.ansi.enabled=false has it" if wraps else agg.func
             raise NotSupported(
                 ReasonCode.UNSUPPORTED_EXPRESSION.value,
-                f"aggregate {agg.func} cannot be stored",
+                f"aggregate {what} cannot be stored",
             )

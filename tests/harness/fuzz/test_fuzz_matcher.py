@@ -66,7 +66,7 @@ def test_both_doors_agree_on_generated_queries(spark) -> None:
 @pytest.mark.spark
 def test_actions_through_the_hook_give_the_rows_without_us(spark) -> None:
     totals, actions = Totals(), SparkActions(spark, 4)
-    for seed in SEEDS[:3]:  # the first two have no pair with one answer
+    for seed in SEEDS:  # some have no pair with one answer, or odd names that a cache refuses
         try_actions(generated(seed, 4, 4), actions, totals)
     assert totals.wrong == []
     assert totals.numbers["actions equal"] >= 2, (totals.numbers, totals.skipped)
