@@ -59,7 +59,7 @@ def keep_journal(
         The journal, to have it look for others' changes as well.
     """
     journal = Journal(metastore, location, others, since=since)
-    metastore.writer.after_change = journal.catch_up
+    metastore.transactions.after_change = journal.catch_up
     return journal
 
 

@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 
 from cachemgr.base_state import TableAt
 from cachemgr.metastore.models import BaseTableRow
-from cachemgr.metastore.reads import Reads
-from cachemgr.metastore.writes import Writes, bump_revision
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import bump_revision
 
 
-class BaseTableReads(Reads):
+class BaseTableReads(Part):
     """Questions about base tables."""
 
     def base_tables(self, places: Collection[str] | None = None) -> tuple[TableAt, ...]:
@@ -34,7 +34,7 @@ class BaseTableReads(Reads):
             return tuple(_table(row) for row in session.scalars(query))
 
 
-class BaseTableWrites(Writes):
+class BaseTableWrites(Part):
     """Notes about base tables."""
 
     def note_tables(self, tables: Iterable[TableAt]) -> int:

@@ -36,12 +36,13 @@ from cachemgr.metastore.models import (
 )
 from cachemgr.metastore.record_rows import cache_record, cache_row, cache_values, set_rows
 from cachemgr.metastore.records import EVERYBODY, CacheRecord, GroupingSetRecord, as_utc, name_key
-from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import bump_revision, change_schedule, live_cache
 from cachemgr.roles import check_principal
 from cachemgr.vocabulary import RunState
 
 
-class CacheWrites(Writes):
+class CacheWrites(Part):
     """Create, change, rename and drop caches; grant and revoke."""
 
     def create_cache(

@@ -32,9 +32,9 @@ from cachemgr.metastore.models import (
     SnapshotTableRow,
     UtcDateTime,
 )
-from cachemgr.metastore.reads import Reads
 from cachemgr.metastore.registry_reads import registry_mark
-from cachemgr.metastore.writes import GAP, Writes, bump_revision
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import GAP, bump_revision
 from cachemgr.vocabulary import RunState
 
 # Raised with what an older release must refuse: 1 knows no LEFT record-preserving joins, and would
@@ -104,7 +104,7 @@ class Dumped:
         return {**self.shared, name: tables}
 
 
-class DumpReads(Reads):
+class DumpReads(Part):
     """Read what a rebuild needs."""
 
     def dump(self, since: int = 0, also: Sequence[str] = ()) -> Dumped:
@@ -125,7 +125,7 @@ class DumpReads(Reads):
             return Dumped(mark.epoch, mark.revision, caches, shared)
 
 
-class DumpWrites(Writes):
+class DumpWrites(Part):
     """Build a metastore from dumps."""
 
     def restore(self, caches: Sequence[CacheDump], shared: Rows, revision: int) -> None:

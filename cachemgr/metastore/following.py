@@ -12,10 +12,11 @@ from sqlalchemy.orm import Session
 from cachemgr.base_state import TableAt
 from cachemgr.metastore.models import JoinRow, RestrictedTableRow
 from cachemgr.metastore.records import new_id
-from cachemgr.metastore.writes import Writes, bump_revision
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import bump_revision
 
 
-class FollowingWrites(Writes):
+class FollowingWrites(Part):
     """Note down which tables have taken the places of others."""
 
     def follow_tables(self, tables: Iterable[TableAt], left: Collection[str]) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from cachemgr.metastore.models import CacheRow, DecisionRow, PastGrantRow, RefreshRunRow
 from cachemgr.metastore.records import as_utc
-from cachemgr.metastore.writes import Writes
+from cachemgr.metastore.transactions import Part
 from cachemgr.vocabulary import RunState
 
 # Of each cache, however old. A refresh looks back over the last ones to learn what the table's log
@@ -21,7 +21,7 @@ RUNS_KEPT: Final = 20
 _PORTION: Final = 1000
 
 
-class HistoryWrites(Writes):
+class HistoryWrites(Part):
     """Forget what is over."""
 
     def prune_runs(self, before: datetime | int, *, limit: int = _PORTION) -> int:

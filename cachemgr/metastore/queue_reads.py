@@ -8,9 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    URL,
     ColumnElement,
-    Engine,
     Subquery,
     and_,
     func,
@@ -28,7 +26,6 @@ from cachemgr.metastore.models import (
     RefreshRunRow,
     ScheduleRow,
 )
-from cachemgr.metastore.reads import Reads, database_moment
 from cachemgr.metastore.record_rows import cache_record, request_record, run_record
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -37,6 +34,7 @@ from cachemgr.metastore.records import (
     ScheduleRecord,
     as_utc,
 )
+from cachemgr.metastore.transactions import Part, Transactions, database_moment
 from cachemgr.vocabulary import RunState
 
 _RECENT = 5
@@ -73,11 +71,11 @@ class _Remembered:
     usual: Mapping[str, tuple[str | None, float]] = field(default_factory=dict)
 
 
-class QueueReads(Reads):
+class QueueReads(Part):
     """Refreshes that wait, and the state of each cache's schedule."""
 
-    def __init__(self, engine: Engine, url: URL) -> None:
-        super().__init__(engine, url)
+    def __init__(self, transactions: Transactions) -> None:
+        super().__init__(transactions)
         # replaced as a whole: several threads look
         self._remembered = _Remembered()
 

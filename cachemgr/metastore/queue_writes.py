@@ -32,7 +32,8 @@ from cachemgr.metastore.records import (
     as_utc,
     new_id,
 )
-from cachemgr.metastore.writes import Writes, bump_revision, change_schedule, live_cache
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import bump_revision, change_schedule, live_cache
 from cachemgr.vocabulary import Origin, RunState
 
 _PORTION: Final = 200
@@ -48,7 +49,7 @@ class DueRefresh:
     epoch: int
 
 
-class QueueWrites(Writes):
+class QueueWrites(Part):
     """Ask for refreshes, take them, cancel them; note down what the scheduler saw."""
 
     def request_refresh(

@@ -32,7 +32,8 @@ from cachemgr.metastore.records import (
     RefreshRunRecord,
     new_id,
 )
-from cachemgr.metastore.writes import GAP, Writes, bump_revision, change_schedule, live_cache
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import GAP, bump_revision, change_schedule, live_cache
 from cachemgr.vocabulary import RunState
 from matcher.model.codec import PLAN_VERSION
 
@@ -41,7 +42,7 @@ _RUN_FIELDS = frozenset(
 )
 
 
-class RefreshWrites(Writes):
+class RefreshWrites(Part):
     """Start, follow and end refreshes; one at a time for each cache."""
 
     def start_refresh(

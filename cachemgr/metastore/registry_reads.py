@@ -18,7 +18,6 @@ from cachemgr.metastore.models import (
     RegistryRevisionRow,
     SnapshotTableRow,
 )
-from cachemgr.metastore.reads import Reads
 from cachemgr.metastore.record_rows import (
     TABLE_COLUMNS,
     cache_record,
@@ -39,11 +38,12 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.metastore.restricted import restricted_tables
+from cachemgr.metastore.transactions import Part
 
 _LIVE = CacheRow.dropped_at.is_(None)
 
 
-class RegistryReads(Reads):
+class RegistryReads(Part):
     """The caches with all that matching needs."""
 
     def revision(self) -> int:

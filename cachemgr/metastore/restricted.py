@@ -7,12 +7,12 @@ from sqlalchemy.orm import Session
 
 from cachemgr.errors import ErrorCode, NotFoundError
 from cachemgr.metastore.models import RestrictedTableRow
-from cachemgr.metastore.reads import Reads
 from cachemgr.metastore.records import RestrictedTable, new_id
-from cachemgr.metastore.writes import Writes, bump_revision
+from cachemgr.metastore.transactions import Part
+from cachemgr.metastore.writes import bump_revision
 
 
-class RestrictedReads(Reads):
+class RestrictedReads(Part):
     """Look marks up."""
 
     def restricted_tables(self) -> tuple[RestrictedTable, ...]:
@@ -21,7 +21,7 @@ class RestrictedReads(Reads):
             return restricted_tables(session)
 
 
-class RestrictedWrites(Writes):
+class RestrictedWrites(Part):
     """Mark tables; sessions hear of it by the revision, like of every change."""
 
     def restrict_table(

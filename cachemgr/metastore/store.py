@@ -20,6 +20,7 @@ from cachemgr.metastore.database import (
 from cachemgr.metastore.file_access import make_private
 from cachemgr.metastore.migrate import create_if_empty, is_empty, verify
 from cachemgr.metastore.reader import Reader
+from cachemgr.metastore.transactions import Transactions
 from cachemgr.metastore.writer import Writer
 
 
@@ -31,6 +32,7 @@ class Metastore:
     reader: Reader
     writer: Writer
     engine: Engine
+    transactions: Transactions
 
     def close(self) -> None:
         """Give all connections back."""
@@ -96,4 +98,5 @@ def open_metastore(
         engine.dispose()
         raise
     where = target.render_as_string(hide_password=False)
-    return Metastore(where, Reader(engine, target), Writer(engine, target), engine)
+    transactions = Transactions(engine, target)
+    return Metastore(where, Reader(transactions), Writer(transactions), engine, transactions)

@@ -14,9 +14,8 @@ from sqlalchemy.exc import IntegrityError
 
 from cachemgr.errors import ConfigurationError, ErrorCode, NotFoundError
 from cachemgr.metastore.models import IdempotencyRow, TokenRow
-from cachemgr.metastore.reads import Reads, database_moment
 from cachemgr.metastore.records import Repeated, TokenRecord, new_id
-from cachemgr.metastore.writes import Writes
+from cachemgr.metastore.transactions import Part, database_moment
 from cachemgr.roles import Role, check_principal
 
 PREFIX: Final = "cachemgr"
@@ -25,7 +24,7 @@ KEY_HOURS: Final = 24
 KEY_ABANDONED_SECONDS: Final = 30
 
 
-class AccessReads(Reads):
+class AccessReads(Part):
     """Look tokens up."""
 
     def tokens(self) -> tuple[TokenRecord, ...]:
@@ -69,7 +68,7 @@ class AccessReads(Reads):
             return _record(row) if _good(row, database_moment(session)) else None
 
 
-class AccessWrites(Writes):
+class AccessWrites(Part):
     """Give out and revoke tokens; remember answers."""
 
     def create_token(
