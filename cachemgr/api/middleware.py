@@ -32,8 +32,8 @@ from cachemgr.api.guards import (
     repeated_parameter,
 )
 from cachemgr.errors import CacheManagerError
+from cachemgr.metastore.idempotency import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import Repeated
-from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 
 MAX_BODY: Final = 2 * 1024 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -32,7 +32,7 @@ from cachemgr.metastore.models import (
     SnapshotTableRow,
     UtcDateTime,
 )
-from cachemgr.metastore.registry_reads import registry_mark
+from cachemgr.metastore.registry import registry_mark
 from cachemgr.metastore.transactions import Part
 from cachemgr.metastore.writes import GAP, bump_revision
 from cachemgr.vocabulary import RunState
@@ -104,8 +104,8 @@ class Dumped:
         return {**self.shared, name: tables}
 
 
-class DumpReads(Part):
-    """Read what a rebuild needs."""
+class Dumps(Part):
+    """Read what a rebuild needs; build a metastore from it."""
 
     def dump(self, since: int = 0, also: Sequence[str] = ()) -> Dumped:
         """The caches that changed after a revision, and all that is shared, as of one moment.
@@ -123,10 +123,6 @@ class DumpReads(Part):
             caches = tuple(_dump(session, row, mark.epoch) for row in changed.all())
             shared = {m.__tablename__: _rows(session, m) for m in _SHARED}
             return Dumped(mark.epoch, mark.revision, caches, shared)
-
-
-class DumpWrites(Part):
-    """Build a metastore from dumps."""
 
     def restore(self, caches: Sequence[CacheDump], shared: Rows, revision: int) -> None:
         """Put dumps into a metastore that holds no cache; all of them or nothing.

@@ -14,7 +14,7 @@ from typing import Final
 
 from cachemgr.base_state import BaseState, Unreadable, counted
 from cachemgr.errors import ConflictError, NotFoundError
-from cachemgr.metastore.queue_writes import DueRefresh
+from cachemgr.metastore.queue import DueRefresh
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.statements.convert import trigger_of

@@ -14,8 +14,8 @@ from sqlalchemy import text
 from cachemgr.api.dependencies import digest_of
 from cachemgr.errors import AlreadyExistsError, MetastoreError
 from cachemgr.metastore import Metastore
+from cachemgr.metastore.idempotency import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import JoinRecord, JoinSide
-from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 from cachemgr.roles import Role
 from cachemgr.statements.results import ResultRows, table
 

@@ -109,7 +109,7 @@ def test_an_old_java(metastore_url, monkeypatch, tmp_path):
 
 def test_a_clock_that_is_off(metastore_url, monkeypatch):
     late = datetime.now(UTC) + timedelta(seconds=40)
-    monkeypatch.setattr("cachemgr.metastore.queue_reads.database_moment", lambda session: late)
+    monkeypatch.setattr("cachemgr.metastore.clock.database_moment", lambda session: late)
     found = doctor(metastore_url, "--no-spark", code=1)["clock"]
     assert "behind the database's" in found["found"] and "NTP" in found["fix"]
 

@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from cachemgr.errors import ConfigurationError, NotFoundError
 from cachemgr.metastore import open_metastore
+from cachemgr.metastore.idempotency import KEY_ABANDONED_SECONDS
 from cachemgr.metastore.records import Repeated
-from cachemgr.metastore.tokens import KEY_ABANDONED_SECONDS
 from cachemgr.roles import Role
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cachemgr.base_state import BaseState
 from cachemgr.errors import AlreadyExistsError, ConflictError, MetastoreError, NotFoundError
-from cachemgr.metastore.reader import matches_like
+from cachemgr.metastore.caches import matches_like
 from cachemgr.metastore.records import (
     ColumnRecord,
     DecisionRecord,

@@ -188,7 +188,7 @@ def test_a_locked_row_of_postgresql_is_a_clear_error_too(postgres_url):
 
 
 def test_a_killed_writer_leaves_nothing_half_done(store, cache, now, monkeypatch):
-    from cachemgr.metastore import refresh_writes
+    from cachemgr.metastore import refreshes
 
     run = store.writer.start_refresh(
         cache.id, "h", now=None, lease_seconds=60, mode="FULL", reason="r"
@@ -198,7 +198,7 @@ def test_a_killed_writer_leaves_nothing_half_done(store, cache, now, monkeypatch
     def killed(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(refresh_writes, "table_rows", killed)
+    monkeypatch.setattr(refreshes, "table_rows", killed)
     with pytest.raises(KeyboardInterrupt):
         store.writer.publish_refresh(
             run.id, 1, Publication(cache_version=1, rows=1, bytes=1, tables=()), now=now

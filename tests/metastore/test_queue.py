@@ -9,7 +9,7 @@ import pytest
 
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.queue_writes import DueRefresh
+from cachemgr.metastore.queue import DueRefresh
 from cachemgr.metastore.records import Publication
 from cachemgr.vocabulary import Origin, RunState
 from cachemgr.worker.schedule import ask_for_due
