@@ -38,10 +38,10 @@ def find(state: ApiState, name: str) -> CacheRecord:
         NotFoundError: There is none.
     """
     namespace, _, last = name.rpartition(".")
-    found = state.metastore.reader.cache(namespace or DEFAULT_NAMESPACE, last)
+    found = state.metastore.caches.named(namespace or DEFAULT_NAMESPACE, last)
     if found is None:
         lists = "`cachemgr cache list` or GET /api/v1/caches"
-        raise no_cache(name, state.metastore.reader.cache_names(), lists)
+        raise no_cache(name, state.metastore.caches.live_names(), lists)
     return found
 
 
@@ -58,7 +58,7 @@ def list_caches(
     page_token: PageToken = None,
 ) -> models.CacheList:
     """All caches by namespace and name."""
-    found = state.metastore.reader.list_caches(like)
+    found = state.metastore.caches.matching(like)
     shown, token = page(
         found, lambda c: (c.namespace.lower(), c.name.lower()), "caches", page_size, page_token
     )
@@ -131,8 +131,8 @@ def _changed(
     version: int,
     fields: Mapping[str, Any],
 ) -> models.Cache:
-    now = state.metastore.reader.now()
-    changed = state.metastore.writer.update_cache(cache.id, version, now=now, **fields)
+    now = state.metastore.clock.now()
+    changed = state.metastore.caches.update(cache.id, version, now=now, **fields)
     return _one(state, changed, operator)
 
 
@@ -169,5 +169,5 @@ def resume_cache(state: State, operator: Operator, name: CacheName) -> models.Ca
 @router.delete("/{name}", status_code=204, operation_id="dropCache")
 def drop_cache(state: State, operator: Operator, name: CacheName) -> None:
     """Drop a cache; its files stay for the grace that queries already planned need."""
-    now = state.metastore.reader.now()
-    state.metastore.writer.drop_cache(find(state, name).id, now=now)
+    now = state.metastore.clock.now()
+    state.metastore.caches.drop(find(state, name).id, now=now)

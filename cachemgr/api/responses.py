@@ -59,12 +59,12 @@ def caches(
             no count of its rows.
     """
     role, discretion = reader.role, Discretion(metastore, reader.name)
-    schedules = {s.cache.id: s for s in metastore.reader.schedules([c.id for c in found])}
+    schedules = {s.cache.id: s for s in metastore.schedules.all([c.id for c in found])}
     ids = {c.published_refresh_id for c in found if c.published_refresh_id}
-    snapshots = metastore.reader.snapshots(ids)
+    snapshots = metastore.snapshots.by_ids(ids)
     places = {table.location for s in snapshots.values() for table in s.tables}
-    looked = logs.at(snapshots.values(), metastore.reader.base_tables(places))
-    names = metastore.reader.names({i for c in found for i in c.depends_on})
+    looked = logs.at(snapshots.values(), metastore.tables.noted(places))
+    names = metastore.caches.names({i for c in found for i in c.depends_on})
     shown = []
     for cache in found:
         snapshot = snapshots.get(cache.published_refresh_id or "")
@@ -73,7 +73,7 @@ def caches(
         shown.append(_cache(cache, schedules.get(cache.id), told, seen, names))
     if role.covers(Role.ADMIN):
         for one in shown:
-            one.grants = list(metastore.reader.grants(one.id)) if one.narrowed else None
+            one.grants = list(metastore.grants.of(one.id)) if one.narrowed else None
     if not role.covers(Role.OPERATOR):
         for one in shown:
             one.id = hashed_id(one.id)

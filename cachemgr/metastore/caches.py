@@ -63,7 +63,7 @@ def matches_like(pattern: str, name: str) -> bool:
 class Caches(Part):
     """Look caches up; create, change, rename and drop them."""
 
-    def caches(self, include_dropped: bool = False) -> tuple[CacheRecord, ...]:
+    def all(self, include_dropped: bool = False) -> tuple[CacheRecord, ...]:
         """All caches by namespace and name; dropped ones last, if asked for."""
         query = select(CacheRow).order_by(
             CacheRow.dropped_at.isnot(None), CacheRow.namespace_key, CacheRow.name_key, CacheRow.id
@@ -73,12 +73,12 @@ class Caches(Part):
         with self._session() as session:
             return tuple(cache_record(row) for row in session.scalars(query))
 
-    def list_caches(self, like: str | None = None) -> tuple[CacheRecord, ...]:
+    def matching(self, like: str | None = None) -> tuple[CacheRecord, ...]:
         """The live caches whose name fits a pattern of SHOW … LIKE."""
-        found = self.caches()
+        found = self.all()
         return found if like is None else tuple(c for c in found if matches_like(like, c.name))
 
-    def cache(self, namespace: str, name: str) -> CacheRecord | None:
+    def named(self, namespace: str, name: str) -> CacheRecord | None:
         """The live cache of a name, whatever its case; None if there is none."""
         query = select(CacheRow).where(
             CacheRow.namespace_key == name_key(namespace),
@@ -89,7 +89,7 @@ class Caches(Part):
             row = session.scalar(query)
             return cache_record(row) if row else None
 
-    def cache_by_id(self, cache_id: str) -> CacheRecord | None:
+    def get(self, cache_id: str) -> CacheRecord | None:
         """The cache of an id, dropped or not; None if there is none."""
         with self._session() as session:
             row = session.get(CacheRow, cache_id)
@@ -101,7 +101,7 @@ class Caches(Part):
         with self._session() as session:
             return {i: tuple(over or ()) for i, over in session.execute(query)}
 
-    def cache_names(self) -> tuple[tuple[str, str], ...]:
+    def live_names(self) -> tuple[tuple[str, str], ...]:
         """Namespace and name of all caches that are not dropped."""
         query = select(CacheRow.namespace, CacheRow.name).where(CacheRow.dropped_at.is_(None))
         with self._session() as session:
@@ -123,7 +123,7 @@ class Caches(Part):
             rows = session.scalars(query.order_by(GroupingSetRow.ordinal))
             return tuple(set_record(row) for row in rows)
 
-    def create_cache(
+    def create(
         self,
         record: CacheRecord,
         sets: Iterable[GroupingSetRecord] = (),
@@ -176,7 +176,7 @@ class Caches(Part):
             session.flush()
             return cache_record(row)
 
-    def update_cache(
+    def update(
         self, cache_id: str, expected_version: int, *, now: datetime | int, **changed: Any
     ) -> CacheRecord:
         """Change fields of a cache, if nobody else has changed it since it was read.
@@ -237,7 +237,7 @@ class Caches(Part):
                 change_schedule(session, cache_id, paused_because=None)
             return cache_record(live_cache(session, cache_id))
 
-    def rename_cache(
+    def rename(
         self,
         cache_id: str,
         expected_version: int,
@@ -246,14 +246,14 @@ class Caches(Part):
         namespace: str | None = None,
         now: datetime | int,
     ) -> CacheRecord:
-        """Give a cache another name; see `update_cache` for what is raised."""
+        """Give a cache another name; see `update` for what is raised."""
         changed = {"name": name} | ({} if namespace is None else {"namespace": namespace})
-        return self.update_cache(cache_id, expected_version, now=now, **changed)
+        return self.update(cache_id, expected_version, now=now, **changed)
 
-    def drop_cache(self, cache_id: str, *, now: datetime | int) -> CacheRecord:
+    def drop(self, cache_id: str, *, now: datetime | int) -> CacheRecord:
         """Drop a cache: sessions forget it, a running refresh cannot publish any more.
 
-        Its row and files stay until `purge_cache`, for queries already planned.
+        Its row and files stay until `purge`, for queries already planned.
 
         Args:
             cache_id: Its id.
@@ -274,7 +274,7 @@ class Caches(Part):
             session.flush()
             return cache_record(row)
 
-    def purge_cache(self, cache_id: str) -> None:
+    def purge(self, cache_id: str) -> None:
         """Forget a dropped cache for good, with its runs and snapshots.
 
         Args:

@@ -14,7 +14,7 @@ from cachemgr.metastore.writes import GAP, bump_revision
 class CommitNumbers(Part):
     """Give numbers out; each is given once."""
 
-    def next_commit_number(self, cache_id: str) -> int:
+    def next(self, cache_id: str) -> int:
         """Give out the number of one Delta commit; each is given once, and they only grow.
 
         Args:

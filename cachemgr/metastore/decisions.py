@@ -19,7 +19,7 @@ from cachemgr.vocabulary import Outcome
 class Decisions(Part):
     """Look decisions up; log them, and forget old ones."""
 
-    def decisions(
+    def latest(
         self,
         limit: int = 100,
         *,
@@ -60,9 +60,7 @@ class Decisions(Part):
                     found.append(decision_record(row))
         return tuple(found)
 
-    def log_decisions(
-        self, batch: Iterable[DecisionRecord], *, batch_id: str | None = None
-    ) -> bool:
+    def log(self, batch: Iterable[DecisionRecord], *, batch_id: str | None = None) -> bool:
         """Store decisions; sessions are not told, since these change nothing for them.
 
         Args:
@@ -88,7 +86,7 @@ class Decisions(Part):
                 return False
             return True
 
-    def prune_decisions(self, before: datetime | int, *, limit: int = PORTION) -> int:
+    def prune(self, before: datetime | int, *, limit: int = PORTION) -> int:
         """Delete decisions made before a moment, oldest first.
 
         Args:

@@ -19,20 +19,20 @@ from cachemgr.roles import check_principal
 class Grants(Part):
     """Look up, grant and revoke."""
 
-    def grants(self, cache_id: str) -> tuple[str, ...]:
+    def of(self, cache_id: str) -> tuple[str, ...]:
         """The principals granted on a cache, sorted; they count once it is `narrowed`."""
         query = select(GrantRow.principal).where(GrantRow.cache_id == cache_id)
         with self._session() as session:
             return tuple(sorted(session.scalars(query)))
 
-    def past_grants(self, cache_id: str) -> dict[str, datetime]:
+    def past(self, cache_id: str) -> dict[str, datetime]:
         """Until when principals could be answered from a cache who were granted on it once;
         `EVERYBODY` until it was narrowed. What is older than the decisions kept is forgotten."""
         query = select(PastGrantRow).where(PastGrantRow.cache_id == cache_id)
         with self._session() as session:
             return {row.principal: row.until for row in session.scalars(query)}
 
-    def grant(self, cache_id: str, principal: str) -> bool:
+    def add(self, cache_id: str, principal: str) -> bool:
         """Let a principal use a cache; from its first grant on, nobody else may.
 
         Args:
@@ -56,7 +56,7 @@ class Grants(Part):
             session.add(GrantRow(cache_id=cache_id, principal=name))
             return True
 
-    def set_grants(self, cache_id: str, principals: Iterable[str]) -> None:
+    def replace(self, cache_id: str, principals: Iterable[str]) -> None:
         """Let exactly these principals use a cache; with none it is open to nobody.
 
         Args:

@@ -22,7 +22,7 @@ KEY_ABANDONED_SECONDS: Final = 30
 class Idempotency(Part):
     """Remember which requests are carried out, and the answers of those that were."""
 
-    def begin_request(self, principal: str, key: str, request: str) -> Repeated:
+    def begin(self, principal: str, key: str, request: str) -> Repeated:
         """Note that a request is being carried out, unless it was before.
 
         Args:
@@ -58,7 +58,7 @@ class Idempotency(Part):
                 return Repeated(False)
             return Repeated(True)
 
-    def keep_request(self, principal: str, key: str) -> None:
+    def keep(self, principal: str, key: str) -> None:
         """Say that a request is still being carried out.
 
         Args:
@@ -76,7 +76,7 @@ class Idempotency(Part):
                 .values(created_at=self._moment(session, None))
             )
 
-    def end_request(
+    def end(
         self, principal: str, key: str, status: int | None, body: Mapping[str, Any] | None
     ) -> None:
         """Remember the answer of a request.

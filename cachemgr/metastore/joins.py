@@ -22,18 +22,18 @@ from cachemgr.vocabulary import JoinState
 class Joins(Part):
     """Look joins up; declare them, note down what a validation found, drop them."""
 
-    def joins(self) -> tuple[JoinRecord, ...]:
+    def all(self) -> tuple[JoinRecord, ...]:
         """All record-preserving joins by name."""
         with self._session() as session:
             return all_joins(session)
 
-    def join(self, name: str) -> JoinRecord | None:
+    def named(self, name: str) -> JoinRecord | None:
         """The record-preserving join of a name, whatever its case; None if there is none."""
         with self._session() as session:
             row = session.scalar(select(JoinRow).where(JoinRow.name_key == name_key(name)))
             return join_record(row) if row else None
 
-    def create_join(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:
+    def create(self, record: JoinRecord, *, now: datetime | int) -> JoinRecord:
         """Store a record-preserving join.
 
         Args:
@@ -60,7 +60,7 @@ class Joins(Part):
                 ) from error
             return join_record(row)
 
-    def update_join_state(
+    def update_state(
         self,
         join_id: str,
         state: JoinState,
@@ -100,7 +100,7 @@ class Joins(Part):
             session.flush()
             return join_record(row)
 
-    def drop_join(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Forget a record-preserving join.
 
         Args:

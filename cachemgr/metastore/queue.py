@@ -42,7 +42,7 @@ class DueRefresh:
 class Queue(Part):
     """Ask for refreshes, take them, cancel them; look up those that wait."""
 
-    def requests(self) -> tuple[RefreshRequestRecord, ...]:
+    def waiting(self) -> tuple[RefreshRequestRecord, ...]:
         """The refreshes that wait for a worker, longest waiting first."""
         query = select(RefreshRequestRow).order_by(
             RefreshRequestRow.requested_at, RefreshRequestRow.id
@@ -50,13 +50,13 @@ class Queue(Part):
         with self._session() as session:
             return tuple(request_record(row) for row in session.scalars(query))
 
-    def request(self, refresh_id: str) -> RefreshRequestRecord | None:
+    def get(self, refresh_id: str) -> RefreshRequestRecord | None:
         """One refresh that waits; None if none does under that id (it may be a run by now)."""
         with self._session() as session:
             row = session.get(RefreshRequestRow, refresh_id)
             return request_record(row) if row else None
 
-    def open_refreshes(self, ids: Collection[str]) -> frozenset[str]:
+    def still_open(self, ids: Collection[str]) -> frozenset[str]:
         """Those among some refreshes that wait or run."""
         waiting = select(RefreshRequestRow.id).where(RefreshRequestRow.id.in_(ids))
         running = select(RefreshRunRow.id).where(
@@ -65,7 +65,7 @@ class Queue(Part):
         with self._session() as session:
             return frozenset(session.scalars(waiting)) | frozenset(session.scalars(running))
 
-    def request_refresh(
+    def request(
         self,
         cache_id: str,
         *,
@@ -159,7 +159,7 @@ class Queue(Part):
             session.execute(insert(RefreshRequestRow), requests)
         return {str(r["cache_id"]): str(r["id"]) for r in requests}
 
-    def claim_refresh(
+    def claim(
         self,
         holder: str,
         *,
@@ -267,7 +267,7 @@ class Queue(Part):
             why = f"handed over by {by}, {because}"
             return give_up(session, refresh_id, why, moment, stopped=not spark_lost)
 
-    def cancel_refresh(
+    def cancel(
         self, refresh_id: str, *, by: str, now: datetime | int | None = None
     ) -> RefreshRunRecord:
         """Cancel a refresh: one that waits is over at once, one that runs is told to stop.

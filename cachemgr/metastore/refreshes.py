@@ -42,14 +42,14 @@ _ENDED = tuple(s.value for s in (RunState.PUBLISHED, RunState.UNCHANGED, RunStat
 class Refreshes(Part):
     """Start, follow and end refreshes, one at a time for each cache; look them up."""
 
-    def refresh(self, refresh_id: str) -> RefreshRunRecord | None:
+    def get(self, refresh_id: str) -> RefreshRunRecord | None:
         """One refresh run; None if there is none."""
         with self._session() as session:
             row = session.get(RefreshRunRow, refresh_id)
             runs = [run_record(row)] if row else []
             return next(iter(with_losses(session, runs)), None)
 
-    def refreshes(
+    def of(
         self, cache_id: str, limit: int = 100, *, state: RunState | None = None
     ) -> tuple[RefreshRunRecord, ...]:
         """The refresh runs of a cache, newest first.
@@ -106,7 +106,7 @@ class Refreshes(Part):
             found = session.scalar(first)
             return None if found is None else as_utc(found)
 
-    def start_refresh(
+    def start(
         self,
         cache_id: str,
         holder: str,
@@ -164,7 +164,7 @@ class Refreshes(Part):
             session.flush()
             return run_record(run)
 
-    def update_refresh(self, refresh_id: str, token: int, **changed: Any) -> RefreshRunRecord:
+    def update(self, refresh_id: str, token: int, **changed: Any) -> RefreshRunRecord:
         """Note down what became known while a refresh runs.
 
         Args:
@@ -192,7 +192,7 @@ class Refreshes(Part):
             session.flush()
             return run_record(run)
 
-    def publish_refresh(
+    def publish(
         self,
         refresh_id: str,
         token: int,
@@ -216,7 +216,7 @@ class Refreshes(Part):
         """
         with self._transaction() as session:
             moment = self._moment(session, now)
-            # The counter first, as in drop_cache: locks taken in two orders would deadlock.
+            # The counter first, as in `Caches.drop`: locks taken in two orders would deadlock.
             revision = bump_revision(session)
             run = _held_run(session, refresh_id, token)
             published = session.scalar(
@@ -276,7 +276,7 @@ class Refreshes(Part):
             session.flush()
             return run_record(run)
 
-    def fail_refresh(
+    def fail(
         self,
         refresh_id: str,
         token: int,
@@ -354,7 +354,7 @@ class Refreshes(Part):
         with self._transaction() as session:
             return _release(session, cache_id, token)
 
-    def prune_runs(self, before: datetime | int, *, limit: int = PORTION) -> int:
+    def prune(self, before: datetime | int, *, limit: int = PORTION) -> int:
         """Delete refreshes that began before a moment, oldest first, with their snapshots.
 
         The last `RUNS_KEPT` of each cache stay, the one that it serves from, and what still runs.
@@ -446,5 +446,5 @@ def _lost(what: str) -> LeaseLostError:
 def _no_run(refresh_id: str) -> NotFoundError:
     return NotFoundError(
         ErrorCode.REFRESH_NOT_FOUND,
-        f"there is no refresh {refresh_id}: start one with start_refresh",
+        f"there is no refresh {refresh_id}: list the cache's refreshes",
     )

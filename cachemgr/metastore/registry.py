@@ -38,7 +38,7 @@ class Registry(Part):
         with self._session() as session:
             return registry_mark(session)
 
-    def registry(self, since: int = 0) -> RegistryState:
+    def state(self, since: int = 0) -> RegistryState:
         """What a session needs to match, as of one moment and in a fixed number of queries.
 
         Args:
@@ -65,7 +65,7 @@ class Registry(Part):
             found = select(CacheRow.id).where(CacheRow.revision == revision)
             return tuple(session.scalars(found))
 
-    def catalog(self, principal: str, since: int, after: str | None, limit: int) -> CatalogPage:
+    def page(self, principal: str, since: int, after: str | None, limit: int) -> CatalogPage:
         """One portion of what was granted to a principal or to everybody, in the order of the
         caches' last changes. What a restricted base table forbids is left to
         `cachemgr.access.grants`.

@@ -59,11 +59,11 @@ class Schedules(Part):
         # replaced as a whole: several threads look
         self._remembered = _Remembered()
 
-    def schedule(self, cache_id: str) -> ScheduleRecord | None:
+    def of(self, cache_id: str) -> ScheduleRecord | None:
         """The schedule of one live cache; None if there is no such cache."""
-        return next(iter(self.schedules([cache_id])), None)
+        return next(iter(self.all([cache_id])), None)
 
-    def schedules(self, cache_ids: Collection[str] | None = None) -> tuple[ScheduleRecord, ...]:
+    def all(self, cache_ids: Collection[str] | None = None) -> tuple[ScheduleRecord, ...]:
         """The schedules of live caches with their latest runs, by cache id.
 
         Plans are left out: a scheduler asks every second, and needs none. What it has read of all

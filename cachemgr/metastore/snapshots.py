@@ -66,7 +66,7 @@ class Snapshots(Part):
                 failed=session.scalar(failed.order_by(newest).limit(1)),
             )
 
-    def snapshot(self, refresh_id: str) -> SnapshotRecord | None:
+    def get(self, refresh_id: str) -> SnapshotRecord | None:
         """A refresh run with the base versions that it read; None if there is none."""
         with self._session() as session:
             return snapshots_of(session, {refresh_id}).get(refresh_id)
@@ -79,7 +79,7 @@ class Snapshots(Part):
                 return None
             return snapshots_of(session, {row.published_refresh_id}).get(row.published_refresh_id)
 
-    def snapshots(self, refresh_ids: Collection[str]) -> dict[str, SnapshotRecord]:
+    def by_ids(self, refresh_ids: Collection[str]) -> dict[str, SnapshotRecord]:
         """Several refresh runs with the base versions that they read, by id."""
         with self._session() as session:
             return snapshots_of(session, set(refresh_ids))

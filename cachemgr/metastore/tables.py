@@ -26,7 +26,7 @@ from cachemgr.metastore.writes import bump_revision
 class Tables(Part):
     """Look base tables up; note them down, mark those that are restricted, follow replaced ones."""
 
-    def base_tables(self, places: Collection[str] | None = None) -> tuple[TableAt, ...]:
+    def noted(self, places: Collection[str] | None = None) -> tuple[TableAt, ...]:
         """Base tables noted down, by location and name; their commits are not kept.
 
         Args:
@@ -38,7 +38,7 @@ class Tables(Part):
         with self._session() as session:
             return tuple(_table(row) for row in session.scalars(query))
 
-    def note_tables(self, tables: Iterable[TableAt]) -> int:
+    def note(self, tables: Iterable[TableAt]) -> int:
         """Note base tables down as they were seen; an older version than the one noted is passed
         over, unless the table was created again.
 
@@ -56,7 +56,7 @@ class Tables(Part):
                 bump_revision(session)
             return news
 
-    def follow_tables(self, tables: Iterable[TableAt], left: Collection[str]) -> bool:
+    def follow(self, tables: Iterable[TableAt], left: Collection[str]) -> bool:
         """Extend the marks of restricted tables to those that have taken their names or places,
         and point the declared joins to the tables that their names stand for now.
 
@@ -78,12 +78,12 @@ class Tables(Part):
                 bump_revision(session)
             return bool(news)
 
-    def restricted_tables(self) -> tuple[RestrictedTable, ...]:
+    def restricted(self) -> tuple[RestrictedTable, ...]:
         """All restricted base tables by name."""
         with self._session() as session:
             return restricted_tables(session)
 
-    def restrict_table(
+    def restrict(
         self, name: str, location: str, table_id: str | None, *, by: str
     ) -> RestrictedTable:
         """Mark a base table as restricted.
@@ -118,7 +118,7 @@ class Tables(Part):
             session.flush()
             return _record(row)
 
-    def unrestrict_table(self, mark_id: str) -> RestrictedTable:
+    def unrestrict(self, mark_id: str) -> RestrictedTable:
         """Take a mark away.
 
         Args:

@@ -22,13 +22,13 @@ PREFIX: Final = "cachemgr"
 class Tokens(Part):
     """Look tokens up; give them out and revoke them."""
 
-    def tokens(self) -> tuple[TokenRecord, ...]:
+    def all(self) -> tuple[TokenRecord, ...]:
         """All tokens, revoked and expired ones included, oldest first."""
         with self._session() as session:
             rows = session.scalars(select(TokenRow).order_by(TokenRow.created_at, TokenRow.id))
             return tuple(_record(row) for row in rows)
 
-    def has_tokens(self, role: Role | None = None) -> bool:
+    def has_any(self, role: Role | None = None) -> bool:
         """Whether there is a token that is good now.
 
         Args:
@@ -39,7 +39,7 @@ class Tokens(Part):
             now = database_moment(session)
             return any(_good(row, now) for row in session.scalars(select(TokenRow).where(of_role)))
 
-    def had_tokens(self) -> bool:
+    def had_any(self) -> bool:
         """Whether there ever was a token: to revoke the last one must not let everybody in."""
         with self._session() as session:
             return session.scalar(select(TokenRow.id).limit(1)) is not None
@@ -48,7 +48,7 @@ class Tokens(Part):
         """Whose token this is.
 
         Args:
-            token: As `create_token` gave it out.
+            token: As `create` gave it out.
 
         Returns:
             The token; None if it is unknown, expired or revoked.
@@ -62,7 +62,7 @@ class Tokens(Part):
                 return None
             return _record(row) if _good(row, database_moment(session)) else None
 
-    def create_token(
+    def create(
         self, principal: str, role: Role, *, expires_in: timedelta | None = None
     ) -> tuple[TokenRecord, str]:
         """Give out a token.
@@ -96,7 +96,7 @@ class Tokens(Part):
             session.flush()
             return _record(row), f"{PREFIX}_{row.id}_{secret}"
 
-    def revoke_token(self, token_id: str) -> TokenRecord:
+    def revoke(self, token_id: str) -> TokenRecord:
         """Make a token void from now on.
 
         Args:

@@ -40,7 +40,7 @@ def follow_tables(
         if named.get(name.lower(), place) != place
     }
     left |= _gone(spark, metastore, named, left)
-    metastore.writer.follow_tables(found, left)
+    metastore.tables.follow(found, left)
 
 
 def _before(cache: CacheRecord, published: SnapshotRecord | None) -> Iterable[tuple[str, str]]:
@@ -56,7 +56,7 @@ def _gone(
     """The places of joins' tables that lie elsewhere now and of which nothing is left there."""
     places = {
         side.location
-        for join in metastore.reader.joins()
+        for join in metastore.joins.all()
         for side in (join.left, join.right)
         if named.get(side.name.lower(), side.location) != side.location
     } - left

@@ -58,10 +58,10 @@ class Heartbeat:
         run = self._run
         while not self._over.wait(min(_MOST_SECONDS, self._seconds / 3)):
             try:
-                self._metastore.writer.renew_lease(
+                self._metastore.refreshes.renew_lease(
                     run.cache_id, run.fencing_token, now=self._now(), lease_seconds=self._seconds
                 )
-                if not self._metastore.reader.cancel_requested(run.id):
+                if not self._metastore.refreshes.cancel_requested(run.id):
                     continue
                 self._stopped = RefreshError(
                     ErrorCode.REFRESH_CANCELLED,

@@ -62,7 +62,7 @@ def publish(job: Job, progress: Progress) -> RefreshRunRecord:
         facts["source"] = source_json(progress.source)
     if progress.built is not None and job.plan.is_cube:
         facts["sets"] = progress.built.sources(job.plan)
-    return job.metastore.writer.publish_refresh(
+    return job.metastore.refreshes.publish(
         progress.run.id,
         progress.run.fencing_token,
         Publication(
@@ -155,7 +155,7 @@ def publish_again(job: Job, progress: Progress, *, unchanged: bool = False) -> R
     version = progress.version
     assert version is not None
     move_validations(job.metastore, job.plan, snapshot.tables, job.tables)
-    return job.metastore.writer.publish_refresh(
+    return job.metastore.refreshes.publish(
         progress.run.id,
         progress.run.fencing_token,
         Publication(

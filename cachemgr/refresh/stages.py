@@ -97,7 +97,7 @@ def carry_out(
         LeaseLostError: The lease was taken over; nothing was published.
         RefreshError: A stage failed.
     """
-    run = job.metastore.writer.update_refresh(
+    run = job.metastore.refreshes.update(
         run.id,
         run.fencing_token,
         mode=plan.mode,
@@ -134,7 +134,9 @@ def _do(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> Refres
     match stage:
         case Unchanged():
             run = progress.run
-            return job.metastore.writer.finish_unchanged(run.id, run.fencing_token, now=job.now())
+            return job.metastore.refreshes.finish_unchanged(
+                run.id, run.fencing_token, now=job.now()
+            )
         case MoveOn(version=version):
             progress.version = version
             job.checkpoint("publishing")
@@ -296,7 +298,7 @@ def _adopt(job: Job, stage: Adopt, progress: Progress) -> None:
     progress.commit, progress.version = commit, stage.version
     progress.delta = stage.delta
     if stage.is_behind:
-        wrote = job.metastore.reader.refresh(stage.refresh_id)
+        wrote = job.metastore.refreshes.get(stage.refresh_id)
         assert wrote is not None, "it is the run before this one"
         progress.read_at = wrote.started_at
 
@@ -354,12 +356,12 @@ def _write(
 ) -> None:
     """Write the rows in one commit, and read it back. What is added to the rows of version `above`
     must not come to lie above other ones."""
-    run, writer = progress.run, job.metastore.writer
+    run = progress.run
     parent = _head_version(job)
     if above is not None:
         check_above(job.session, job.name, job.table.location, above, parent)
-    number = writer.next_commit_number(job.cache.id)
-    progress.run = writer.update_refresh(
+    number = job.metastore.commit_numbers.next(job.cache.id)
+    progress.run = job.metastore.refreshes.update(
         run.id, run.fencing_token, commit_number=number, parent_version=parent, stages=stages
     )
     stamp = {

@@ -31,9 +31,7 @@ def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, .
     """The declared joins both of whose tables the plan reads."""
     places = {r.key for r in plan.relations}
     return tuple(
-        j
-        for j in metastore.reader.joins()
-        if j.left.location in places and j.right.location in places
+        j for j in metastore.joins.all() if j.left.location in places and j.right.location in places
     )
 
 
@@ -50,7 +48,7 @@ def joins_to_follow(
     """
     then = _not_redefined(before, changes)
     found = []
-    for join in metastore.reader.joins() if then else ():
+    for join in metastore.joins.all() if then else ():
         left = join.left.location
         checked = join.validated_versions.get(left)
         if left in then and join.finds_each and checked is not None:
@@ -291,9 +289,9 @@ def _note(
     now: datetime,
 ) -> str:
     """Note down what was found of a join; the message as others may be told it."""
-    if message and is_marked(join, marked_keys(metastore.reader.restricted_tables())):
+    if message and is_marked(join, marked_keys(metastore.tables.restricted())):
         message = untold(join.name)
-    metastore.writer.update_join_state(
+    metastore.joins.update_state(
         join.id,
         JoinState.VALID if check.ok else JoinState.BROKEN,
         message=message or None,
@@ -332,7 +330,7 @@ def move_validations(
             for number, side in enumerate(sides)
             if side in join.telling
         ):
-            metastore.writer.update_join_state(
+            metastore.joins.update_state(
                 join.id,
                 JoinState.VALID,
                 message=join.message,

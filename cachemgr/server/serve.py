@@ -76,7 +76,7 @@ def serve(settings: ServiceSettings, *, scheduler: bool = True) -> None:
         check_tokens(settings, metastore)
         mark = ClosedMark(settings.metastore_url, settings_folder())
         open_to_all = partial(_is_open, settings, metastore, mark)
-        _say_who_may_ask(settings, open_to_all(), None if metastore.reader.had_tokens() else mark)
+        _say_who_may_ask(settings, open_to_all(), None if metastore.tokens.had_any() else mark)
         host = host_of(settings)
         metrics = CollectorRegistry()
         metrics.register(CacheMetrics(metastore))
@@ -212,7 +212,7 @@ def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
     Raises:
         ConfigurationError: Says how to make one.
     """
-    if not settings.is_loopback and not metastore.reader.has_tokens():
+    if not settings.is_loopback and not metastore.tokens.has_any():
         raise ConfigurationError(
             ErrorCode.NO_TOKENS,
             f"listening on {settings.host} would let every machine in without a token: make one "
@@ -223,7 +223,7 @@ def check_tokens(settings: ServiceSettings, metastore: Metastore) -> None:
 def _is_open(
     settings: ServiceSettings, metastore: Metastore, mark: ClosedMark | None = None
 ) -> bool:
-    if metastore.reader.had_tokens():
+    if metastore.tokens.had_any():
         if mark is not None:
             mark.note()
         return False

@@ -353,7 +353,7 @@ def _make(
         _make_join(metastore, change, wanted, execute)
         return
     if change.action == "DROP":
-        metastore.writer.drop_cache(_find(metastore, change.name).id, now=metastore.reader.now())
+        metastore.caches.drop(_find(metastore, change.name).id, now=metastore.clock.now())
         return
     wish = wishes[name_key(change.name)]
     if change.action == "CHANGE":
@@ -363,17 +363,15 @@ def _make(
     execute(render(statement), _context(wish))
     cache = _find(metastore, wish.name)
     if wish.grants is not None:
-        metastore.writer.set_grants(cache.id, wish.grants)
+        metastore.grants.replace(cache.id, wish.grants)
     if wish.paused:
-        metastore.writer.update_cache(
-            cache.id, cache.version, now=metastore.reader.now(), paused=True
-        )
+        metastore.caches.update(cache.id, cache.version, now=metastore.clock.now(), paused=True)
 
 
 def _make_join(metastore: Metastore, change: Change, wanted: Definitions, execute: Execute) -> None:
-    before = metastore.reader.join(change.name)
+    before = metastore.joins.named(change.name)
     if before is not None:
-        metastore.writer.drop_join(before.name)
+        metastore.joins.drop(before.name)
     if change.action == "DROP":
         return
     wish = next(j for j in wanted.joins if j.name.lower() == change.name.lower())
@@ -381,7 +379,7 @@ def _make_join(metastore: Metastore, change: Change, wanted: Definitions, execut
         execute(render(_join_statement(wish)), None)
     except CacheManagerError:
         if before is not None:
-            metastore.writer.create_join(before, now=metastore.reader.now())
+            metastore.joins.create(before, now=metastore.clock.now())
         raise
 
 
@@ -400,9 +398,9 @@ def _change(metastore: Metastore, change: Change, wish: CacheDefinition) -> None
     if "freshness" in fields:
         values |= freshness_fields(read_freshness(wish.freshness))
     if "grants" in fields and wish.grants is not None:
-        metastore.writer.set_grants(cache.id, wish.grants)
+        metastore.grants.replace(cache.id, wish.grants)
     if values:
-        metastore.writer.update_cache(cache.id, cache.version, now=metastore.reader.now(), **values)
+        metastore.caches.update(cache.id, cache.version, now=metastore.clock.now(), **values)
 
 
 def _unmasked(wished: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
@@ -413,7 +411,7 @@ def _unmasked(wished: Mapping[str, str], stored: Mapping[str, str]) -> dict[str,
 def _find(metastore: Metastore, name: str) -> CacheRecord:
     parts = read_name(name)
     namespace = namespace_of(parts, SESSION_CATALOG, DEFAULT_NAMESPACE)
-    found = metastore.reader.cache(namespace, parts.last)
+    found = metastore.caches.named(namespace, parts.last)
     if found is None:
         raise ConfigurationError(ErrorCode.CACHE_NOT_FOUND, f"the cache {name} is gone: plan again")
     return found

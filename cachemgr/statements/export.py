@@ -75,12 +75,11 @@ class Definitions:
 
 def export(metastore: Metastore) -> Definitions:
     """All that the metastore defines."""
-    reader = metastore.reader
     caches = [
-        cache_definition(cache, reader.grants(cache.id) if cache.narrowed else None)
-        for cache in reader.caches()
+        cache_definition(cache, metastore.grants.of(cache.id) if cache.narrowed else None)
+        for cache in metastore.caches.all()
     ]
-    return Definitions(tuple(caches), tuple(join_definition(j) for j in reader.joins()))
+    return Definitions(tuple(caches), tuple(join_definition(j) for j in metastore.joins.all()))
 
 
 def cache_definition(cache: CacheRecord, grants: tuple[str, ...] | None) -> CacheDefinition:

@@ -30,7 +30,7 @@ def restrict(
     """
     refuse_secrets("RESTRICT BASE TABLE", {"the table's name": render_name(name)}, {})
     found = engine.resolve_table(render_name(name))
-    metastore.writer.restrict_table(found.name, found.location, found.table_id, by=principal)
+    metastore.tables.restrict(found.name, found.location, found.table_id, by=principal)
     return done(found.name, "restricted")
 
 
@@ -45,7 +45,7 @@ def unrestrict(metastore: Metastore, engine: Engine, name: QualifiedName) -> Res
     Raises:
         NotFoundError: It is not restricted.
     """
-    marks = metastore.reader.restricted_tables()
+    marks = metastore.tables.restricted()
     found = [mark for mark in marks if mark.location == name.last] or _named(marks, engine, name)
     # and those of the tables that it took the name of, or that took its own
     names = {mark.name.lower() for mark in found}
@@ -57,7 +57,7 @@ def unrestrict(metastore: Metastore, engine: Engine, name: QualifiedName) -> Res
             f"{name} is not restricted: SHOW RESTRICTED BASE TABLES lists those that are",
         )
     for mark in found:
-        metastore.writer.unrestrict_table(mark.id)
+        metastore.tables.unrestrict(mark.id)
     return done(found[0].name, "not restricted any more")
 
 
@@ -77,6 +77,6 @@ def rows(metastore: Metastore) -> ResultRows:
         RESTRICTED,
         [
             (m.name, m.location, m.table_id, m.restricted_by, m.restricted_at.isoformat(" "))
-            for m in metastore.reader.restricted_tables()
+            for m in metastore.tables.restricted()
         ],
     )

@@ -433,7 +433,7 @@ def test_each_statement_is_carried_out_by_beeline_and_through_connect(made: Serv
             f"CREATE TABLE {schema}.shops USING delta AS SELECT id FROM range(7)",
         )
     with open_metastore(f"sqlite:///{made.folder}/metastore.db") as store:
-        store.writer.restrict_table("hr.salaries", "file:/data/hr/salaries", "0" * 32, by="root")
+        store.tables.restrict("hr.salaries", "file:/data/hr/salaries", "0" * 32, by="root")
     by_beeline, by_connect = _by_beeline(made, "at_beeline"), _by_connect(made, "at_connect")
     refused = {text: "FORBIDDEN" if text in _FORBIDDEN else "" for text in _TEXTS}
     for answers in (by_beeline, by_connect):

@@ -38,7 +38,7 @@ def make_cache(name: str = "Cube", **changed) -> CacheRecord:
 
 @pytest.fixture
 def cache(store: Metastore, now: datetime) -> CacheRecord:
-    return store.writer.create_cache(make_cache(), now=now)
+    return store.caches.create(make_cache(), now=now)
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ class Dumped:
 class Dumps(Part):
     """Read what a rebuild needs; build a metastore from it."""
 
-    def dump(self, since: int = 0, also: Sequence[str] = ()) -> Dumped:
+    def take(self, since: int = 0, also: Sequence[str] = ()) -> Dumped:
         """The caches that changed after a revision, and all that is shared, as of one moment.
 
         Args:
