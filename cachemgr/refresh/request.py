@@ -35,7 +35,7 @@ def request_of(job: Job, mode: str, run: RefreshRunRecord | None) -> RefreshRequ
     """
     newest = head(job.session, job.table.location)
     adoptable = _adoptable(job, run)
-    joins = declared_joins(job.metastore, job.plan)
+    joins = declared_joins(job.metastore.joins, job.plan)
     wanted = tuple(j.as_fact(validated=is_checked(j)) for j in joins)
     return RefreshRequest(
         cache=job.name,

@@ -31,6 +31,7 @@ from cachemgr.errors import (
     RefreshError,
 )
 from cachemgr.jvm.alive import jvm_is_gone
+from cachemgr.metastore.caches import Caches
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, SnapshotRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.account import refused
@@ -118,7 +119,7 @@ def run_refresh(
         LeaseLostError: The lease was taken over; nothing was published.
         RefreshError: It failed; the snapshot before keeps serving.
     """
-    cache = _cache(metastore, cache_id)
+    cache = _cache(metastore.caches, cache_id)
 
     def once() -> RefreshRunRecord:
         run = metastore.refreshes.start(
@@ -169,10 +170,10 @@ def run_claimed(
     Raises:
         RefreshError: Also `REFRESH_CANCELLED`, if somebody cancelled it.
     """
-    cache = _cache(metastore, run.cache_id)
+    cache = _cache(metastore.caches, run.cache_id)
     tag = f"cachemgr-refresh-{run.id}"
     beat = Heartbeat(
-        metastore,
+        metastore.refreshes,
         run,
         now=now,
         lease_seconds=lease_seconds,
@@ -280,7 +281,7 @@ def explain_refresh(
         NotFoundError: There is no such cache.
         RefreshError: It could not be refreshed, with the reason.
     """
-    cache = _cache(metastore, cache_id)
+    cache = _cache(metastore.caches, cache_id)
     try:
         job = _prepare(spark, metastore, cache, now, replan, drop_grace_seconds, lambda step: None)
     except CacheManagerError:
@@ -290,8 +291,8 @@ def explain_refresh(
     return plan_refresh(request_of(job, mode or cache.refresh_mode.value, None))
 
 
-def _cache(metastore: Metastore, cache_id: str) -> CacheRecord:
-    cache = metastore.caches.get(cache_id)
+def _cache(caches: Caches, cache_id: str) -> CacheRecord:
+    cache = caches.get(cache_id)
     if cache is None or cache.dropped_at is not None:
         raise NotFoundError(
             ErrorCode.CACHE_NOT_FOUND,

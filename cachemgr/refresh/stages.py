@@ -160,7 +160,7 @@ def _work(job: Job, plan: RefreshPlan, stage: Stage, progress: Progress) -> None
         case PinVersions():
             pass
         case ValidateJoins():
-            joins = declared_joins(job.metastore, job.plan)
+            joins = declared_joins(job.metastore.joins, job.plan)
             progress.joins, progress.broken = check_joins(
                 job.session, job.metastore, joins, job.tables, _moment(job)
             )
@@ -189,7 +189,7 @@ def _follow_joins(job: Job) -> None:
     here costs hits of such queries, until the joins are validated."""
     if job.published is None:
         return
-    joins = joins_to_follow(job.metastore, job.published.tables, job.changes)
+    joins = joins_to_follow(job.metastore.joins, job.published.tables, job.changes)
     if not joins:
         return
     try:
@@ -218,7 +218,7 @@ def _check_joins(job: Job, delta: Delta, progress: Progress, *, adopted: bool) -
     progress.joins, progress.broken = check_joins_on_delta(
         job.session,
         job.metastore,
-        declared_joins(job.metastore, job.plan),
+        declared_joins(job.metastore.joins, job.plan),
         held,
         job.tables,
         delta,

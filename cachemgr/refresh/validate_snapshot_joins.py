@@ -13,6 +13,7 @@ from cachemgr.base_state import BaseState, TableAt, versions_of
 from cachemgr.delta.changes import Changes
 from cachemgr.delta.tables import current_versions
 from cachemgr.errors import JoinValidationError
+from cachemgr.metastore.joins import Joins
 from cachemgr.metastore.records import JoinRecord, SnapshotTableRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.by_change.incremental import Delta
@@ -27,16 +28,14 @@ from cachemgr.vocabulary import JoinState
 from matcher.model.ir import CachePlan, RecordPreservingJoin
 
 
-def declared_joins(metastore: Metastore, plan: CachePlan) -> tuple[JoinRecord, ...]:
+def declared_joins(joins: Joins, plan: CachePlan) -> tuple[JoinRecord, ...]:
     """The declared joins both of whose tables the plan reads."""
     places = {r.key for r in plan.relations}
-    return tuple(
-        j for j in metastore.joins.all() if j.left.location in places and j.right.location in places
-    )
+    return tuple(j for j in joins.all() if j.left.location in places and j.right.location in places)
 
 
 def joins_to_follow(
-    metastore: Metastore,
+    joins: Joins,
     before: Sequence[SnapshotTableRecord],
     changes: Mapping[str, Changes],
 ) -> tuple[JoinRecord, ...]:
@@ -48,7 +47,7 @@ def joins_to_follow(
     """
     then = _not_redefined(before, changes)
     found = []
-    for join in metastore.joins.all() if then else ():
+    for join in joins.all() if then else ():
         left = join.left.location
         checked = join.validated_versions.get(left)
         if left in then and join.finds_each and checked is not None:
@@ -323,7 +322,7 @@ def move_validations(
     then, now = {t.location: t for t in before}, {t.location: t for t in tables}
     if all(then[place].version == table.version for place, table in now.items()):
         return
-    for join in declared_joins(metastore, plan):
+    for join in declared_joins(metastore.joins, plan):
         sides = (join.left, join.right)
         if join.state is JoinState.VALID and all(
             _was_found_in(join, number, then[side.location])

@@ -27,6 +27,7 @@ from cachemgr.ddl.statements import (
     SelectText,
 )
 from cachemgr.errors import CacheManagerError, ConfigurationError, ErrorCode
+from cachemgr.metastore.caches import Caches
 from cachemgr.metastore.records import CacheRecord
 from cachemgr.metastore.store import Metastore
 from cachemgr.secrets import masked_properties, masked_sql, refuse_secrets
@@ -353,7 +354,7 @@ def _make(
         _make_join(metastore, change, wanted, execute)
         return
     if change.action == "DROP":
-        metastore.caches.drop(_find(metastore, change.name).id, now=metastore.clock.now())
+        metastore.caches.drop(_find(metastore.caches, change.name).id, now=metastore.clock.now())
         return
     wish = wishes[name_key(change.name)]
     if change.action == "CHANGE":
@@ -361,7 +362,7 @@ def _make(
         return
     statement = _statement(wish, or_replace=change.action == "REPLACE")
     execute(render(statement), _context(wish))
-    cache = _find(metastore, wish.name)
+    cache = _find(metastore.caches, wish.name)
     if wish.grants is not None:
         metastore.grants.replace(cache.id, wish.grants)
     if wish.paused:
@@ -384,7 +385,7 @@ def _make_join(metastore: Metastore, change: Change, wanted: Definitions, execut
 
 
 def _change(metastore: Metastore, change: Change, wish: CacheDefinition) -> None:
-    cache = _find(metastore, wish.name)
+    cache = _find(metastore.caches, wish.name)
     fields = {f.field for f in change.fields}
     values: dict[str, Any] = {
         name: getattr(wish, name)
@@ -408,10 +409,10 @@ def _unmasked(wished: Mapping[str, str], stored: Mapping[str, str]) -> dict[str,
     return {k: stored[k] if held.get(k) == shown[k] else v for k, v in wished.items()}
 
 
-def _find(metastore: Metastore, name: str) -> CacheRecord:
+def _find(caches: Caches, name: str) -> CacheRecord:
     parts = read_name(name)
     namespace = namespace_of(parts, SESSION_CATALOG, DEFAULT_NAMESPACE)
-    found = metastore.caches.named(namespace, parts.last)
+    found = caches.named(namespace, parts.last)
     if found is None:
         raise ConfigurationError(ErrorCode.CACHE_NOT_FOUND, f"the cache {name} is gone: plan again")
     return found

@@ -180,7 +180,7 @@ class CacheService:
                 joins = map(discretion.join, self._metastore.joins.all())
                 return join_rows([masked_join(join) for join in joins])
             case ShowRestrictedBaseTables():
-                return restrict.rows(self._metastore)
+                return restrict.rows(self._metastore.tables)
             case ExplainRewrite(query, format_json):
                 return self._engine.explain_rewrite(query.text, as_json=format_json)
             case ExplainRefresh(name, mode):
@@ -209,9 +209,9 @@ class CacheService:
             case RevokeUse(name, principal):
                 return self._revoke(name, principal)
             case RestrictBaseTable(name):
-                return restrict.restrict(self._metastore, self._engine, name, who)
+                return restrict.restrict(self._metastore.tables, self._engine, name, who)
             case UnrestrictBaseTable(name):
-                return restrict.unrestrict(self._metastore, self._engine, name)
+                return restrict.unrestrict(self._metastore.tables, self._engine, name)
             case CreateRecordPreservingJoin():
                 return self._create_join(statement)
             case DropRecordPreservingJoin(name, if_exists):

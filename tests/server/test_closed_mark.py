@@ -26,7 +26,7 @@ def url(tmp_path: Path) -> str:
 def is_open(tmp_path: Path, url: str, **more: str) -> bool:
     settings = ServiceSettings(metastore_url=url, **more)
     with open_metastore(url) as store:
-        return serving._is_open(settings, store, ClosedMark(url, tmp_path / "settings"))
+        return serving._is_open(settings, store.tokens, ClosedMark(url, tmp_path / "settings"))
 
 
 def lose(tmp_path: Path) -> None:
