@@ -341,19 +341,6 @@ class Refreshes(Part):
                 raise _lost(f"of the cache {cache_id}")
             return lease_record(row)
 
-    def release_lease(self, cache_id: str, token: int) -> bool:
-        """Give a lease back.
-
-        Args:
-            cache_id: The cache's id.
-            token: The fencing token.
-
-        Returns:
-            False if it was not held any more.
-        """
-        with self._transaction() as session:
-            return _release(session, cache_id, token)
-
     def prune(self, before: datetime | int, *, limit: int = PORTION) -> int:
         """Delete refreshes that began before a moment, oldest first, with their snapshots.
 
