@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.ddl.statements import (
     CreateRelationalCache,
     ExplainCreate,
@@ -106,7 +107,7 @@ def role_needed(statement: Statement) -> Role:
     match statement:
         case GrantUse() | RevokeUse() | RestrictBaseTable() | UnrestrictBaseTable():
             return Role.ADMIN
-        case CreateRelationalCache(location=str()):
+        case CreateRelationalCache(spec=CacheSpec(location=str())):
             return Role.ADMIN
         case ExplainCreate():
             # it tells what the service's Spark can see of any table that is named

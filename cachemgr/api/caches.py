@@ -19,7 +19,6 @@ from cachemgr.ddl.single_clauses import read_freshness, read_refresh
 from cachemgr.ddl.statements import CreateRelationalCache
 from cachemgr.errors import AlreadyExistsError, ErrorCode
 from cachemgr.metastore.records import CacheRecord
-from cachemgr.statements.convert import freshness_fields, policy_fields
 
 router = APIRouter(prefix="/api/v1/caches", tags=["caches"])
 CacheName = Annotated[
@@ -116,9 +115,9 @@ def update_cache(
     if body.paused is not None:
         fields["paused"] = body.paused
     if body.refresh is not None:
-        fields |= policy_fields(read_refresh(body.refresh))
+        fields["refresh"] = read_refresh(body.refresh)
     if body.freshness is not None:
-        fields |= freshness_fields(read_freshness(body.freshness))
+        fields["freshness"] = read_freshness(body.freshness)
     if not fields:
         raise ApiError(400, ErrorCode.NOTHING_TO_CHANGE, "name at least one field besides version")
     return _changed(state, operator, cache, body.version, fields)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import quote
 
 from cachemgr.access.grants import hashed_id, redacted_location
 from cachemgr.access.redaction import Discretion
 from cachemgr.api import models
 from cachemgr.api.dependencies import Principal
+from cachemgr.cache_spec import SPEC_FIELDS, trigger_json
 from cachemgr.ddl.render import render
 from cachemgr.metastore.masked import masked_cache, masked_join
 from cachemgr.metastore.records import (
@@ -99,7 +100,6 @@ def _cache(
         id=cache.id,
         name=cache.name,
         namespace=cache.namespace,
-        comment=cache.comment,
         definition=cache.definition,
         ddl=render(create_statement(cache)),
         depends_on=[names.get(i, i) for i in cache.depends_on],
@@ -107,13 +107,12 @@ def _cache(
         version=cache.version,
         created_at=cache.created_at,
         updated_at=cache.updated_at,
-        rewrite_enabled=cache.rewrite_enabled,
         paused=cache.paused,
         paused_because=None if schedule is None else _masked(schedule.paused_because),
-        trigger=models.Trigger.model_validate(dict(cache.refresh_trigger)),
-        refresh_mode=cache.refresh_mode.value,
-        freshness=cache.freshness.value,
-        max_staleness_seconds=cache.max_staleness_seconds,
+        trigger=models.Trigger.model_validate(trigger_json(cache.spec.refresh.trigger)),
+        refresh_mode=cache.spec.refresh.mode.value,
+        freshness=cache.spec.freshness.kind.value,
+        max_staleness_seconds=cache.spec.freshness.max_staleness_seconds,
         status=models.Status.model_validate(status),
         damaged=cache.damaged,
         published=None if published is None else _published(published),
@@ -121,7 +120,12 @@ def _cache(
         refreshing=None if schedule is None else _refreshing(schedule),
         next_due_at=None if due is None else due.at,
         narrowed=cache.narrowed,
+        **{name: getattr(cache.spec, name) for name in _AS_DECLARED},
     )
+
+
+# Clauses that are shown as they were declared; freshness is spelled in two fields.
+_AS_DECLARED: Final = (models.Cache.model_fields.keys() & set(SPEC_FIELDS)) - {"freshness"}
 
 
 def _refreshing(schedule: ScheduleRecord) -> Literal["PENDING", "RUNNING"] | None:

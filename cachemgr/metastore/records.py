@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from cachemgr.base_state import BaseState
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.metastore.accounts import RunAccount, account_of
 from cachemgr.roles import Role
 from cachemgr.vocabulary import (
-    FreshnessKind,
     JoinState,
     Origin,
     Outcome,
@@ -90,7 +90,10 @@ class ColumnRecord:
 
 @dataclass(frozen=True)
 class CacheRecord:
-    """A relational cache. `depends_on` are the ids of the caches that its definition names.
+    """A relational cache.
+
+    `spec` is what was declared of it beside its name and SELECT, `depends_on` are the ids of the
+    caches that its definition names.
 
     `damaged` says what is wrong with its files; None if nothing is known to be.
 
@@ -105,20 +108,12 @@ class CacheRecord:
     location: str
     columns: tuple[ColumnRecord, ...] = ()
     id: str = field(default_factory=new_id)
-    comment: str | None = None
+    spec: CacheSpec = field(default_factory=CacheSpec)
     context: Json = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     plan: Json | None = None
     plan_version: str | None = None
-    partition_by: tuple[str, ...] = ()
-    cluster_by: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    refresh_trigger: Json = field(default_factory=lambda: {"kind": "ON_DEMAND"})
-    refresh_mode: RefreshMode = RefreshMode.AUTO
-    freshness: FreshnessKind = FreshnessKind.STRICT
-    max_staleness_seconds: int | None = None
-    rewrite_enabled: bool = True
     paused: bool = False
     owner: str | None = None
     narrowed: bool = False

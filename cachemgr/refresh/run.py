@@ -127,7 +127,7 @@ def run_refresh(
             holder,
             now=now(),
             lease_seconds=lease_seconds,
-            mode=mode or cache.refresh_mode.value,
+            mode=mode or cache.spec.refresh.mode.value,
             reason=NOT_PLANNED,
         )
         return run_claimed(
@@ -189,7 +189,7 @@ def run_claimed(
             metastore.tables.note(job.tables)
             follow_tables(job.session, metastore, cache, job.published, job.tables)
             put_back = _catch_up(job)
-            asked = mode or cache.refresh_mode.value
+            asked = mode or cache.spec.refresh.mode.value
             plan = plan_refresh(request_of(job, asked, run))
             plan = replace(plan, reason=f"{plan.reason}{put_back}")
             try:
@@ -288,7 +288,7 @@ def explain_refresh(
         raise
     except Exception as error:
         raise _told(cache, error) from error
-    return plan_refresh(request_of(job, mode or cache.refresh_mode.value, None))
+    return plan_refresh(request_of(job, mode or cache.spec.refresh.mode.value, None))
 
 
 def _cache(caches: Caches, cache_id: str) -> CacheRecord:
@@ -348,7 +348,7 @@ def _prepare(
         session=session,
         cache=cache,
         plan=plan,
-        spec=spec_hash(plan, cache.settings, cache.partition_by, cache.cluster_by),
+        spec=spec_hash(plan, cache.settings, cache.spec.partitioned_by, cache.spec.cluster_by),
         table=table_spec(cache, plan, drop_grace_seconds),
         tables=tables,
         sources=find_sources(session, metastore, cache, plan, tables),

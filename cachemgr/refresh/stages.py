@@ -249,8 +249,8 @@ def _build(job: Job, progress: Progress, plain: bool = False) -> Built:
             job.session,
             job.plan,
             job.reads,
-            job.cache.partition_by,
-            job.cache.cluster_by,
+            job.cache.spec.partitioned_by,
+            job.cache.spec.cluster_by,
             source=None if progress.source is None else progress.source.rows(job.session),
             small=small,
             before=None if job.stored is None else job.stored.plan,
@@ -322,8 +322,8 @@ def _write_delta(job: Job, plan: RefreshPlan, stage: WriteDelta, progress: Progr
         job.reads,
         TableRead(job.table.location, published.run.cache_version),
         match_options(job.cache.settings),
-        job.cache.partition_by,
-        job.cache.cluster_by,
+        job.cache.spec.partitioned_by,
+        job.cache.spec.cluster_by,
         small=small,
     )
     watched = Watched(rows, job.plan, watched_set(delta) if job.plan.is_cube else None)

@@ -150,7 +150,7 @@ def serve(
         name=matcher_name(cache),
         **_of_joins(stored, snapshot, joins),
         grouping_sets=_sized(stored.grouping_sets, entry),
-        partition_by=tuple(cache.partition_by),
+        partition_by=tuple(cache.spec.partitioned_by),
         **_base_sizes(published.run.facts if published else {}),
         bounds=_bounds(stored, published.run.facts) if published and published.run.plan else (),
     )
@@ -161,9 +161,9 @@ def serve(
         location=cache.location,
         version=published.run.cache_version if published else None,
         snapshot=snapshot,
-        freshness=cache.freshness,
-        max_staleness_seconds=cache.max_staleness_seconds,
-        rewrite_enabled=cache.rewrite_enabled,
+        freshness=cache.spec.freshness.kind,
+        max_staleness_seconds=cache.spec.freshness.max_staleness_seconds,
+        rewrite_enabled=cache.spec.rewrite_enabled,
         settings=settings,
         principals=entry.grants if cache.narrowed else None,
         unvalidated=_unvalidated(plan.joins),
@@ -173,7 +173,7 @@ def serve(
         reads=reads_of(entry),
         refresh_id=cache.published_refresh_id,
         damaged=cache.damaged,
-        fresh_hits=has_fresh_hits(cache.properties),
+        fresh_hits=has_fresh_hits(cache.spec.properties),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachemgr.ddl.render import render_name
+from cachemgr.ddl.render_parts import render_name
 from cachemgr.ddl.statements import QualifiedName
 from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError
 from cachemgr.metastore.records import RestrictedTable

@@ -15,6 +15,7 @@ from typing import assert_never
 from cachemgr.access.redaction import Discretion, is_marked, marked_keys, uncounted, untold
 from cachemgr.access.visitor import Visitor
 from cachemgr.base_state import BaseState, Unreadable
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.config.result_settings import agree
 from cachemgr.config.session_settings import Settings
 from cachemgr.ddl.names import namespace_of, no_cache, shown_name
@@ -33,7 +34,6 @@ from cachemgr.ddl.statements import (
     GrantUse,
     QualifiedName,
     Reading,
-    RefreshPolicy,
     RefreshRelationalCache,
     RenameTo,
     RestrictBaseTable,
@@ -66,7 +66,7 @@ from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.secrets import masked_sql, refuse_secrets
 from cachemgr.statements import restrict
 from cachemgr.statements.columns import CREATE_TEXT, ITEMS, REFRESHED, STEPS, VALIDATED
-from cachemgr.statements.convert import create_statement, freshness_fields, policy_fields
+from cachemgr.statements.convert import create_statement
 from cachemgr.statements.create_cache import (
     build_record,
     grouping_set_records,
@@ -253,7 +253,7 @@ class CacheService:
         self._note_tables({str(place): str(name) for place, name in relations})
         self.purge()
         said = "replaced" if existing is not None else "created"
-        return done(record.qualified_name, f"{said}{_who_refreshes(statement.refresh)}")
+        return done(record.qualified_name, f"{said}{_who_refreshes(statement.spec.refresh)}")
 
     def _record(self, statement: CreateRelationalCache, namespace: str, owner: str) -> CacheRecord:
         definition = self._engine.define(
@@ -265,10 +265,10 @@ class CacheService:
         return record
 
     def _refuse_place(self, statement: CreateRelationalCache) -> None:
-        if statement.location is None:
+        if statement.spec.location is None:
             return
         what = f"LOCATION of cache {statement.name}"
-        place = storage_place(statement.location, what)
+        place = storage_place(statement.spec.location, what)
         # one that was never refreshed has no log yet
         caches = self._metastore.caches.all(include_dropped=True)
         taken = next((c for c in caches if is_inside(place, c.location)), None)
@@ -287,7 +287,7 @@ class CacheService:
         definition = self._engine.define(
             shown_name(namespace, statement.name.last), statement.select
         )
-        refuse_properties(str(statement.name), dict(statement.properties))
+        refuse_properties(str(statement.name), statement.spec.properties)
         matched_columns(statement, definition)
         self._refuse_place(statement)
         plan = definition.plan
@@ -298,7 +298,7 @@ class CacheService:
         items += [("defined over", name) for name in over]
         items += stored_items(plan)
         items += [(f"setting {key}", value) for key, value in definition.settings.items()]
-        if statement.refresh.mode is RefreshMode.FULL:
+        if statement.spec.refresh.mode is RefreshMode.FULL:
             items.append(("refresh", "FULL: the REFRESH clause asks for that"))
         else:
             items += [
@@ -326,14 +326,14 @@ class CacheService:
             case SetPaused(paused):
                 fields, said = {"paused": paused}, "paused" if paused else "resumed"
             case SetRefresh(policy):
-                fields = policy_fields(policy)
+                fields = {"refresh": policy}
                 said = f"refresh policy set{_who_refreshes(policy)}"
             case SetFreshness(freshness):
-                fields, said = freshness_fields(freshness), "freshness set"
+                fields, said = {"freshness": freshness}, "freshness set"
             case SetProperties(properties):
                 refuse_secrets(f"cache {cache.qualified_name}", {}, dict(properties))
                 refuse_properties(cache.name, dict(properties))
-                fields = {"properties": {**cache.properties, **dict(properties)}}
+                fields = {"properties": {**cache.spec.properties, **dict(properties)}}
                 said = "properties set"
             case _:
                 assert_never(statement.action)

@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Final
 
 from cachemgr.base_state import BaseState, Unreadable, counted
+from cachemgr.cache_spec import UnreadableTrigger
 from cachemgr.errors import ConflictError, NotFoundError
 from cachemgr.metastore.queue import DueRefresh
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.metastore.store import Metastore
-from cachemgr.statements.convert import trigger_of
 from cachemgr.telemetry import logger
 from cachemgr.vocabulary import RunState
 from cachemgr.worker.passing import is_of_storage
@@ -74,13 +74,15 @@ def status_of(record: ScheduleRecord, reads: Collection[str] = ()) -> CacheStatu
 
 def _trigger(cache: CacheRecord) -> Trigger | str:
     """When a cache is to be refreshed, or why that cannot be read here."""
-    try:
-        trigger = trigger_of(cache.refresh_trigger)
-        if isinstance(trigger, Cron):
+    trigger = cache.spec.refresh.trigger
+    if isinstance(trigger, UnreadableTrigger):
+        return trigger.why
+    if isinstance(trigger, Cron):
+        try:
             check_cron(trigger)
-        return trigger
-    except (ValueError, KeyError, TypeError) as error:
-        return str(error) or type(error).__name__
+        except (ValueError, KeyError, TypeError) as error:
+            return str(error) or type(error).__name__
+    return trigger
 
 
 def _running_since(record: ScheduleRecord) -> datetime | None:

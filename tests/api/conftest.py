@@ -16,6 +16,7 @@ from cachemgr.metastore.records import CacheRecord, ColumnRecord
 from cachemgr.roles import Role
 from tests.processes import free_port
 from tests.servers import ServerThread
+from tests.worlds.records import cache_of
 
 
 class NoSpark:
@@ -88,7 +89,7 @@ def make_cache(name: str, **changed) -> CacheRecord:
         "columns": (ColumnRecord("a", "int", False), ColumnRecord("s", "bigint", True)),
         "plan_version": "2",
     }
-    return CacheRecord(**(values | changed))
+    return cache_of(**(values | changed))
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.metastore.records import Publication
+from scheduler.triggers import Every
 
 
 def test_one_cache(client, cache):
@@ -38,7 +40,7 @@ def test_a_published_cache(client, cache, store):
 
 
 def test_a_scheduled_cache_says_when_it_is_due(client, new_cache):
-    cache = new_cache("timed", refresh_trigger={"kind": "EVERY", "seconds": 60})
+    cache = new_cache("timed", refresh=RefreshPolicy(Every(60)))
     found = client.get("/api/v1/caches/timed").json()
     assert found["trigger"] == {
         "kind": "EVERY", "seconds": 60, "atMostEverySeconds": None, "expression": None,

@@ -16,10 +16,12 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.cli import main
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.roles import Role
+from scheduler.triggers import Every
 
 
 def test_list_and_show(run, cache, new_cache):
@@ -57,7 +59,7 @@ def test_the_list_says_what_waits_runs_and_came_of_the_last_run(run, cache, stor
 
 
 def test_the_list_says_what_is_overdue(run, new_cache, monkeypatch):
-    new_cache("timed", refresh_trigger={"kind": "EVERY", "seconds": 60})
+    new_cache("timed", refresh=RefreshPolicy(Every(60)))
     new_cache("asked")
     _, out, err = run("cache", "list")
     assert "overdue" not in out + err
@@ -92,7 +94,9 @@ def test_switches(run, cache, store):
     ):
         code, out, err = run("cache", word, "cube")
         assert (code, out, err.strip()) == (0, "", f"cube {word}d")
-        assert getattr(store.caches.get(cache.id), field) is value
+        stored = store.caches.get(cache.id)
+        shown = {"paused": stored.paused, "rewrite_enabled": stored.spec.rewrite_enabled}
+        assert shown[field] is value
 
 
 def test_drop_wants_consent(run, cache, store):

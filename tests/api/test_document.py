@@ -8,11 +8,13 @@ import httpx
 import pytest
 import yaml
 
+from cachemgr.cache_spec import Freshness, RefreshPolicy
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore.records import JoinRecord, JoinSide
 from cachemgr.roles import Role
 from cachemgr.statements.results import done
 from cachemgr.vocabulary import FreshnessKind, JoinState, RefreshMode
+from scheduler.triggers import Cron
 
 JOIN = (
     "CREATE RECORD PRESERVING JOIN sc AS\n"
@@ -32,16 +34,15 @@ def full(store, new_cache):
         "Cube",
         namespace="sales",
         comment="it's a cube",
-        partition_by=("a",),
+        partitioned_by=("a",),
         properties={"z": "1", "b": "2"},
-        refresh_trigger={"kind": "CRON", "expression": "0 3 * * *", "time_zone": "Europe/Rome"},
-        refresh_mode=RefreshMode.FULL,
-        freshness=FreshnessKind.MAX_STALENESS,
-        max_staleness_seconds=3600,
+        refresh=RefreshPolicy(Cron("0 3 * * *", "Europe/Rome"), RefreshMode.FULL),
+        freshness=Freshness(FreshnessKind.MAX_STALENESS, 3600),
         rewrite_enabled=False,
         paused=True,
         settings={"spark.sql.ansi.enabled": "true"},
-        context={"catalog": "spark_catalog", "schema": "sales", "location": "/own"},
+        given="/own",
+        context={"catalog": "spark_catalog", "schema": "sales"},
     )
     store.grants.add(made.id, "bob")
     store.grants.add(made.id, "ann")
@@ -120,7 +121,7 @@ def test_changes_in_place_need_no_refresh(client, full, store):
     assert store.caches.get(full.id).version == full.version  # nothing was changed
     assert [c["outcome"] for c in apply(client, found)] == ["DONE"]
     now = store.caches.get(full.id)
-    assert now.properties == {"b": "3"} and now.comment is None and not now.paused
+    assert now.spec.properties == {"b": "3"} and now.spec.comment is None and not now.paused
     assert store.grants.of(full.id) == ("ann", "eve")
     assert apply(client, found) == []
 

@@ -49,7 +49,8 @@ def planted(store, new_cache, tmp_path):
         comment=COMMENT,
         definition=SELECT,
         properties=PROPERTIES,
-        context={"catalog": "spark_catalog", "schema": "default", "location": GIVEN},
+        given=GIVEN,
+        context={"catalog": "spark_catalog", "schema": "default"},
         location=f"file:{tmp_path}/caches/{'0' * 32}",
     )
     failed = store.refreshes.start(
@@ -129,12 +130,13 @@ def test_a_document_with_them_or_masked_changes_nothing_and_a_new_one_is_refused
     assert not PLANTED.search(repr(wanted))
     assert applying.plan(store, wanted, prune=False) == ()
     (cache,) = wanted.caches
-    raw = replace(cache, definition=SELECT, comment=COMMENT, properties=PROPERTIES, location=GIVEN)
+    clauses = {"comment": COMMENT, "properties": PROPERTIES, "location": GIVEN}
+    raw = replace(cache, definition=SELECT, spec=replace(cache.spec, **clauses))
     document = applying.Definitions((raw,), wanted.joins)
     assert applying.plan(store, document, prune=False) == ()
     for changed in (
-        {"comment": "pw=topsecret13"},
-        {"properties": {**PROPERTIES, "other.password": "topsecret13"}},
+        {"spec": replace(cache.spec, comment="pw=topsecret13")},
+        {"spec": replace(cache.spec, properties={**PROPERTIES, "other.password": "topsecret13"})},
         {"definition": "SELECT 'jdbc:x://u:topsecret13@h' AS a FROM t"},
     ):
         document = applying.Definitions((replace(cache, **changed),))
@@ -144,13 +146,14 @@ def test_a_document_with_them_or_masked_changes_nothing_and_a_new_one_is_refused
             applying.check(changes, document, _never)
         assert not PLANTED.search(str(refused.value))
     # what else changes is changed, and what was masked in the document stays as it is stored
-    document = applying.Definitions((replace(cache, properties={**cache.properties, "a": "b"}),))
+    more = replace(cache.spec, properties={**cache.spec.properties, "a": "b"})
+    document = applying.Definitions((replace(cache, spec=more),))
     changes = applying.plan(store, document, prune=False)
     applying.check(changes, document, _never)
     (done,) = applying.apply(store, changes, document, _never)
     assert done.outcome == "DONE"
     now = store.caches.named("default", "planted")
-    assert now.properties == {**PROPERTIES, "a": "b"} and now.definition == SELECT
+    assert now.spec.properties == {**PROPERTIES, "a": "b"} and now.definition == SELECT
 
 
 def _never(text: str, context: object) -> object:

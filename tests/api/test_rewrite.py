@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from cachemgr.base_state import TableAt
+from cachemgr.cache_spec import Freshness
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.delta.past import UNKNOWN_PAST, Past
 from cachemgr.metastore import Metastore, open_metastore
@@ -20,12 +21,14 @@ from cachemgr.serving.feed import Feed
 from cachemgr.serving.sources import MetastoreSource
 from cachemgr.serving.why import why
 from cachemgr.text.door import TextDoor, TextRequest
+from cachemgr.vocabulary import FreshnessKind
 from matcher.model.reasons import ReasonCode
 from tests.harness.load.population import SETTINGS, populate, schema_of, write_commit
 
 FROM = """FROM lineorder, dates, customer, supplier, part
 WHERE lo_orderdate = d_datekey AND lo_custkey = c_custkey
 AND lo_suppkey = s_suppkey AND lo_partkey = p_partkey"""
+UNLIMITED = Freshness(FreshnessKind.UNLIMITED)
 QUERY = f"""SELECT d_year, c_nation, SUM(lo_revenue) AS revenue {FROM}
 AND c_region = 'ASIA' AND d_year >= 1993 GROUP BY d_year, c_nation ORDER BY d_year"""
 
@@ -145,7 +148,7 @@ def test_a_known_text_stays_known_while_caches_are_refreshed(texts: Texts):
         texts.store.tables.note(noted)
         cache = texts.store.caches.matching()[0]
         now = texts.store.clock.now()
-        texts.store.caches.update(cache.id, cache.version, now=now, freshness="UNLIMITED")
+        texts.store.caches.update(cache.id, cache.version, now=now, freshness=UNLIMITED)
         assert texts.feed.sync()
 
     change({})
@@ -183,7 +186,7 @@ def test_a_commit_is_seen_at_once(texts: Texts):
     cache = texts.store.caches.matching()[0]
     for one in texts.store.caches.matching():
         texts.store.caches.update(
-            one.id, one.version, now=texts.store.clock.now(), freshness="UNLIMITED"
+            one.id, one.version, now=texts.store.clock.now(), freshness=UNLIMITED
         )
     texts.feed.sync()
     found = texts.rewrite(QUERY)

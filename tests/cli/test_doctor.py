@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.cli import main
 from cachemgr.metastore import migrate, open_metastore
 from cachemgr.metastore.records import CacheRecord
@@ -207,7 +208,7 @@ def test_a_metastore_that_lost_its_tokens(tmp_path):
 
 def test_a_cache_that_holds_a_password(metastore_url):
     with open_metastore(metastore_url) as store:
-        record = CacheRecord("s", "c", "SELECT 1", "h", "file:/c", comment="pw=topsecret")
+        record = CacheRecord("s", "c", "SELECT 1", "h", "file:/c", spec=CacheSpec("pw=topsecret"))
         store.caches.create(record, now=store.clock.now())
     found = doctor(metastore_url, "--no-spark", code=1)["definitions"]
     assert "cache s.c: COMMENT" in found["found"] and "topsecret" not in json.dumps(found)

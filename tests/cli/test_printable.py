@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 from cachemgr.cli import main, output
 from cachemgr.errors import DefinitionError
 from cachemgr.metastore import open_metastore
-from cachemgr.metastore.records import CacheRecord, DecisionRecord, JoinRecord, JoinSide
+from cachemgr.metastore.records import DecisionRecord, JoinRecord, JoinSide
 from cachemgr.printable import printable, printable_data
 from cachemgr.server.logs import configure_logs
 from cachemgr.vocabulary import Outcome
+from tests.worlds.records import cache_of
 
 EVIL = "x\x1b[2J\x1b]0;t\x07\r\x9b31m\u202e\u2066\x7f\u2028y"
 
@@ -53,7 +54,7 @@ def test_every_command_on_a_metastore(metastore_url):
     side = JoinSide(EVIL, "/t", None)
     with open_metastore(metastore_url) as store:
         store.caches.create(
-            CacheRecord(namespace="default", name=EVIL, **values), now=store.clock.now()
+            cache_of(namespace="default", name=EVIL, **values), now=store.clock.now()
         )
         join = JoinRecord(EVIL, f"CREATE {EVIL}", side, side, (("a", "b"),), message=EVIL)
         store.joins.create(join, now=store.clock.now())

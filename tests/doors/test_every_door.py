@@ -455,11 +455,11 @@ def _no_kind_is_left_out() -> None:
     actions = [each.action for each in parsed if isinstance(each, AlterRelationalCache)]
     assert {type(action) for action in actions} == set(get_args(AlterAction))
     created = [each for each in parsed if isinstance(each, CreateRelationalCache)]
-    policies = [each.refresh for each in created]
+    policies = [each.spec.refresh for each in created]
     policies += [action.refresh for action in actions if isinstance(action, SetRefresh)]
     assert {type(policy.trigger) for policy in policies} == set(get_args(Trigger))
     assert {policy.mode for policy in policies} == set(RefreshMode)
-    assert {each.freshness.kind for each in created} == set(FreshnessKind)
+    assert {each.spec.freshness.kind for each in created} == set(FreshnessKind)
     promised = [action.freshness for action in actions if isinstance(action, SetFreshness)]
     assert {freshness.kind for freshness in promised} == set(FreshnessKind)
     refreshed = {each.mode for each in parsed if isinstance(each, RefreshRelationalCache)}

@@ -71,6 +71,6 @@ def test_the_same_definitions_elsewhere(lab):
         assert "spark.sql.sources.partitionOverwriteMode" not in after.settings
         assert after.context["schema"] == lab.schema and after.paused and after.narrowed
         assert after.columns == before.columns and after.plan == before.plan
-        assert after.refresh_trigger == before.refresh_trigger
+        assert after.spec.refresh == before.spec.refresh
         assert [j.state.value for j in store.joins.all()] == ["VALID"]
     assert "Traceback" not in applied.stderr

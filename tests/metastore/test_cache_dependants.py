@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cachemgr.cache_spec import CacheSpec
 from cachemgr.errors import CacheManagerError, ConflictError, DefinitionError
 from cachemgr.metastore.records import ColumnRecord, new_id
 
@@ -68,7 +69,7 @@ def test_a_replaced_cache_must_hold_the_same_for_those_over_it(store, made, now,
     moved = replace(other, plan=a.plan, settings={"spark.sql.ansi.enabled": "false"})
     with pytest.raises(ConflictError, match="another definition"):
         store.caches.create(moved, now=now, replace=True)
-    same = replace(other, plan=a.plan, comment="as before")
+    same = replace(other, plan=a.plan, spec=CacheSpec("as before"))
     # whoever knows what settings mean says whether they are the same
     again = replace(moved, id=new_id())
     store.caches.create(again, now=now, replace=True, alike=lambda one, other: True)

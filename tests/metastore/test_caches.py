@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from sqlalchemy import text
 
 from cachemgr.base_state import BaseState
+from cachemgr.cache_spec import Freshness, RefreshPolicy
 from cachemgr.errors import AlreadyExistsError, ConflictError, MetastoreError, NotFoundError
 from cachemgr.metastore.caches import matches_like
 from cachemgr.metastore.records import (
@@ -18,6 +21,7 @@ from cachemgr.metastore.records import (
     JoinSide,
 )
 from cachemgr.vocabulary import FreshnessKind, JoinState, Outcome, RefreshMode
+from scheduler.triggers import Every, OnCommit
 
 NS = "spark_catalog.default"
 SETS = (GroupingSetRecord(3, 0, ("a", "b"), 10, 100), GroupingSetRecord(2**40, 1, ()))
@@ -37,18 +41,17 @@ def test_every_field_of_a_cache_comes_back(store, new_cache, now):
     record = new_cache(
         "Würfel `1`",
         comment="it's a cube",
+        given="/own",
         context={"catalog": "c", "schema": "s"},
         settings={"spark.sql.ansi.enabled": "true"},
         plan={"deep": [1, {"x": None}], "text": "ß"},
         plan_version="1:30.30.0",
         columns=(ColumnRecord("a", "decimal(38,2)", True), ColumnRecord("b", "int", False)),
-        partition_by=("a",),
+        partitioned_by=("a",),
         cluster_by=("b",),
         properties={"k": "v"},
-        refresh_trigger={"kind": "EVERY", "seconds": 3600},
-        refresh_mode=RefreshMode.INCREMENTAL_ONLY,
-        freshness=FreshnessKind.MAX_STALENESS,
-        max_staleness_seconds=2**40,
+        refresh=RefreshPolicy(Every(3600), RefreshMode.INCREMENTAL_ONLY),
+        freshness=Freshness(FreshnessKind.MAX_STALENESS, 2**40),
         rewrite_enabled=False,
         paused=True,
         owner="me",
@@ -58,6 +61,38 @@ def test_every_field_of_a_cache_comes_back(store, new_cache, now):
     assert read == stored
     assert read == replace(record, created_at=now, updated_at=now, version=1, revision=1)
     assert store.caches.grouping_sets(record.id) == SETS
+
+
+def test_clauses_are_stored_in_the_form_that_every_release_reads(store, new_cache, now):
+    record = new_cache(
+        context={"catalog": "c", "schema": "s", "claimed": True},
+        given="/own",
+        partitioned_by=("a", "b"),
+        cluster_by=("c",),
+        properties={"k": "v"},
+        refresh=RefreshPolicy(OnCommit(60), RefreshMode.FULL),
+        freshness=Freshness(FreshnessKind.MAX_STALENESS, 5),
+    )
+    store.caches.create(record, now=now)
+    stored = {
+        "context": {"catalog": "c", "schema": "s", "location": "/own", "claimed": True},
+        "partition_by": ["a", "b"],
+        "cluster_by": ["c"],
+        "properties": {"k": "v"},
+        "refresh_trigger": {"kind": "ON_COMMIT", "at_most_every_seconds": 60},
+        "refresh_mode": "FULL",
+        "freshness": "MAX_STALENESS",
+        "max_staleness_seconds": 5,
+    }
+    (dump,) = store.dumps.take().caches
+    read = {column: dump.cache[column] for column in stored}
+    assert json.dumps(read) == json.dumps(stored), "order and all"
+
+
+def test_a_freshness_that_contradicts_itself_promises_nothing(store, cache):
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE caches SET freshness = 'MAX_STALENESS'"))
+    assert store.caches.get(cache.id).spec.freshness == Freshness(FreshnessKind.STRICT)
 
 
 def test_names_are_found_and_taken_in_any_case(store, cache, new_cache, now):
@@ -100,9 +135,14 @@ def test_a_dropped_name_is_free_and_the_row_waits_for_its_grace(store, cache, ne
 
 def test_update_is_by_compare_and_set(store, cache, now):
     changed = store.caches.update(
-        cache.id, 1, now=now + timedelta(1), paused=True, freshness=FreshnessKind.UNLIMITED
+        cache.id,
+        1,
+        now=now + timedelta(1),
+        paused=True,
+        freshness=Freshness(FreshnessKind.UNLIMITED),
     )
-    assert (changed.version, changed.paused, changed.freshness) == (2, True, "UNLIMITED")
+    assert (changed.version, changed.paused) == (2, True)
+    assert changed.spec.freshness.kind == "UNLIMITED"
     assert changed.updated_at == now + timedelta(1)
     before, revision = store.caches.get(cache.id), store.registry.revision()
     with pytest.raises(ConflictError, match="has 2") as caught:

@@ -134,7 +134,7 @@ def test_a_reader_sees_one_moment_while_another_writes(store, cache, now):
             state = store.registry.state()
             (entry,) = state.entries
             assert entry.cache.revision == state.revision
-            assert entry.cache.properties.get("v", "1") == str(entry.cache.version)
+            assert entry.cache.spec.properties.get("v", "1") == str(entry.cache.version)
     finally:
         stop.set()
         thread.join()

@@ -24,12 +24,13 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
 )
 from cachemgr.vocabulary import RunState
+from tests.worlds.records import cache_of
 
 SALES = TableAt("default.sales", "/t", "id", 7, 8, columns='{"fields":[]}')
 
 
 def make(store, name: str, location: str = "/caches", **changed) -> CacheRecord:
-    record = CacheRecord(
+    record = cache_of(
         namespace="default",
         name=name,
         definition="SELECT …",

@@ -7,12 +7,14 @@ from datetime import timedelta
 
 import pytest
 
+from cachemgr.cache_spec import RefreshPolicy, trigger_of
 from cachemgr.errors import ConflictError, LeaseLostError, NotFoundError
 from cachemgr.metastore import open_metastore
 from cachemgr.metastore.queue import DueRefresh
 from cachemgr.metastore.records import Publication
 from cachemgr.vocabulary import Origin, RunState
 from cachemgr.worker.schedule import ask_for_due
+from scheduler.triggers import Every
 
 LASTING = 3e9  # a lease that has not ended by the real clock either
 
@@ -346,7 +348,8 @@ def test_a_schedule_that_cannot_be_read_holds_up_its_own_cache_alone(store, now,
     }
     odd["good"] = {"kind": "EVERY", "seconds": 60}
     made = {
-        n: store.caches.create(new_cache(n, refresh_trigger=t), now=now) for n, t in odd.items()
+        n: store.caches.create(new_cache(n, refresh=RefreshPolicy(trigger_of(t))), now=now)
+        for n, t in odd.items()
     }
     good = made.pop("good")
     assert [w.cache_id for w in ask_for_due(store).wanted] == [good.id]
@@ -423,9 +426,9 @@ def test_a_look_that_remembers_sees_every_change(store, cache, metastore_url, no
     assert seen().cache.paused and seen().paused_because == "why"
     found = store.caches.get(cache.id)
     store.caches.update(
-        cache.id, found.version, now=now, paused=False, refresh_trigger={"kind": "EVERY"}
+        cache.id, found.version, now=now, paused=False, refresh=RefreshPolicy(Every(60))
     )
-    assert seen().cache.refresh_trigger == {"kind": "EVERY"}
+    assert seen().cache.spec.refresh == RefreshPolicy(Every(60))
     store.grants.add(cache.id, "ann")
     assert seen().cache.narrowed
 

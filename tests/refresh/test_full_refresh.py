@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from cachemgr.cache_spec import Freshness, RefreshPolicy
 from cachemgr.errors import DefinitionError, ErrorCode, NotFoundError, RefreshError
 from cachemgr.refresh.run import explain_refresh
-from cachemgr.vocabulary import JoinState, RefreshMode, RunState
+from cachemgr.vocabulary import FreshnessKind, JoinState, RefreshMode, RunState
 from cachemgr.worker.worker import PERMANENT
 from matcher.model.codec import decode_plan
 from matcher.model.ir import CachePlan, StoredColumn
@@ -93,7 +94,7 @@ def _null_safe(left: str, right: str):
 
 
 def test_select_project_join(star: Star) -> None:
-    cache = star.cache(flat_plan(star), partition_by=("city",))
+    cache = star.cache(flat_plan(star), partitioned_by=("city",))
     run = star.refresh(cache)
     sales, shops = frames(star)
     expected = sales.join(shops, sales.shop_id == shops.id).select("item", "amount", "city")
@@ -192,9 +193,8 @@ def test_the_published_version_is_read_while_a_newer_one_is_written(star: Star) 
 
 
 def test_table_properties_and_retention(star: Star) -> None:
-    cache = star.cache(
-        plain_plan(star), properties={"team": "bi"}, max_staleness_seconds=20 * 24 * 3600
-    )
+    freshness = Freshness(FreshnessKind.MAX_STALENESS, 20 * 24 * 3600)
+    cache = star.cache(plain_plan(star), properties={"team": "bi"}, freshness=freshness)
     star.refresh(cache)
     have = _properties(star, cache)
     assert have["team"] == "bi"
@@ -274,7 +274,7 @@ def test_a_cache_is_refreshed_under_its_own_settings(star: Star) -> None:
 
 def test_incremental_falls_to_full_aloud_and_only_fails(star: Star) -> None:
     # rows that went cannot be taken from its MIN
-    cache = star.cache(cube_plan(star), refresh_mode=RefreshMode.INCREMENTAL_ONLY)
+    cache = star.cache(cube_plan(star), refresh=RefreshPolicy(mode=RefreshMode.INCREMENTAL_ONLY))
     assert star.refresh(cache).mode == "FULL"  # there was nothing to add to
     before = star.head(cache)
     star.write("sales", [(9, "cup", 1, 1, "1.00")], SALES, "overwrite")

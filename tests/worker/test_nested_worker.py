@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.errors import CacheManagerError
 from cachemgr.metastore.records import CacheRecord, RefreshRunRecord
 from cachemgr.spark.refresher import SparkRefresher
@@ -14,6 +15,7 @@ from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
 from matcher.model.ir import Block, Output
 from matcher.normalize.stored_plan import plan_definition
+from scheduler.triggers import OnCommit
 from tests.worlds.refresh_star import DAY, Star, plain_plan, total
 
 pytestmark = pytest.mark.spark
@@ -27,15 +29,15 @@ def refresher(star: Star) -> SparkRefresher:
 @pytest.fixture
 def pair(star: Star) -> tuple[CacheRecord, CacheRecord]:
     """`by_item`, and `days` over it; the tables' names mean nothing to this application."""
-    trigger = {"kind": "ON_COMMIT"}
+    refresh = RefreshPolicy(OnCommit())
     text = "SELECT item, SUM(amount) AS total FROM elsewhere.sales GROUP BY item"
-    below = star.cache(plain_plan(star), definition=text, refresh_trigger=trigger)
+    below = star.cache(plain_plan(star), definition=text, refresh=refresh)
     block = Block((star.relation("sales"),), (), (Output("days", total(DAY)),), ())
     above = star.cache(
         plan_definition("days", block),
         definition="SELECT SUM(days) AS days FROM by_item",
         depends_on=(below.id,),
-        refresh_trigger=trigger,
+        refresh=refresh,
     )
     return below, above
 

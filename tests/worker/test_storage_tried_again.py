@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cachemgr.base_state import BaseState, Unreadable
+from cachemgr.cache_spec import CacheSpec, RefreshPolicy, trigger_of
 from cachemgr.delta.log import stamp_text
 from cachemgr.delta.storage import LocalFiles
 from cachemgr.errors import CacheManagerError, ErrorCode, RefreshError
@@ -86,7 +87,8 @@ def store(tmp_path: Path) -> Iterator[Metastore]:
 
 
 def made(store: Metastore, place: Path, kind: str = "ON_COMMIT") -> CacheRecord:
-    record = CacheRecord("d", "c", "SELECT", "h", str(place), refresh_trigger={"kind": kind})
+    spec = CacheSpec(refresh=RefreshPolicy(trigger_of({"kind": kind})))
+    record = CacheRecord("d", "c", "SELECT", "h", str(place), spec=spec)
     return store.caches.create(record, now=store.clock.now())
 
 

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from cachemgr.cache_spec import RefreshPolicy, trigger_of
 from cachemgr.metastore.records import CacheRecord, ScheduleRecord
 from cachemgr.spark.refresher import SparkRefresher
 from cachemgr.vocabulary import Origin, RunState
 from cachemgr.worker.process import Process
 from cachemgr.worker.schedule import Watch, ask_for_due
 from cachemgr.worker.worker import Worker
+from scheduler.triggers import OnCommit
 from tests.worlds.refresh_star import SALES, SALES_ROWS, Star, plain_plan, rows_of
 
 pytestmark = pytest.mark.spark
@@ -33,7 +35,11 @@ def refresher(star: Star) -> SparkRefresher:
 def made(star: Star, kind: str = "ON_DEMAND", **trigger: int) -> CacheRecord:
     """A cache whose table names mean nothing to this application, only their places do."""
     text = "SELECT item, SUM(amount) AS total FROM elsewhere.sales GROUP BY item"
-    return star.cache(plain_plan(star), definition=text, refresh_trigger={"kind": kind, **trigger})
+    return star.cache(
+        plain_plan(star),
+        definition=text,
+        refresh=RefreshPolicy(trigger_of({"kind": kind, **trigger})),
+    )
 
 
 def work(star: Star, refresher: SparkRefresher, holder: str = "w1") -> int:
@@ -154,7 +160,7 @@ def test_a_table_that_cannot_be_read_holds_up_its_own_caches_alone(star, refresh
     star.write("newer", SALES_ROWS, SALES, "overwrite")
     plan = replace(plain_plan(star, "over_newer"), relations=(star.relation("newer"),))
     text = "SELECT item, SUM(amount) AS total FROM elsewhere.newer GROUP BY item"
-    bad = star.cache(plan, definition=text, refresh_trigger={"kind": "ON_COMMIT"})
+    bad = star.cache(plan, definition=text, refresh=RefreshPolicy(OnCommit()))
     watch = Watch(star.store, refresher)
     assert len(ask_for_due(star.store).wanted) == 2
     assert work(star, refresher) + work(star, refresher) == 2

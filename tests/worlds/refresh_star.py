@@ -24,6 +24,7 @@ from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.expr import Agg, Call, Col
 from matcher.model.ir import Block, CachePlan, Output, Relation
 from matcher.normalize.stored_plan import plan_definition
+from tests.worlds.records import cache_of
 
 SALES = "shop_id bigint, item string, day int, amount bigint, price decimal(10,2)"
 SHOPS = "id bigint, city string, region string"
@@ -102,7 +103,7 @@ class Star:
             "plan": encode_plan(plan),
             "plan_version": PLAN_VERSION,
         }
-        record = CacheRecord(**(values | fields))
+        record = cache_of(**(values | fields))
         names = [c.name for c in plan.keys or ()]
         sets = [
             GroupingSetRecord(s.grouping_id, i, tuple(names[k] for k in s.keys))

@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from sqlalchemy import delete, insert, text
 
+from cachemgr.cache_spec import RefreshPolicy
 from cachemgr.metastore import Metastore, open_metastore
 from cachemgr.metastore.records import (
     CacheRecord,
@@ -23,6 +24,7 @@ from cachemgr.metastore.records import (
     SnapshotTableRecord,
     new_id,
 )
+from scheduler.triggers import Every
 from tests.flaky import Flaky
 from tests.harness.chaos.client import Client
 from tests.harness.chaos.damage import _copy
@@ -37,6 +39,7 @@ from tests.harness.chaos.world import (
     expected,
     version_of,
 )
+from tests.worlds.records import cache_of
 
 SPEC = CacheSpec("c00", "t0", 0, "EVERY 30 SECONDS", "STRICT")
 
@@ -106,13 +109,13 @@ def made(tmp_path: Path) -> Iterator[Made]:
     with open_metastore(f"sqlite:///{tmp_path / 'metastore.db'}") as store:
         folder = tmp_path / "c00"
         (folder / "_delta_log").mkdir(parents=True)
-        record = CacheRecord(
+        record = cache_of(
             namespace="default",
             name="c00",
             definition="SELECT …",
             definition_hash="h",
             location=str(folder),
-            refresh_trigger={"kind": "EVERY", "seconds": 30},
+            refresh=RefreshPolicy(Every(30)),
         )
         cache = store.caches.create(record, now=store.clock.now())
         yield Made(store, cache, folder)

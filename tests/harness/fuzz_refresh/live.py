@@ -474,7 +474,7 @@ class World:
         lost = False
         for name in names:
             cache = self.metastore.caches.named(self.schema, name.rpartition(".")[2].strip("`"))
-            if cache is None or cache.freshness.value == "STRICT":
+            if cache is None or cache.spec.freshness.kind.value == "STRICT":
                 continue
             snapshot = self.metastore.snapshots.published(cache.id)
             assert snapshot is not None

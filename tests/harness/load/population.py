@@ -18,7 +18,6 @@ from cachemgr.delta.base_columns import columns_read, kept_columns
 from cachemgr.delta.head_lookup import Heads
 from cachemgr.metastore import Metastore
 from cachemgr.metastore.records import CacheRecord, Publication, SnapshotTableRecord, new_id
-from cachemgr.vocabulary import FreshnessKind
 from matcher.model.codec import PLAN_VERSION, encode_plan
 from matcher.model.ir import CachePlan, Relation
 
@@ -96,7 +95,6 @@ def populate(store: Metastore, folder: Path, count: int) -> dict[str, TableAt]:
             settings=SETTINGS,
             plan=payload,
             plan_version=PLAN_VERSION,
-            freshness=FreshnessKind.STRICT,
         )
         store.caches.create(record, now=now)
         _make_stored(Path(record.location))

@@ -797,7 +797,7 @@ def test_top_k_is_computed_as_a_whole(star: Star) -> None:
 
 def test_a_cache_that_is_partitioned(star: Star) -> None:
     plan = flat_plan(star)
-    cache = star.cache(plan, partition_by=("city",))
+    cache = star.cache(plan, partitioned_by=("city",))
     star.refresh(cache)
     star.sell(*MORE)
     assert star.refresh(cache, mode="INCREMENTAL").mode == "APPEND"
