@@ -30,7 +30,8 @@ from cachemgr.ddl.statements import (
     Statement,
     UnrestrictBaseTable,
 )
-from cachemgr.metastore.records import JoinSide, RegistryEntry, RestrictedTable
+from cachemgr.metastore.records import JoinSide, RestrictedTable
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.roles import Role
 from matcher.model.reasons import Reason, ReasonCode
 from matcher.render.select import quote

@@ -29,10 +29,10 @@ from cachemgr.metastore.records import (
     GroupingSetRecord,
     JoinRecord,
     RefreshRunRecord,
-    RegistryMark,
     RestrictedTable,
     SnapshotRecord,
 )
+from cachemgr.metastore.registry_records import RegistryMark
 from cachemgr.metastore.store import Metastore
 
 _known: WeakKeyDictionary[Metastore, tuple[RegistryMark, Mapping[str, frozenset[str]]]] = (

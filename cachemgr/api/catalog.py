@@ -21,7 +21,7 @@ from cachemgr.api.errors import ApiError
 from cachemgr.api.long_poll import watches_of
 from cachemgr.api.paging import MAX_PAGE, PageToken, read_token
 from cachemgr.errors import ErrorCode
-from cachemgr.metastore.records import RegistryMark
+from cachemgr.metastore.registry_records import RegistryMark
 from cachemgr.serving.wire import CATALOG_VERSION
 
 router = APIRouter(prefix="/api/v1", tags=["sessions"])

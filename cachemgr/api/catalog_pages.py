@@ -12,8 +12,9 @@ from typing import Any, Final
 from cachemgr.access.grants import hashed_id, keys_of_side, may_use, reads_of, restricted_keys
 from cachemgr.api.paging import write_token
 from cachemgr.errors import ErrorCode, MetastoreError
-from cachemgr.metastore.records import CatalogPage, JoinRecord, RegistryMark
+from cachemgr.metastore.records import JoinRecord
 from cachemgr.metastore.registry import Registry
+from cachemgr.metastore.registry_records import CatalogPage, RegistryMark
 from cachemgr.metastore.tables import Tables
 from cachemgr.serving.wire import CATALOG_VERSION, digest, encode_entry, encode_join
 

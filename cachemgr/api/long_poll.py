@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 from anyio import to_thread
 from fastapi import Request
 
-from cachemgr.metastore.records import RegistryMark
+from cachemgr.metastore.registry_records import RegistryMark
 
 LOOK_SECONDS: Final = 0.2
 Key = TypeVar("Key")

@@ -11,13 +11,12 @@ from sqlalchemy.orm import Session, defer
 from cachemgr.metastore.joins import all_joins
 from cachemgr.metastore.models import CacheRow, GrantRow, GroupingSetRow, RegistryRevisionRow
 from cachemgr.metastore.record_rows import cache_record, set_record
-from cachemgr.metastore.records import (
+from cachemgr.metastore.records import GroupingSetRecord, SnapshotRecord
+from cachemgr.metastore.registry_records import (
     CatalogPage,
-    GroupingSetRecord,
     RegistryEntry,
     RegistryMark,
     RegistryState,
-    SnapshotRecord,
 )
 from cachemgr.metastore.snapshots import snapshots_of
 from cachemgr.metastore.tables import restricted_tables

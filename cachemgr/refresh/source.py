@@ -19,8 +19,9 @@ from cachemgr.base_state import TableAt, versions_of
 from cachemgr.config.match_options import match_options
 from cachemgr.config.result_settings import agree
 from cachemgr.delta.tables import TableRead, normalise_location, run_select
-from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
+from cachemgr.metastore.records import CacheRecord, JoinRecord
 from cachemgr.metastore.refreshes import Refreshes
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.metastore.store import Metastore
 from cachemgr.refresh.steps import SourceOffer
 from cachemgr.serving.served_cache import ServedCache, collapsing_sql, matcher_name, serve

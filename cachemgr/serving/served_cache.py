@@ -16,7 +16,8 @@ from cachemgr.config.cache_properties import has_fresh_hits
 from cachemgr.config.match_options import match_options
 from cachemgr.ddl.names import shown_name
 from cachemgr.metastore.column_bounds import noted_bounds
-from cachemgr.metastore.records import CacheRecord, JoinRecord, RegistryEntry
+from cachemgr.metastore.records import CacheRecord, JoinRecord
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.vocabulary import FreshnessKind, JoinState
 from matcher.model.codec import decode_plan
 from matcher.model.hash_consing import Sharing

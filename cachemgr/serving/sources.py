@@ -12,7 +12,8 @@ from cachemgr.delta.storage import Files
 from cachemgr.errors import CacheManagerError, ErrorCode, MetastoreError
 from cachemgr.journal.journal import Journal, keep_journal
 from cachemgr.metastore import Metastore
-from cachemgr.metastore.records import DecisionRecord, RegistryMark, RegistryState
+from cachemgr.metastore.records import DecisionRecord
+from cachemgr.metastore.registry_records import RegistryMark, RegistryState
 
 POLL_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 5.0

@@ -24,10 +24,10 @@ from cachemgr.metastore.records import (
     JoinRecord,
     JoinSide,
     RefreshRunRecord,
-    RegistryEntry,
     SnapshotRecord,
     SnapshotTableRecord,
 )
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.vocabulary import FreshnessKind, JoinState, RunState
 from matcher.model.codec import PLAN_VERSION
 

@@ -8,12 +8,8 @@ from dataclasses import replace
 import pytest
 
 from cachemgr.cache_spec import CacheSpec
-from cachemgr.metastore.records import (
-    CacheRecord,
-    RefreshRunRecord,
-    RegistryEntry,
-    SnapshotRecord,
-)
+from cachemgr.metastore.records import CacheRecord, RefreshRunRecord, SnapshotRecord
+from cachemgr.metastore.registry_records import RegistryEntry
 from cachemgr.serving.served_cache import serve
 from cachemgr.serving.wire import NEVER, decode_entry, encode_entry
 from cachemgr.vocabulary import RunState
